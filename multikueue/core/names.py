@@ -1,0 +1,79 @@
+"""Identities: what a kind, an object and a cluster are called."""
+
+from __future__ import annotations
+
+from typing import Any, NewType, TypeAlias
+
+import attrs
+
+Json: TypeAlias = dict[str, Any]
+"""A Kubernetes object, or a part of one, as decoded from the wire. Never structured: fields we do not know survive."""
+
+ClusterName = NewType("ClusterName", str)
+"""The name of a MultiKueueCluster object on the manager."""
+
+
+@attrs.frozen(order=True)
+class GVK:
+    """Group, version and kind of an API type; the core group is the empty string."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """The object's `apiVersion`: `v1`, `batch/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @classmethod
+    def of(cls, api_version: str, kind: str) -> GVK:
+        """Build from an object's or an owner reference's `apiVersion` and `kind`."""
+        group, _, version = api_version.rpartition("/")
+        return cls(group, version, kind)
+
+    @classmethod
+    def parse(cls, text: str) -> GVK | None:
+        """Read Kueue's form `batch/v1, Kind=Job` (core group: `/v1, Kind=Pod`); None if it is not of that form."""
+        api_version, separator, kind = text.partition(", Kind=")
+        if not separator or "/" not in api_version or not kind:
+            return None
+        group, _, version = api_version.partition("/")
+        return cls(group, version, kind)
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.version}, Kind={self.kind}"
+
+
+@attrs.frozen(order=True)
+class Resource:
+    """A kind as the API server serves it: the GVK plus what URLs need."""
+
+    gvk: GVK
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def qualified(self) -> str:
+        """The name used in errors and RBAC: `jobs.batch`, `pods`."""
+        return f"{self.plural}.{self.gvk.group}" if self.gvk.group else self.plural
+
+    def __str__(self) -> str:
+        return self.qualified
+
+
+@attrs.frozen(order=True)
+class ObjectKey:
+    """Namespace and name; cluster-scoped objects have an empty namespace."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, obj: Json) -> ObjectKey:
+        """The key of an object as it came from the wire."""
+        metadata = obj.get("metadata") or {}
+        return cls(metadata.get("namespace") or "", metadata.get("name") or "")
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name

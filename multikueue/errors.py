@@ -1,0 +1,127 @@
+"""Every error the library raises.
+
+    MultiKueueError
+    ├── SettingsError            bad settings: what, where, what to do            (the user's to fix)
+    ├── KubeconfigError          a kubeconfig that cannot or must not be used     (the user's to fix)
+    ├── AdapterError             a job kind that cannot be registered             (the user's to fix)
+    ├── SandboxError             the sandbox was asked for something it cannot do (the user's to fix)
+    └── ApiError                 an API server said no, or nothing
+        ├── Unreachable          no answer: refused, reset, TLS, DNS              (retry)
+        │   └── DeadlineExceeded no answer in time                                (retry; the write may have happened)
+        ├── Unauthorized         401 after a fresh credential                     (the user's to fix)
+        ├── Forbidden            403                                              (the user's to fix)
+        ├── NotFound             404
+        ├── AlreadyExists        409, reason AlreadyExists
+        ├── Conflict             409: a precondition failed                       (read again, decide again)
+        ├── Expired              410: the resourceVersion is too old              (list again)
+        ├── Invalid              400, 415, 422: the request can never succeed
+        ├── TooManyRequests      429                                              (retry after `retry_after`)
+        └── ServerFault          5xx                                              (retry)
+
+No message holds a credential.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class MultiKueueError(Exception):
+    """Base of all errors of this library."""
+
+
+class SettingsError(MultiKueueError):
+    """Settings that cannot be used; the message names the path of the setting and what to do."""
+
+
+class KubeconfigError(MultiKueueError):
+    """A kubeconfig that cannot or must not be used.
+
+    `reason` is Kueue's condition reason: `BadKubeConfig`, `InsecureKubeConfig`, ...
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class AdapterError(MultiKueueError):
+    """A job kind that cannot be registered."""
+
+
+class SandboxError(MultiKueueError):
+    """The sandbox was asked for something it cannot do."""
+
+
+class ApiError(MultiKueueError):
+    """An API server refused a request, or did not answer.
+
+    Attributes:
+        status: HTTP status; 0 when there was no answer.
+        reason: the machine-readable reason of the Status body, as `Conflict`; empty when there was none.
+        retry_after: seconds the server asked to wait, if it did.
+    """
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self, message: str, *, status: int = 0, reason: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class Unreachable(ApiError):
+    """No answer: connection refused or reset, TLS or DNS failure. A write may or may not have happened."""
+
+    retryable = True
+
+
+class DeadlineExceeded(Unreachable):
+    """No answer within the deadline. A write may or may not have happened."""
+
+
+class Unauthorized(ApiError):
+    """The credential is refused, a refreshed one too."""
+
+
+class Forbidden(ApiError):
+    """The identity lacks the permission."""
+
+
+class NotFound(ApiError):
+    """No such object, or no such resource."""
+
+
+class AlreadyExists(ApiError):
+    """An object of that name exists."""
+
+
+class Conflict(ApiError):
+    """A uid or resourceVersion precondition failed: the object is not the one that was read."""
+
+    retryable = True
+
+
+class Expired(ApiError):
+    """The resourceVersion is too old for the server's history."""
+
+    retryable = True
+
+
+class Invalid(ApiError):
+    """The server will never accept this request."""
+
+
+class TooManyRequests(ApiError):
+    """The server asks to slow down."""
+
+    retryable = True
+
+
+class ServerFault(ApiError):
+    """The server failed."""
+
+    retryable = True
