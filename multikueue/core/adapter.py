@@ -1,0 +1,76 @@
+"""What `plan()` asks of a job kind; `multikueue.adapters.JobKind` is the one implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Protocol
+
+import attrs
+
+from multikueue.core.names import Json, Resource
+
+
+@attrs.frozen
+class Outcome:
+    """How a job ended, in the words of a Workload's Finished condition."""
+
+    reason: str
+    message: str
+
+
+@attrs.frozen
+class Stamp:
+    """What every copy is marked with."""
+
+    origin: str
+    workload: str
+    """Name of the Workload that carries the job."""
+    attempt: str
+
+
+class JobAdapter(Protocol):
+    """One job kind. All methods are pure; objects go in and out as JSON."""
+
+    @property
+    def resource(self) -> Resource:
+        """The kind, as the API servers serve it."""
+        ...
+
+    @property
+    def propagation(self) -> str | None:
+        """Deletion propagation for a copy; None is the server's default."""
+        ...
+
+    @property
+    def keeps_check_pending(self) -> bool:
+        """Whether Ready would start the job on the manager too, so that the check must stay Pending."""
+        ...
+
+    def not_delegated(self, job: Json, controller_name: str) -> str | None:
+        """Why the manager's own controllers would run this job; None if they leave it to us."""
+        ...
+
+    def copy(self, job: Json, stamp: Stamp) -> Json:
+        """The object to create on a worker."""
+        ...
+
+    def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
+        """Merge patch of the local job's status; None if nothing should be written."""
+        ...
+
+    def forward_patch(self, local: Json, remote: Json) -> Json | None:
+        """Merge patch of the copy, for what may change after creation; None if nothing should be written."""
+        ...
+
+    def outcome(self, job: Json) -> Outcome | None:
+        """How the job ended; None while it has not."""
+        ...
+
+    def release_patch(self, local: Json) -> Json | None:
+        """Status patch that says "nothing runs", for a job whose copy is gone; None if it says so already."""
+        ...
+
+
+Jobs = Mapping[str, Json]
+"""Jobs of one Workload by name: one for most kinds, several for a pod group."""

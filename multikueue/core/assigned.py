@@ -1,0 +1,114 @@
+"""A Workload that a worker has: bring its status home, and notice when the worker has it no more.
+
+`clusterName` is sticky. Only the copy there counts; copies elsewhere are never believed, whatever they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from multikueue.core.cleaning import clean_all
+from multikueue.core.conditions import condition
+from multikueue.core.copies import Drift, drift, priority_patch
+from multikueue.core.effects import Effect, PatchJob, PatchJobStatus, PatchWorkload, Plan
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import is_terminating
+from multikueue.core.situation import Situation
+from multikueue.core.snapshot import Worker
+from multikueue.core.verdicts import finish, retry, retry_evicted, retry_out_of_sync
+from multikueue.core.workloads import (
+    CheckState,
+    finish_reason,
+    is_admitted,
+    is_evicted,
+    is_finished,
+)
+
+
+def follow_assigned(situation: Situation) -> Plan:
+    """Decide by what the assigned worker shows; remove copies everywhere else."""
+    name = situation.assigned_to
+    others = tuple(clean_all(situation.workers, keep=name))
+    worker = situation.snapshot.worker(name) if name else None
+    if name is None:
+        base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
+        return Plan((retry(situation, base), *others))
+    if worker is None or not worker.reachable:
+        return _wait_for_lost(situation, worker, others)
+    if not worker.serves_kind:
+        return Plan(others)  # the job cannot be seen: neither its absence nor its end is a fact
+    return Plan((*_follow(situation, worker), *others))
+
+
+def _wait_for_lost(situation: Situation, worker: Worker | None, others: tuple[Effect, ...]) -> Plan:
+    """Keep the assignment for a while: the job may well be running, and may not run twice."""
+    lost_since = worker.lost_since if worker is not None else None
+    timeout = situation.settings.worker_lost_timeout
+    waited = situation.now - lost_since if lost_since is not None else None
+    if waited is None:
+        return Plan(others, look_again=timeout.total_seconds())
+    if waited < timeout:
+        return Plan(others, look_again=(timeout - waited).total_seconds())
+    return Plan((*_retry_once(situation, "Admitting remote lost"), *others))
+
+
+def _follow(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    copy = worker.workload
+    job = situation.job_on(worker)
+    if copy is None:
+        yield from _follow_vanished(situation, job)
+    elif is_finished(copy):
+        yield from _follow_finished(situation, worker, copy, job)
+    elif is_evicted(copy):
+        if situation.state is not CheckState.RETRY:
+            yield from retry_evicted(situation, worker.name)
+    elif not is_admitted(copy) or is_terminating(copy) or job is None or drift(situation.workload, copy) is Drift.SPEC:
+        yield from _retry_once(situation, "Admitting remote no longer exists")
+    else:
+        yield from _synchronise(situation, worker, copy, job)
+
+
+def _follow_vanished(situation: Situation, job: Json | None) -> Iterator[Effect]:
+    """The Workload copy is gone. If its job ended before that (the worker's retention), it ended for us too."""
+    outcome = situation.adapter.outcome(job) if job is not None else None
+    if job is None or outcome is None:
+        yield from _retry_once(situation, "Admitting remote no longer exists")
+        return
+    yield from sync_status(situation, job)
+    yield finish(situation, outcome.reason, outcome.message)
+
+
+def _follow_finished(situation: Situation, worker: Worker, copy: Json, job: Json | None) -> Iterator[Effect]:
+    if finish_reason(copy) == "OutOfSync":
+        if situation.state is CheckState.READY:
+            yield from retry_out_of_sync(situation, worker.name)
+        return
+    if job is not None:  # a job that is gone already is not made again: it has run
+        yield from sync_status(situation, job)
+    ended = condition(copy, "Finished") or {}
+    yield finish(situation, ended.get("reason", ""), ended.get("message", ""))
+
+
+def _synchronise(situation: Situation, worker: Worker, copy: Json, job: Json) -> Iterator[Effect]:
+    yield from sync_status(situation, job)
+    priority = priority_patch(situation.workload, copy)
+    if priority is not None:
+        yield PatchWorkload(worker.name, ObjectKey.of(copy), priority)
+    local = situation.job
+    forward = situation.adapter.forward_patch(local, job) if local is not None else None
+    if forward is not None:
+        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), forward)
+
+
+def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
+    """Copy the job's status home, if the kind's rule wants it and it differs."""
+    local = situation.job
+    patch = situation.adapter.status_patch(local, remote, situation.now) if local is not None else None
+    if local is not None and patch is not None:
+        yield PatchJobStatus(situation.adapter.resource, ObjectKey.of(local), patch)
+
+
+def _retry_once(situation: Situation, base: str) -> Iterator[Effect]:
+    waiting = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
+    if situation.state is waiting:
+        yield retry(situation, base)

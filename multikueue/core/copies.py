@@ -1,0 +1,113 @@
+"""Building the copies, and telling whether a copy still is one."""
+
+from __future__ import annotations
+
+import copy
+from enum import Enum
+
+from multikueue.core.adapter import Stamp
+from multikueue.core.labels import (
+    ATTEMPT_ANNOTATION,
+    JOB_UID_LABEL,
+    MAX_LABEL_VALUE,
+    ORIGIN_LABEL,
+    PREBUILT_WORKLOAD,
+    SPEC_ANNOTATION,
+)
+from multikueue.core.names import Json
+from multikueue.core.objects import annotations_of, dig, digest, labels_of, merge_patch, pruned, uid
+
+
+class Drift(Enum):
+    """How a Workload copy differs from the manager's Workload."""
+
+    NONE = "none"
+    PRIORITY = "priority"
+    """Only the priority: the copy is patched."""
+    SPEC = "spec"
+    """Something that cannot be patched: the copy is replaced."""
+
+
+_SYNCED_FIELDS = ("priority", "priorityClassRef")
+"""Kept equal on a copy by patches."""
+_IGNORED_FIELDS = ("preemptionGates", "active")
+"""A worker's own business: gates are opened there, and its Kueue deactivates what it evicts."""
+
+
+def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Json:
+    """Name, namespace, labels and annotations: all of an object's metadata that a copy may have."""
+    result: Json = {"name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace", "")}
+    result["labels"] = {**labels_of(obj), **extra_labels}
+    result["annotations"] = {**annotations_of(obj), **extra_annotations}
+    return result
+
+
+def workload_copy(workload: Json, stamp: Stamp) -> Json:
+    """The Workload to create on a worker: same name, same spec, no owner, no status."""
+    marks = {ATTEMPT_ANNOTATION: stamp.attempt, SPEC_ANNOTATION: spec_digest(workload)}
+    metadata = bare_metadata(workload, {ORIGIN_LABEL: stamp.origin}, marks)
+    metadata["labels"].pop(JOB_UID_LABEL, None)
+    return {
+        "apiVersion": workload["apiVersion"],
+        "kind": workload["kind"],
+        "metadata": metadata,
+        "spec": copy.deepcopy(workload.get("spec") or {}),
+    }
+
+
+def stamped_metadata(job: Json, stamp: Stamp) -> Json:
+    """Metadata of a job copy: linked to its Workload in both forms Kueue has known (label, later annotation)."""
+    extra_labels = {ORIGIN_LABEL: stamp.origin}
+    if len(stamp.workload) <= MAX_LABEL_VALUE:
+        extra_labels[PREBUILT_WORKLOAD] = stamp.workload
+    marks = {PREBUILT_WORKLOAD: stamp.workload, ATTEMPT_ANNOTATION: stamp.attempt}
+    return bare_metadata(job, extra_labels, marks)
+
+
+def prebuilt_workload(job: Json) -> str:
+    """The Workload a job copy belongs to; empty if it does not say."""
+    return annotations_of(job).get(PREBUILT_WORKLOAD) or labels_of(job).get(PREBUILT_WORKLOAD) or ""
+
+
+def spec_digest(workload: Json) -> str:
+    """Fingerprint of the part of the spec that makes a copy a copy."""
+    spec = workload.get("spec") or {}
+    kept = {field: value for field, value in spec.items() if field not in _SYNCED_FIELDS + _IGNORED_FIELDS}
+    return digest(pruned(kept))
+
+
+def drift(workload: Json, remote: Json) -> Drift:
+    """How the copy differs from the Workload.
+
+    What the copy was made from is noted on it, so a worker's defaults and webhooks do not count as drift. Of the
+    copy itself only what decides where and how much is run is compared: queue, pod set names and counts.
+    """
+    noted = annotations_of(remote).get(SPEC_ANNOTATION)
+    if noted is not None and noted != spec_digest(workload):
+        return Drift.SPEC
+    if _shape(workload) != _shape(remote):
+        return Drift.SPEC
+    return Drift.NONE if priority_patch(workload, remote) is None else Drift.PRIORITY
+
+
+def priority_patch(workload: Json, remote: Json) -> Json | None:
+    """Merge patch that gives the copy the Workload's priority; None if it has it.
+
+    Pod priority classes belong to each cluster and are not followed (Kueue's rule).
+    """
+    local_class, remote_class = (dig(obj, "spec", "priorityClassRef") or {} for obj in (workload, remote))
+    if local_class.get("kind") == "PriorityClass" or remote_class.get("kind") == "PriorityClass":
+        return None
+    wanted, found = (
+        {field: dig(obj, "spec", field) for field in _SYNCED_FIELDS if dig(obj, "spec", field) is not None}
+        for obj in (workload, remote)
+    )
+    if wanted == found:
+        return None
+    return {"metadata": {"uid": uid(remote)}, "spec": merge_patch(found, wanted)}
+
+
+def _shape(workload: Json) -> tuple[object, ...]:
+    spec = workload.get("spec") or {}
+    pod_sets = [(pod_set.get("name"), pod_set.get("count", 1)) for pod_set in spec.get("podSets") or []]
+    return (spec.get("queueName"), pod_sets)

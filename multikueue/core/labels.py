@@ -1,0 +1,41 @@
+"""The words on the wire: labels, annotations, finalizers and field managers shared with Kueue.
+
+They are Kueue's contract: its webhooks, controllers and tools look for exactly these. What is ours alone
+starts with `multikueue.dev/`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CONTROLLER_NAME: Final = "kueue.x-k8s.io/multikueue"
+"""Default `controllerName` of our AdmissionChecks, and what a delegated job's `managedBy` says."""
+
+ORIGIN_LABEL: Final = "kueue.x-k8s.io/multikueue-origin"
+ORIGIN_UID_ANNOTATION: Final = "kueue.x-k8s.io/multikueue-origin-uid"
+PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
+"""On a job copy, as a label and as an annotation: the Workload that carries it."""
+JOB_UID_LABEL: Final = "kueue.x-k8s.io/job-uid"
+"""Not copied: a worker's Kueue would finish a copy whose owner it cannot find."""
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+
+JOB_OWNER_GVK_ANNOTATION: Final = "kueue.x-k8s.io/job-owner-gvk"
+JOB_OWNER_NAME_ANNOTATION: Final = "kueue.x-k8s.io/job-owner-name"
+COMPONENT_INDEX_ANNOTATION: Final = "kueue.x-k8s.io/component-workload-index"
+STOPPING_ANNOTATION: Final = "kueue.x-k8s.io/stopping"
+ELASTIC_ANNOTATION: Final = "kueue.x-k8s.io/elastic-job"
+SLICE_REPLACEMENT_ANNOTATION: Final = "kueue.x-k8s.io/workload-slice-replacement-for"
+
+WORKLOAD_FINALIZER: Final = "kueue.x-k8s.io/resource-in-use"
+
+ADMISSION_MANAGER: Final = "kueue-admission"
+"""Field manager of the admission-owned part of a Workload's status; Kueue's core writes under it too."""
+
+ATTEMPT_ANNOTATION: Final = "multikueue.dev/attempt"
+"""On every copy: the attempt it was made for (`multikueue.core.attempt`)."""
+SPEC_ANNOTATION: Final = "multikueue.dev/spec"
+"""On a Workload copy: digest of the manager's spec it was made from."""
+
+MAX_LABEL_VALUE: Final = 63
+MAX_CONDITION_MESSAGE: Final = 32_768
+MAX_EVENT_NOTE: Final = 1_024

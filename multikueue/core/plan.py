@@ -1,0 +1,148 @@
+"""The life of a workload, as a table: the first row that applies decides.
+
+Read the table at the end from top to bottom; each row is one function above it, in the same order. A row answers with
+effects, never with "and then": what follows is decided when the caches show what the effects have done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+import attrs
+
+from multikueue.core.assigned import follow_assigned
+from multikueue.core.cleaning import clean_all
+from multikueue.core.dispatch import Dispatcher
+from multikueue.core.effects import Effect, Plan
+from multikueue.core.evicting import stop_evicted
+from multikueue.core.pending import dispatch
+from multikueue.core.situation import Situation
+from multikueue.core.snapshot import PlanSettings, Snapshot
+from multikueue.core.verdicts import reject
+from multikueue.core.workloads import CheckState
+
+
+def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Plan:
+    """Decide what to do about one Workload.
+
+    Args:
+        snapshot: everything known about it.
+        now: the manager's wall clock.
+        settings: the operator's choices.
+        dispatcher: chooses the workers it is offered to.
+    """
+    situation = Situation(snapshot, settings, dispatcher, now)
+    row = next(row for row in TABLE if row.applies(situation))
+    return attrs.evolve(row.decide(situation), row=row.name)
+
+
+def _is_gone(situation: Situation) -> bool:
+    workload = situation.snapshot.workload
+    return workload is None or bool(workload["metadata"].get("deletionTimestamp"))
+
+
+def _is_not_ours(situation: Situation) -> bool:
+    return situation.snapshot.check is None
+
+
+def _clean_up(situation: Situation) -> Plan:
+    return Plan(tuple(clean_all(situation.workers)))
+
+
+def _is_rejected(situation: Situation) -> bool:
+    return situation.state is CheckState.REJECTED
+
+
+def _is_finished(situation: Situation) -> bool:
+    return situation.finished
+
+
+def _has_no_adapter(situation: Situation) -> bool:
+    return situation.snapshot.adapter is None
+
+
+def _reject_unknown_kind(situation: Situation) -> Plan:
+    owner = situation.owner
+    base = "No multikueue adapter found"
+    if owner is not None:
+        base += f' for owner kind "{owner.gvk}"'
+    return Plan(tuple(_reject_and_clean(situation, base)))
+
+
+def _job_is_unknown(situation: Situation) -> bool:
+    return situation.job is None
+
+
+def _wait(situation: Situation) -> Plan:
+    del situation
+    return Plan()
+
+
+def _is_not_delegated(situation: Situation) -> bool:
+    return _refusal(situation) is not None
+
+
+def _reject_undelegated(situation: Situation) -> Plan:
+    base = f"The owner is not managed by Kueue: {_refusal(situation)}"
+    return Plan(tuple(_reject_and_clean(situation, base)))
+
+
+def _refusal(situation: Situation) -> str | None:
+    job = situation.job
+    return None if job is None else situation.adapter.not_delegated(job, situation.settings.controller_name)
+
+
+def _reject_and_clean(situation: Situation, base: str) -> Iterator[Effect]:
+    yield reject(situation, base)
+    yield from clean_all(situation.workers)
+
+
+def _has_no_quota(situation: Situation) -> bool:
+    return not situation.has_quota
+
+
+def _is_evicted(situation: Situation) -> bool:
+    return situation.evicted
+
+
+def _is_retrying(situation: Situation) -> bool:
+    return situation.state is CheckState.RETRY
+
+
+def _is_assigned(situation: Situation) -> bool:
+    return situation.assigned_to is not None or situation.state is CheckState.READY
+
+
+def _otherwise(situation: Situation) -> bool:
+    del situation
+    return True
+
+
+@attrs.frozen
+class Row:
+    """One line of the table."""
+
+    name: str
+    applies: Callable[[Situation], bool]
+    decide: Callable[[Situation], Plan]
+
+
+TABLE: tuple[Row, ...] = (
+    # the Workload is gone, or never was ours: nothing of it may remain on any worker
+    Row("gone", _is_gone, _clean_up),
+    Row("not ours", _is_not_ours, _clean_up),
+    Row("rejected", _is_rejected, _clean_up),
+    Row("finished", _is_finished, _clean_up),
+    # it can never run through us: say so, once
+    Row("unknown kind", _has_no_adapter, _reject_unknown_kind),
+    Row("not delegated", _is_not_delegated, _reject_undelegated),
+    # it must not run now
+    Row("no quota", _has_no_quota, _clean_up),
+    Row("evicted", _is_evicted, stop_evicted),
+    Row("retrying", _is_retrying, _wait),  # Kueue is about to evict it
+    # it may run, and we need its job from here on
+    Row("job unknown", _job_is_unknown, _wait),
+    Row("assigned", _is_assigned, follow_assigned),
+    Row("pending", _otherwise, dispatch),
+)

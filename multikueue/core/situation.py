@@ -1,0 +1,134 @@
+"""A snapshot with the facts the rows of the plan ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cached_property
+
+import attrs
+
+from multikueue.core.adapter import JobAdapter, Stamp
+from multikueue.core.dispatch import Dispatcher
+from multikueue.core.names import Json
+from multikueue.core.snapshot import PlanSettings, Snapshot, Worker
+from multikueue.core.workloads import (
+    CheckState,
+    Owner,
+    attempt,
+    check_state,
+    cluster_name,
+    has_quota,
+    is_admitted,
+    is_evicted,
+    is_finished,
+    is_of_attempt,
+    owner,
+)
+
+
+@attrs.frozen(eq=False)
+class Situation:
+    """One Workload as the plan sees it. Read-only; the derived facts are computed once."""
+
+    snapshot: Snapshot
+    settings: PlanSettings
+    dispatcher: Dispatcher
+    now: datetime
+
+    @property
+    def workload(self) -> Json:
+        """The manager's Workload. Only rows that know it exists may ask."""
+        assert self.snapshot.workload is not None, "a row for live workloads was asked about a deleted one"
+        return self.snapshot.workload
+
+    @property
+    def check(self) -> str:
+        """The name of our check on it."""
+        assert self.snapshot.check is not None, "a row for our workloads was asked about somebody else's"
+        return self.snapshot.check
+
+    @property
+    def adapter(self) -> JobAdapter:
+        """How to handle the job's kind."""
+        assert self.snapshot.adapter is not None, "a row for known kinds was asked about an unknown one"
+        return self.snapshot.adapter
+
+    @property
+    def workers(self) -> Sequence[Worker]:
+        """All known workers."""
+        return self.snapshot.workers
+
+    @cached_property
+    def state(self) -> CheckState:
+        """State of our check."""
+        return check_state(self.workload, self.check)
+
+    @cached_property
+    def attempt(self) -> str:
+        """The attempt that new copies are made for."""
+        return attempt(self.workload)
+
+    @cached_property
+    def owner(self) -> Owner | None:
+        """The job's kind and name."""
+        return owner(self.workload)
+
+    @cached_property
+    def job(self) -> Json | None:
+        """The manager's job; None while it cannot be seen."""
+        return self.snapshot.jobs.get(self.owner.name) if self.owner else None
+
+    @property
+    def stamp(self) -> Stamp:
+        """What copies made now are marked with."""
+        return Stamp(self.settings.origin, self.snapshot.key.name, self.attempt)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the job has ended."""
+        return is_finished(self.workload)
+
+    @property
+    def has_quota(self) -> bool:
+        """Whether the manager holds quota for it."""
+        return has_quota(self.workload)
+
+    @property
+    def evicted(self) -> bool:
+        """Whether the manager is taking it out of its quota."""
+        return is_evicted(self.workload)
+
+    @property
+    def assigned_to(self) -> str | None:
+        """The worker that keeps it."""
+        return cluster_name(self.workload)
+
+    def job_on(self, worker: Worker) -> Json | None:
+        """The copy of the job on that worker, if it is of the adapter's kind and the owner's name."""
+        if self.owner is None:
+            return None
+        for copy in worker.jobs:
+            if copy.resource == self.adapter.resource and copy.object["metadata"]["name"] == self.owner.name:
+                return copy.object
+        return None
+
+    def current(self, worker: Worker) -> Json | None:
+        """The Workload copy on that worker, if it was made for this attempt."""
+        copy = worker.workload
+        return copy if copy is not None and is_of_attempt(copy, self.attempt) else None
+
+    @cached_property
+    def winner(self) -> Worker | None:
+        """The worker that takes the Workload while none is assigned.
+
+        One that has the job already keeps it; otherwise the first of the config that has admitted it. Clocks of
+        workers play no part.
+        """
+        admitted = [
+            worker
+            for worker in self.workers
+            if worker.can_run and (copy := self.current(worker)) is not None and is_admitted(copy)
+        ]
+        holding = [worker for worker in admitted if self.job_on(worker) is not None]
+        return next(iter(holding or admitted), None)

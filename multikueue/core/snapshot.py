@@ -1,0 +1,92 @@
+"""Everything one decision looks at: a Workload of the manager, its job, and its copies on every worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import attrs
+
+from multikueue.core.adapter import JobAdapter
+from multikueue.core.labels import CONTROLLER_NAME
+from multikueue.core.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.workloads import is_of_attempt
+
+
+@attrs.frozen
+class PlanSettings:
+    """What an operator can choose about the life of workloads."""
+
+    controller_name: str = CONTROLLER_NAME
+    """`spec.controllerName` of our AdmissionChecks, and what delegated jobs say in `managedBy`."""
+    origin: str = "multikueue"
+    """Value of the origin label: tells our copies from those of another manager on the same worker."""
+    worker_lost_timeout: timedelta = timedelta(minutes=15)
+    """How long a job stays assigned to a worker that cannot be reached. Kueue's default: long enough for a
+    worker's API server to be upgraded, short enough that a dead worker's jobs run elsewhere the same hour."""
+
+
+@attrs.frozen
+class JobCopy:
+    """One job object of ours on a worker."""
+
+    resource: Resource
+    object: Json
+
+
+@attrs.frozen
+class Worker:
+    """What is known of one worker, and what of this Workload lies there.
+
+    Copies are only ever objects that carry our origin label; objects of others are not in the snapshot.
+    """
+
+    name: ClusterName
+    reachable: bool = True
+    """Whether its Workloads are being watched right now: only then is absence a fact."""
+    configured: bool = True
+    """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
+    serves_kind: bool = True
+    """Whether the job's kind is being watched there."""
+    lost_since: datetime | None = None
+    """Since when it cannot be reached, by the manager's clock."""
+    workload: Json | None = None
+    jobs: tuple[JobCopy, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of this Workload is there, as far as can be seen."""
+        return self.workload is None and not self.jobs
+
+    @property
+    def can_run(self) -> bool:
+        """Whether it can be offered the job now."""
+        return self.reachable and self.configured and self.serves_kind
+
+    def has_stale(self, attempt: str) -> bool:
+        """Whether a copy made for an earlier attempt is there."""
+        copies = [copy.object for copy in self.jobs]
+        if self.workload is not None:
+            copies.append(self.workload)
+        return any(not is_of_attempt(copy, attempt) for copy in copies)
+
+
+@attrs.frozen
+class Snapshot:
+    """One Workload and all that belongs to it, as the caches show it."""
+
+    key: ObjectKey
+    workload: Json | None
+    """The manager's object; None when it is gone."""
+    check: str | None = None
+    """Which of its admission checks is ours; None if none is."""
+    adapter: JobAdapter | None = None
+    """How to handle the owner's kind; None if the kind is not registered."""
+    jobs: Mapping[str, Json] = attrs.field(factory=dict)
+    """The manager's jobs by name; empty while the cache does not show them."""
+    workers: tuple[Worker, ...] = ()
+    """All known workers, those of the config first and in its order."""
+
+    def worker(self, name: str) -> Worker | None:
+        """The worker of that name."""
+        return next((worker for worker in self.workers if worker.name == name), None)

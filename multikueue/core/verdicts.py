@@ -1,0 +1,114 @@
+"""What we write on our admission check, and when a Workload is sent back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from multikueue.core.conditions import condition, new_condition, updated
+from multikueue.core.effects import MANAGER, Announce, ApplyStatus, CountAdmitted, Effect
+from multikueue.core.labels import ADMISSION_MANAGER
+from multikueue.core.names import ClusterName
+from multikueue.core.objects import dig
+from multikueue.core.ownership import (
+    OWNED_CONDITIONS,
+    admission_status,
+    check_entry,
+    check_status,
+    with_check,
+)
+from multikueue.core.situation import Situation
+from multikueue.core.workloads import CheckState, cluster_queue
+
+
+def reject(situation: Situation, base: str) -> Effect:
+    """Say that it can never run through us."""
+    return _check_alone(situation, CheckState.REJECTED, base)
+
+
+def retry(situation: Situation, base: str) -> Effect:
+    """Ask Kueue to evict it and to try again."""
+    return _check_alone(situation, CheckState.RETRY, base)
+
+
+def retry_evicted(situation: Situation, cluster: str) -> Iterator[Effect]:
+    """Ask Kueue to try again because the worker evicted it, and tell the user."""
+    message = (
+        f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission. Previously: "{situation.state}"'
+    )
+    entry = check_entry(situation.workload, situation.check, CheckState.RETRY, message, situation.now)
+    yield _admission(situation, {"admissionChecks": with_check(situation.workload, entry)})
+    yield Announce("Normal", message)
+
+
+def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
+    """Ask Kueue to try again because the worker's Kueue found job and Workload different, and warn the user."""
+    base = f'Remote workload on worker cluster "{cluster}" is out of sync with its user job, resetting for re-dispatch'
+    yield retry(situation, base)
+    yield Announce("Warning", _with_previous(situation, base))
+
+
+def nominate(situation: Situation, names: tuple[str, ...]) -> Effect:
+    """Offer it to these workers. Kueue's webhook lets only a nominated one become `clusterName`."""
+    return _admission(situation, {"nominatedClusterNames": list(names)})
+
+
+def admit(situation: Situation, cluster: ClusterName, state: CheckState) -> Iterator[Effect]:
+    """Record that a worker has it: `clusterName`, no nominations, and the check in `state`."""
+    message = f'The workload was admitted on "{cluster}"'
+    entry = check_entry(situation.workload, situation.check, state, message, situation.now)
+    yield _admission(
+        situation,
+        {
+            "admissionChecks": with_check(situation.workload, entry),
+            "clusterName": cluster,
+            "nominatedClusterNames": None,
+        },
+    )
+    yield Announce("Normal", message)
+    yield CountAdmitted(cluster_queue(situation.workload), cluster)
+
+
+def finish(situation: Situation, reason: str, message: str) -> Effect:
+    """Record how the job ended."""
+    done = new_condition(
+        "Finished",
+        status=True,
+        reason=reason,
+        message=message,
+        now=situation.now,
+        generation=dig(situation.workload, "metadata", "generation"),
+    )
+    owned = [
+        entry for entry in dig(situation.workload, "status", "conditions") or [] if entry["type"] in OWNED_CONDITIONS
+    ]
+    return _admission(situation, {"conditions": updated(owned, done)})
+
+
+def deactivate_copy(situation: Situation, cluster: ClusterName, copy: dict[str, object]) -> Effect:
+    """Ask the worker's Kueue to stop the job, because the manager has evicted it."""
+    evicted = condition(situation.workload, "Evicted") or {}
+    target = new_condition(
+        "DeactivationTarget",
+        status=True,
+        reason="EvictedOnManagerCluster",
+        message=f"Evicted on manager: {evicted.get('message', '')}",
+        now=situation.now,
+        generation=dig(copy, "metadata", "generation"),
+    )
+    owned = [entry for entry in dig(copy, "status", "conditions") or [] if entry["type"] in OWNED_CONDITIONS]
+    body = admission_status(copy, {"conditions": updated(owned, target)})
+    return ApplyStatus(cluster, body, ADMISSION_MANAGER)
+
+
+def _check_alone(situation: Situation, state: CheckState, base: str) -> Effect:
+    message = _with_previous(situation, base)
+    entry = check_entry(situation.workload, situation.check, state, message, situation.now)
+    return ApplyStatus(MANAGER, check_status(situation.workload, entry), situation.settings.controller_name)
+
+
+def _admission(situation: Situation, changes: dict[str, object]) -> Effect:
+    return ApplyStatus(MANAGER, admission_status(situation.workload, changes), ADMISSION_MANAGER)
+
+
+def _with_previous(situation: Situation, base: str) -> str:
+    return f'{base}, Previously: "{situation.state}"'

@@ -1,0 +1,129 @@
+"""Reading a Workload: what its conditions, checks and annotations say."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import attrs
+
+from multikueue.core.conditions import condition, is_true
+from multikueue.core.labels import (
+    ATTEMPT_ANNOTATION,
+    JOB_OWNER_GVK_ANNOTATION,
+    JOB_OWNER_NAME_ANNOTATION,
+)
+from multikueue.core.names import GVK, Json
+from multikueue.core.objects import annotations_of, dig, digest, uid
+
+
+class CheckState(StrEnum):
+    """State of one AdmissionCheck on a Workload."""
+
+    PENDING = "Pending"
+    READY = "Ready"
+    RETRY = "Retry"
+    REJECTED = "Rejected"
+
+
+@attrs.frozen
+class Owner:
+    """The job a Workload belongs to: its kind and its name; the namespace is the Workload's."""
+
+    gvk: GVK
+    name: str
+
+
+def is_finished(workload: Json) -> bool:
+    """Whether the job has ended, well or not."""
+    return is_true(workload, "Finished")
+
+
+def has_quota(workload: Json) -> bool:
+    """Whether quota is reserved in a ClusterQueue."""
+    return is_true(workload, "QuotaReserved")
+
+
+def is_admitted(workload: Json) -> bool:
+    """Whether quota is reserved and all checks are Ready."""
+    return is_true(workload, "Admitted")
+
+
+def is_evicted(workload: Json) -> bool:
+    """Whether it is being taken out of its quota."""
+    return is_true(workload, "Evicted")
+
+
+def finish_reason(workload: Json) -> str:
+    """Reason of the Finished condition; empty if there is none."""
+    return str((condition(workload, "Finished") or {}).get("reason") or "")
+
+
+def checks(workload: Json) -> list[Json]:
+    """The Workload's admission checks."""
+    return dig(workload, "status", "admissionChecks") or []
+
+
+def check(workload: Json, name: str) -> Json | None:
+    """The entry of one admission check."""
+    return next((entry for entry in checks(workload) if entry.get("name") == name), None)
+
+
+def check_state(workload: Json, name: str) -> CheckState:
+    """State of one admission check; an entry without a state counts as Pending."""
+    entry = check(workload, name) or {}
+    return CheckState(entry.get("state") or CheckState.PENDING)
+
+
+def other_checks_ready(workload: Json, name: str) -> bool:
+    """Whether every check but the one named is Ready: only then may copies be made."""
+    return all(entry.get("state") == CheckState.READY for entry in checks(workload) if entry.get("name") != name)
+
+
+def cluster_name(workload: Json) -> str | None:
+    """The worker that admitted it: once set it is kept until eviction."""
+    return dig(workload, "status", "clusterName") or None
+
+
+def nominated(workload: Json) -> tuple[str, ...]:
+    """The workers it is offered to."""
+    return tuple(dig(workload, "status", "nominatedClusterNames") or ())
+
+
+def cluster_queue(workload: Json) -> str:
+    """The ClusterQueue whose quota it holds; empty without quota."""
+    return dig(workload, "status", "admission", "clusterQueue") or ""
+
+
+def owner(workload: Json) -> Owner | None:
+    """The job behind the Workload.
+
+    The owner annotations (StatefulSet, LeaderWorkerSet) come first, then the controller, then the first owner:
+    a pod group has owners but no controller.
+    """
+    noted = annotations_of(workload)
+    gvk = GVK.parse(noted.get(JOB_OWNER_GVK_ANNOTATION, ""))
+    if gvk is not None and noted.get(JOB_OWNER_NAME_ANNOTATION):
+        return Owner(gvk, noted[JOB_OWNER_NAME_ANNOTATION])
+    references = dig(workload, "metadata", "ownerReferences") or []
+    if not references:
+        return None
+    chosen = next((reference for reference in references if reference.get("controller")), references[0])
+    return Owner(GVK.of(chosen.get("apiVersion", ""), chosen.get("kind", "")), chosen.get("name", ""))
+
+
+def attempt(workload: Json) -> str:
+    """Which attempt at running this is: it changes with every new reservation of quota.
+
+    A Workload can be evicted and get quota again within 300 ms, so the state in between may never be seen. The
+    attempt tells its copies apart all the same: the object's UID, how often it was evicted, and when it got quota.
+    """
+    evictions = dig(workload, "status", "schedulingStats", "evictions") or []
+    reserved = condition(workload, "QuotaReserved") or {}
+    total = sum(int(entry.get("count") or 0) for entry in evictions)
+    return digest([uid(workload), total, reserved.get("lastTransitionTime")])
+
+
+def is_of_attempt(copy: Json, wanted: str) -> bool:
+    """Whether a copy was made for that attempt. Copies made by Kueue's own controller say nothing and are taken over."""
+    made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
+    return made_for is None or made_for == wanted
