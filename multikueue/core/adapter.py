@@ -38,11 +38,6 @@ class JobAdapter(Protocol):
         ...
 
     @property
-    def propagation(self) -> str | None:
-        """Deletion propagation for a copy; None is the server's default."""
-        ...
-
-    @property
     def keeps_check_pending(self) -> bool:
         """Whether Ready would start the job on the manager too, so that the check must stay Pending."""
         ...

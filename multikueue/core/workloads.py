@@ -124,6 +124,6 @@ def attempt(workload: Json) -> str:
 
 
 def is_of_attempt(copy: Json, wanted: str) -> bool:
-    """Whether a copy was made for that attempt. Copies made by Kueue's own controller say nothing and are taken over."""
+    """Whether a copy was made for that attempt. Copies of Kueue's own controller do not say: they are taken over."""
     made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
     return made_for is None or made_for == wanted

@@ -1,0 +1,53 @@
+"""`batch/v1` Job.
+
+A suspended Job may not show a start: Kueue could no longer edit its template, and the API server refuses a
+`startTime` without a Suspended condition (Kubernetes 1.36). So while the manager's Job is still suspended, the status
+of a running copy waits; the change of the manager's Job brings us back.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from multikueue.adapters.kind import JobKind, finished_by_conditions
+from multikueue.core.conditions import conditions, is_true, new_condition, updated
+from multikueue.core.kinds import JOB
+from multikueue.core.labels import STOPPING_ANNOTATION
+from multikueue.core.names import Json
+from multikueue.core.objects import annotations_of, dig
+
+_GENERATED_LABELS = ("job-name", "controller-uid", "batch.kubernetes.io/controller-uid")
+"""Template labels the manager's API server filled in; a worker's refuses another Job's."""
+
+_outcome = finished_by_conditions(succeeded="Complete", failed="Failed")
+
+
+def job_status(local: Json, remote: Json, now: datetime) -> Json | None:
+    """The status the manager's Job should have, or None to leave it."""
+    if not _is_suspended(local) or _is_suspended(remote) or _outcome(remote) is not None:
+        return dig(remote, "status") or {}
+    if is_true(local, "Suspended"):
+        return None
+    suspended = new_condition(
+        "Suspended", status=True, reason="MultiKueueAdapter", message="Set by MultiKueue adapter", now=now
+    )
+    suspended["lastProbeTime"] = suspended["lastTransitionTime"]
+    return {**(dig(local, "status") or {}), "conditions": updated(conditions(local), suspended)}
+
+
+def _is_suspended(job: Json) -> bool:
+    return bool(dig(job, "spec", "suspend")) and annotations_of(job).get(STOPPING_ANNOTATION) != "true"
+
+
+KINDS = (
+    JobKind(
+        resource=JOB,
+        left_out=(
+            ("spec", "selector"),
+            *(("spec", "template", "metadata", "labels", label) for label in _GENERATED_LABELS),
+        ),
+        status=job_status,
+        finished=_outcome,
+        active=(("active",), ("ready",), ("terminating",)),
+    ),
+)

@@ -1,0 +1,117 @@
+"""`JobKind`: one row per job kind, and the behaviour all kinds share."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeAlias
+
+import attrs
+
+from multikueue.core.adapter import Outcome, Stamp
+from multikueue.core.conditions import condition, is_true
+from multikueue.core.copies import stamped_metadata
+from multikueue.core.names import Json, Resource
+from multikueue.core.objects import dig, merge_patch, resource_version, without
+
+StatusRule: TypeAlias = Callable[[Json, Json, datetime], Json | None]
+"""(manager's job, worker's job, now) -> the status the manager's job should have; None: leave it as it is."""
+
+
+def whole_status(local: Json, remote: Json, now: datetime) -> Json | None:
+    """The plain rule: the manager's job shows what the worker's shows."""
+    del local, now
+    return dig(remote, "status") or {}
+
+
+def finished_by_conditions(*, succeeded: str, failed: str) -> Callable[[Json], Outcome | None]:
+    """How most kinds end: by a condition of one type or the other."""
+
+    def outcome(job: Json) -> Outcome | None:
+        for kind, reason, message in (
+            (succeeded, "Succeeded", "Job finished successfully"),
+            (failed, "Failed", "Job failed"),
+        ):
+            if is_true(job, kind):
+                told = (condition(job, kind) or {}).get("message")
+                return Outcome(reason, told or message)
+        return None
+
+    return outcome
+
+
+def never_finished(job: Json) -> Outcome | None:
+    """For kinds that serve and do not end."""
+    del job
+    return None
+
+
+@attrs.frozen(kw_only=True)
+class JobKind:
+    """One job kind. Implements `multikueue.core.adapter.JobAdapter`."""
+
+    resource: Resource
+    managed_by: tuple[str, ...] | None = ("spec", "managedBy")
+    """Where the job says who runs it; None for kinds without such a field, which are always taken as delegated."""
+    left_out: tuple[tuple[str, ...], ...] = ()
+    """What a copy does not have, beside `managed_by`: what the manager's API server or Kueue filled in."""
+    suspend: tuple[str, ...] = ("spec", "suspend")
+    """Where the job says that it should not run."""
+    status: StatusRule | None = whole_status
+    """When and how status comes home; None for kinds whose status must stay the manager's own."""
+    finished: Callable[[Json], Outcome | None] = never_finished
+    """How the job ended."""
+    active: tuple[tuple[str, ...], ...] = ()
+    """Status counters that mean "pods run": set to 0 on the manager when the copy is gone."""
+    keeps_check_pending: bool = False
+    """Whether Ready would start the job on the manager as well."""
+
+    def not_delegated(self, job: Json, controller_name: str) -> str | None:
+        """See `JobAdapter`. The words are Kueue's, with the field's true path."""
+        if self.managed_by is None:
+            return None
+        found = dig(job, *self.managed_by) or ""
+        if found == controller_name:
+            return None
+        return f'Expecting {".".join(self.managed_by)} to be "{controller_name}" not "{found}"'
+
+    def copy(self, job: Json, stamp: Stamp) -> Json:
+        """See `JobAdapter`. Only metadata and spec are copied: status and other top-level fields are the worker's."""
+        paths = self.left_out if self.managed_by is None else (self.managed_by, *self.left_out)
+        bare = without({"spec": job.get("spec") or {}}, paths)
+        return {
+            "apiVersion": self.resource.gvk.api_version,
+            "kind": self.resource.gvk.kind,
+            "metadata": stamped_metadata(job, stamp),
+            "spec": bare["spec"],
+        }
+
+    def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
+        """See `JobAdapter`. Carries the resourceVersion, so that it never lands on a job that has changed."""
+        wanted = self.status(local, remote, now) if self.status is not None else None
+        return None if wanted is None else self._status_change(local, wanted)
+
+    def forward_patch(self, local: Json, remote: Json) -> Json | None:
+        """See `JobAdapter`. Most kinds forward nothing."""
+        del local, remote
+        return None
+
+    def outcome(self, job: Json) -> Outcome | None:
+        """See `JobAdapter`."""
+        return self.finished(job)
+
+    def release_patch(self, local: Json) -> Json | None:
+        """See `JobAdapter`."""
+        status = copy.deepcopy(dig(local, "status") or {})
+        for path in self.active:
+            parent = dig(status, *path[:-1])
+            if isinstance(parent, dict) and parent.get(path[-1]):
+                parent[path[-1]] = 0
+        return self._status_change(local, status)
+
+    def _status_change(self, local: Json, wanted: Json) -> Json | None:
+        patch = merge_patch(dig(local, "status") or {}, wanted)
+        if not patch:
+            return None
+        return {"metadata": {"resourceVersion": resource_version(local)}, "status": patch}
