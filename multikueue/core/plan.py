@@ -42,6 +42,10 @@ def _is_gone(situation: Situation) -> bool:
     return workload is None or bool(workload["metadata"].get("deletionTimestamp"))
 
 
+def _check_is_unknown(situation: Situation) -> bool:
+    return situation.snapshot.check is None and situation.snapshot.check_unknown
+
+
 def _is_not_ours(situation: Situation) -> bool:
     return situation.snapshot.check is None
 
@@ -131,6 +135,7 @@ class Row:
 TABLE: tuple[Row, ...] = (
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
     Row("gone", _is_gone, _clean_up),
+    Row("check unknown", _check_is_unknown, _wait),  # a check deleted by mistake must not stop running jobs
     Row("not ours", _is_not_ours, _clean_up),
     Row("rejected", _is_rejected, _clean_up),
     Row("finished", _is_finished, _clean_up),

@@ -80,6 +80,8 @@ class Snapshot:
     """The manager's object; None when it is gone."""
     check: str | None = None
     """Which of its admission checks is ours; None if none is."""
+    check_unknown: bool = False
+    """Whether a check of it refers to an AdmissionCheck that cannot be seen: it may be ours."""
     adapter: JobAdapter | None = None
     """How to handle the owner's kind; None if the kind is not registered."""
     jobs: Mapping[str, Json] = attrs.field(factory=dict)

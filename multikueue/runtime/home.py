@@ -1,0 +1,203 @@
+"""The manager cluster as the caches show it: the queue, its configuration, and the jobs behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.adapters import AdapterRegistry, JobKind
+from multikueue.core.admissioncheck import config_name
+from multikueue.core.kinds import (
+    ADMISSION_CHECK,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    SECRET,
+    WORKLOAD,
+)
+from multikueue.core.names import GVK, Json, ObjectKey
+from multikueue.core.objects import dig
+from multikueue.core.workloads import checks, owner
+from multikueue.kube.caching import ObjectCache, drop_managed_fields
+from multikueue.protocols import ApiClient
+from multikueue.runtime.mirror import Mirror
+
+Changed = Callable[[ObjectKey, Json | None, Json | None], None]
+"""(key, before, after) of an object in a cache."""
+
+
+def owner_index(gvk: GVK, key: ObjectKey) -> str:
+    """The entry of the `owner` index under which a job's Workloads are found."""
+    return f"{gvk}|{key}"
+
+
+def _owner_entries(workload: Json) -> list[str]:
+    found = owner(workload)
+    namespace = dig(workload, "metadata", "namespace") or ""
+    return [owner_index(found.gvk, ObjectKey(namespace, found.name))] if found else []
+
+
+def _check_entries(workload: Json) -> list[str]:
+    return [entry.get("name", "") for entry in checks(workload)]
+
+
+@attrs.define(eq=False)
+class Home:
+    """The caches of the manager cluster. Implements `performing.Place`."""
+
+    client: ApiClient
+    controller_name: str
+    workloads: Mirror
+    jobs: Mapping[GVK, Mirror]
+    checks: ObjectCache
+    configs: ObjectCache
+    clusters: ObjectCache
+    secrets: ObjectCache
+
+    @classmethod
+    def build(
+        cls,
+        client: ApiClient,
+        adapters: AdapterRegistry,
+        *,
+        controller_name: str,
+        namespace: str,
+        changed: Mapping[str, Changed],
+    ) -> Home:
+        """Build the caches; `run` fills them.
+
+        Args:
+            client: the manager's API server.
+            adapters: the job kinds to follow.
+            controller_name: which AdmissionChecks and jobs are ours.
+            namespace: where the kubeconfig Secrets are.
+            changed: what to call for changes, by cache: workloads, jobs, checks, configs, clusters, secrets.
+        """
+
+        def cluster_scoped(resource_name: str) -> ObjectCache:
+            resource = {"checks": ADMISSION_CHECK, "configs": MULTIKUEUE_CONFIG, "clusters": MULTIKUEUE_CLUSTER}
+            return ObjectCache(client, resource[resource_name], on_change=changed[resource_name])
+
+        workloads = ObjectCache(
+            client,
+            WORKLOAD,
+            indexes={"owner": _owner_entries, "check": _check_entries},
+            on_change=changed["workloads"],
+        )
+        secrets = ObjectCache(
+            client, SECRET, namespace=namespace, transform=_kubeconfig_only, on_change=changed["secrets"]
+        )
+        jobs = {
+            kind.resource.gvk: Mirror(
+                ObjectCache(
+                    client,
+                    kind.resource,
+                    transform=_slim_unless_delegated(kind, controller_name),
+                    on_change=_of_kind(kind, changed["jobs"]),
+                )
+            )
+            for kind in adapters
+        }
+        return cls(
+            client,
+            controller_name,
+            Mirror(workloads),
+            jobs,
+            cluster_scoped("checks"),
+            cluster_scoped("configs"),
+            cluster_scoped("clusters"),
+            secrets,
+        )
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Keep the caches; ready once all but the job kinds' are complete: a kind may not be installed here."""
+        required = [self.workloads.cache, self.checks, self.configs, self.clusters, self.secrets]
+        jobs = [mirror.cache for mirror in self.jobs.values()]
+        async with anyio.create_task_group() as watches:
+            for cache in [*required, *jobs]:
+                watches.start_soon(cache.run)
+            for cache in required:
+                await cache.wait_synced()
+            for cache in jobs:
+                await cache.wait_settled()
+            task_status.started()
+
+    @property
+    def synced(self) -> bool:
+        """Whether what is needed to decide is complete."""
+        caches = (self.workloads.cache, self.checks, self.configs, self.clusters, self.secrets)
+        return all(cache.state.synced for cache in caches)
+
+    def mirror(self, gvk: GVK) -> Mirror | None:
+        """The manager's jobs of one kind."""
+        return self.jobs.get(gvk)
+
+    def our_check(self, workload: Json) -> tuple[str | None, bool]:
+        """Which of the Workload's checks is ours, and whether one refers to an AdmissionCheck that cannot be seen."""
+        unknown = False
+        for entry in checks(workload):
+            name = entry.get("name", "")
+            check = self.checks.get(ObjectKey("", name))
+            if check is None:
+                unknown = True
+            elif dig(check, "spec", "controllerName") == self.controller_name:
+                return name, unknown
+        return None, unknown
+
+    def config_of(self, check_name: str | None) -> Json | None:
+        """The MultiKueueConfig behind a check."""
+        check = self.checks.get(ObjectKey("", check_name)) if check_name else None
+        name = config_name(check) if check is not None else ""
+        return self.configs.get(ObjectKey("", name)) if name else None
+
+    def checks_using(self, config: str) -> Iterator[str]:
+        """The names of our checks that refer to a config."""
+        for check in self.checks.values():
+            if dig(check, "spec", "controllerName") == self.controller_name and config_name(check) == config:
+                yield check["metadata"]["name"]
+
+    def configs_listing(self, cluster: str) -> Iterator[str]:
+        """The names of the configs that list a cluster."""
+        for config in self.configs.values():
+            if cluster in (dig(config, "spec", "clusters") or ()):
+                yield config["metadata"]["name"]
+
+
+def _kubeconfig_only(secret: Json) -> Json | None:
+    """Of the namespace's Secrets only those that may hold a kubeconfig are kept in memory."""
+    return drop_managed_fields(secret) if "kubeconfig" in (secret.get("data") or {}) else _bare(secret)
+
+
+def _slim_unless_delegated(kind: JobKind, controller_name: str) -> Callable[[Json], Json | None]:
+    """Keep whole only the jobs a copy may be made of; of others, what is needed to say that they are not ours."""
+
+    def transform(job: Json) -> Json | None:
+        if kind.not_delegated(job, controller_name) is None:
+            return drop_managed_fields(job)
+        slim = _bare(job)
+        if kind.managed_by is not None:
+            parent = slim
+            for step in kind.managed_by[:-1]:
+                parent = parent.setdefault(step, {})
+            parent[kind.managed_by[-1]] = dig(job, *kind.managed_by)
+        return slim
+
+    return transform
+
+
+def _bare(obj: Json) -> Json:
+    metadata = obj["metadata"]
+    kept = {field: metadata[field] for field in ("name", "namespace", "uid", "resourceVersion") if field in metadata}
+    return {"metadata": kept}
+
+
+def _of_kind(kind: JobKind, changed: Changed) -> Changed:
+    """Job events of all kinds arrive at one place; the object tells the kind, but a deleted one may be slim."""
+
+    def notify(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        identity = {"apiVersion": kind.resource.gvk.api_version, "kind": kind.resource.gvk.kind}
+        changed(key, None if old is None else {**old, **identity}, None if new is None else {**new, **identity})
+
+    return notify

@@ -1,0 +1,159 @@
+"""The manager: caches, worker pool and controllers put together. What a daemon runs and a library user imports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import anyio
+import anyio.abc
+import attrs
+import structlog
+
+from multikueue.adapters import AdapterRegistry
+from multikueue.core.dispatch import AllAtOnce, Dispatcher
+from multikueue.core.names import ClusterName, ObjectKey
+from multikueue.core.queue import QueueStatistics
+from multikueue.core.snapshot import PlanSettings
+from multikueue.protocols import ApiClient
+from multikueue.runtime.controller import Controller, ControllerHook
+from multikueue.runtime.events import EventRecorder
+from multikueue.runtime.home import Home
+from multikueue.runtime.hooks import ManagerHook
+from multikueue.runtime.performing import Performer, Place
+from multikueue.runtime.reconcilers.admissioncheck import AdmissionCheckReconciler
+from multikueue.runtime.reconcilers.cluster import ClusterReconciler
+from multikueue.runtime.reconcilers.workload import WorkloadReconciler
+from multikueue.runtime.remotes import Connect, RemotePool
+from multikueue.runtime.sources import Sources
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.frozen
+class ManagerSettings:
+    """What an operator can choose about a manager."""
+
+    plan: PlanSettings = attrs.field(factory=PlanSettings)
+    namespace: str = "kueue-system"
+    """Where the kubeconfig Secrets are: Kueue's own namespace."""
+    gc_interval: timedelta = timedelta(minutes=1)
+    """How often all copies are looked at again, from the caches; 0 turns it off. Changes are followed at once anyhow,
+    so this only mends what an error left behind. Kueue's default."""
+    concurrency: int = 32
+    """Workloads worked on at a time. They wait for API servers most of the time, so this bounds requests in flight."""
+
+
+def utc_now() -> datetime:
+    """The wall clock."""
+    return datetime.now(UTC)
+
+
+@attrs.define(eq=False)
+class Manager:
+    """Dispatches the workloads of one manager cluster.
+
+    Nothing is done before `run`. While it runs, it expects to be the only one: run it under leader election.
+    """
+
+    client: ApiClient
+    adapters: AdapterRegistry
+    settings: ManagerSettings
+    connect: Connect
+    dispatcher: Dispatcher = attrs.field(factory=AllAtOnce, kw_only=True)
+    hook: ManagerHook | None = attrs.field(default=None, kw_only=True)
+    controller_hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
+    clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
+    fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
+    """Where jitter comes from: numbers in [0, 1)."""
+    instance: str = attrs.field(default="multikueue", kw_only=True)
+    """Who writes the events: the process's name."""
+    home: Home = attrs.field(init=False)
+    remotes: RemotePool = attrs.field(init=False)
+    _events: EventRecorder = attrs.field(init=False)
+    _controllers: tuple[Controller[ObjectKey], ...] = attrs.field(init=False, default=())
+
+    def __attrs_post_init__(self) -> None:
+        sources = Sources(self.settings.plan.controller_name)
+        self.home = Home.build(
+            self.client,
+            self.adapters,
+            controller_name=self.settings.plan.controller_name,
+            namespace=self.settings.namespace,
+            changed=sources.changed,
+        )
+        self.remotes = RemotePool(
+            self.connect,
+            self.adapters,
+            self.settings.plan.origin,
+            self.clock,
+            on_workload=sources.remote_workload_changed,
+            on_cluster=sources.remote_cluster_changed,
+        )
+        self._events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
+        self._controllers = self._build_controllers()
+        sources.connect(self.home, *self._controllers, hook=self.hook)
+
+    def _build_controllers(self) -> tuple[Controller[ObjectKey], Controller[ObjectKey], Controller[ObjectKey]]:
+        def controller(name: str, reconciler: object, concurrency: int) -> Controller[ObjectKey]:
+            return Controller(
+                name, reconciler, concurrency=concurrency, fraction=self.fraction, hook=self.controller_hook
+            )
+
+        workloads = WorkloadReconciler(
+            self.home,
+            self.remotes,
+            self.adapters,
+            Performer(self, self._events, self.hook),
+            self.settings.plan,
+            self.dispatcher,
+            self.clock,
+        )
+        clusters = ClusterReconciler(self.home, self.remotes, self.settings.namespace, self.clock)
+        return (
+            controller("multikueue_workload", workloads, self.settings.concurrency),
+            controller("multikueue_cluster", clusters, 8),
+            controller("multikueue_admissioncheck", AdmissionCheckReconciler(self.home, self.clock), 1),
+        )
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Dispatch until cancelled; ready once the manager's caches are complete."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._events.run)
+            await tasks.start(self.remotes.run)
+            await tasks.start(self.home.run)
+            # Only now: before the caches are complete, absence means nothing, and copies would be removed for it.
+            for controller in self._controllers:
+                tasks.start_soon(controller.run)
+            if self.settings.gc_interval:
+                tasks.start_soon(self._collect_garbage)
+            task_status.started()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the manager's caches are complete."""
+        return self.home.synced
+
+    @property
+    def idle(self) -> bool:
+        """Whether no controller has anything to do right now."""
+        return all(controller.idle for controller in self._controllers)
+
+    def statistics(self) -> dict[str, QueueStatistics]:
+        """The controllers' queues, by controller."""
+        return {controller.name: controller.statistics() for controller in self._controllers}
+
+    def place(self, cluster: ClusterName) -> Place | None:
+        """See `performing.Places`."""
+        if not cluster:
+            return self.home
+        remote = self.remotes.get(cluster)
+        return remote.session if remote is not None else None
+
+    async def _collect_garbage(self) -> None:
+        workloads = self._controllers[0]
+        while True:
+            await anyio.sleep(self.settings.gc_interval.total_seconds())
+            for remote in self.remotes:
+                for key in set(remote.keys()):
+                    workloads.enqueue(key)

@@ -1,0 +1,176 @@
+"""Carrying out a plan: all clusters at once, each in its own order, each with its own failures."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Protocol
+
+import anyio
+import attrs
+
+from multikueue.core.effects import (
+    Announce,
+    ApplyStatus,
+    CountAdmitted,
+    CreateJob,
+    CreateWorkload,
+    DeleteJob,
+    DeleteWorkload,
+    Effect,
+    PatchJob,
+    PatchJobStatus,
+    PatchWorkload,
+)
+from multikueue.core.kinds import WORKLOAD
+from multikueue.core.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound, Unreachable
+from multikueue.protocols import ApiClient
+from multikueue.runtime.events import EventRecorder
+from multikueue.runtime.hooks import ManagerHook
+from multikueue.runtime.mirror import Mirror
+
+
+class Place(Protocol):
+    """A cluster effects can be carried out on."""
+
+    @property
+    def client(self) -> ApiClient:
+        """Where to send writes."""
+        ...
+
+    @property
+    def workloads(self) -> Mirror:
+        """Its Workloads."""
+        ...
+
+    def mirror(self, gvk: GVK) -> Mirror | None:
+        """Its jobs of one kind."""
+        ...
+
+
+class Places(Protocol):
+    """Finds the clusters."""
+
+    def place(self, cluster: ClusterName) -> Place | None:
+        """The cluster of that name; None if it is not connected any more."""
+        ...
+
+
+@attrs.define(eq=False)
+class Performer:
+    """Carries out effects."""
+
+    places: Places
+    events: EventRecorder
+    hook: ManagerHook | None = None
+
+    async def perform(self, workload: Json | None, effects: tuple[Effect, ...]) -> None:
+        """Carry out all effects.
+
+        An effect that fails ends its cluster's part; the others go on.
+
+        Raises:
+            ApiError: the first failure, the manager's before those of workers, after all parts have ended.
+        """
+        ordered = sorted(effects, key=lambda effect: effect.cluster)
+        parts = [(cluster, list(part)) for cluster, part in itertools.groupby(ordered, lambda effect: effect.cluster)]
+        failures: dict[ClusterName, ApiError] = {}
+
+        async def run(cluster: ClusterName, part: list[Effect]) -> None:
+            try:
+                for effect in part:
+                    await self._perform(workload, effect)
+            except ApiError as failure:
+                failures[cluster] = failure
+
+        if len(parts) == 1:
+            await run(*parts[0])
+        else:
+            async with anyio.create_task_group() as tasks:
+                for cluster, part in parts:
+                    tasks.start_soon(run, cluster, part)
+        if failures:
+            raise failures[min(failures)]
+
+    async def _perform(self, workload: Json | None, effect: Effect) -> None:
+        match effect:
+            case Announce():
+                if workload is not None:
+                    self.events.emit(
+                        workload, type=effect.type, reason="MultiKueue", action="MultiKueue", note=effect.note
+                    )
+            case CountAdmitted():
+                if self.hook is not None:
+                    self.hook.admitted(effect.cluster_queue, effect.worker)
+            case _:
+                place = self.places.place(effect.cluster)
+                if place is None:
+                    raise Unreachable(f'cluster "{effect.cluster}" is not connected')
+                await self._write(place, effect, workload)
+
+    async def _write(self, place: Place, effect: Effect, workload: Json | None) -> None:
+        match effect:
+            case ApplyStatus(object=body, field_manager=manager):
+                written = await place.client.apply(WORKLOAD, body, field_manager=manager, subresource="status")
+                place.workloads.wrote(written)
+            case PatchJobStatus(resource=resource, key=key, patch=patch):
+                written = await place.client.merge_patch(resource, key, patch, subresource="status")
+                _note(place, resource, written)
+            case CreateWorkload(object=body):
+                await self._create_workload(place, effect.cluster, body, workload)
+            case CreateJob(resource=resource, object=body):
+                _note(place, resource, await _create(place, effect.cluster, resource, body))
+            case PatchWorkload(key=key, patch=patch):
+                place.workloads.wrote(await place.client.merge_patch(WORKLOAD, key, patch))
+            case PatchJob(resource=resource, key=key, patch=patch):
+                _note(place, resource, await place.client.merge_patch(resource, key, patch))
+            case DeleteJob(resource=resource, key=key, uid=uid):
+                await _delete(place, place.mirror(resource.gvk), resource, key, uid)
+            case DeleteWorkload():
+                await _delete_workload(place, effect)
+
+    async def _create_workload(self, place: Place, cluster: ClusterName, body: Json, workload: Json | None) -> None:
+        place.workloads.wrote(await _create(place, cluster, WORKLOAD, body))
+        if self.hook is not None and workload is not None:
+            queue = (workload.get("status") or {}).get("admission", {}).get("clusterQueue", "")
+            self.hook.dispatched(queue, cluster)
+
+
+def _note(place: Place, resource: Resource, written: Json) -> None:
+    mirror = place.mirror(resource.gvk)
+    if mirror is not None:
+        mirror.wrote(written)
+
+
+async def _create(place: Place, cluster: ClusterName, resource: Resource, body: Json) -> Json:
+    try:
+        return await place.client.create(resource, body)
+    except AlreadyExists as error:
+        key = ObjectKey.of(body)
+        raise AlreadyExists(
+            f'{resource} "{key}" exists on worker cluster "{cluster}" and is not a copy of ours (yet): '
+            "if it is somebody else's, rename or delete one of the two",
+            status=error.status,
+            reason=error.reason,
+        ) from error
+
+
+async def _delete(place: Place, mirror: Mirror | None, resource: Resource, key: ObjectKey, uid: str) -> None:
+    try:
+        await place.client.delete(resource, key, uid=uid, propagation="Background")
+    except NotFound:
+        pass
+    except Conflict:
+        return  # another object has taken the name: it is not the one we saw
+    if mirror is not None:
+        mirror.removed(key, uid)
+
+
+async def _delete_workload(place: Place, effect: DeleteWorkload) -> None:
+    if effect.held:
+        patch: Json = {"metadata": {"uid": effect.uid, "finalizers": list(effect.finalizers) or None}}
+        try:
+            await place.client.merge_patch(WORKLOAD, effect.key, patch)
+        except (NotFound, Conflict):
+            return
+    await _delete(place, place.workloads, WORKLOAD, effect.key, effect.uid)

@@ -1,0 +1,90 @@
+"""MultiKueueClusters: connect to what they describe, and say how that went."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from datetime import datetime
+
+import attrs
+
+from multikueue.core.action import Action
+from multikueue.core.conditions import conditions, updated
+from multikueue.core.connection import active_status, remembered_loss
+from multikueue.core.kinds import MULTIKUEUE_CLUSTER
+from multikueue.core.names import ClusterName, Json, ObjectKey
+from multikueue.core.objects import dig, resource_version
+from multikueue.errors import KubeconfigError, NotFound
+from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
+from multikueue.runtime.home import Home
+from multikueue.runtime.remotes import RemotePool
+
+KUBECONFIG_KEY = "kubeconfig"
+
+
+@attrs.define(eq=False)
+class ClusterReconciler:
+    """Keeps the pool in line with the MultiKueueClusters, and their Active condition in line with the pool."""
+
+    home: Home
+    remotes: RemotePool
+    namespace: str
+    clock: Callable[[], datetime]
+
+    async def reconcile(self, key: ObjectKey) -> Action:
+        """See `Reconciler`."""
+        cluster = self.home.clusters.get(key)
+        if cluster is None or dig(cluster, "metadata", "deletionTimestamp"):
+            self.remotes.forget(key.name)
+            return Action.done()
+        self._connect(ClusterName(key.name), cluster)
+        await self._write_status(key, cluster)
+        return Action.done()
+
+    def _connect(self, name: ClusterName, cluster: Json) -> None:
+        try:
+            config = self._load(cluster)
+        except KubeconfigError as error:
+            message = f"load client config failed: {error}"
+            known = self.remotes.get(name)
+            if known is None or (known.connection.reason, known.connection.error) != (error.reason, message):
+                self.remotes.refuse(name, error.reason, message, remembered_loss(cluster))
+        else:
+            self.remotes.assign(name, config, remembered_loss(cluster))
+
+    def _load(self, cluster: Json) -> ClusterConfig:
+        reference = dig(cluster, "spec", "clusterSource", "kubeConfig")
+        if not reference:
+            raise KubeconfigError("BadKubeConfig", "kubeconfig reference is nil")
+        return parse_worker_kubeconfig(self._from_secret(reference.get("location", "")))
+
+    def _from_secret(self, name: str) -> bytes:
+        secret = self.home.secrets.get(ObjectKey(self.namespace, name))
+        if secret is None:
+            raise KubeconfigError("BadKubeConfig", f'Secret "{name}" not found')
+        encoded = dig(secret, "data", KUBECONFIG_KEY)
+        if encoded is None:
+            raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" not found in secret "{name}"')
+        try:
+            return base64.b64decode(encoded, validate=True)
+        except binascii.Error as error:
+            raise KubeconfigError(
+                "BadKubeConfig", f'key "{KUBECONFIG_KEY}" of secret "{name}" is not base64'
+            ) from error
+
+    async def _write_status(self, key: ObjectKey, cluster: Json) -> None:
+        remote = self.remotes.get(key.name)
+        if remote is None or not (remote.connection.connected or remote.connection.error):
+            return  # no word from it yet
+        wanted = active_status(cluster, remote.connection, self.clock())
+        if wanted is None:
+            return
+        patch = {
+            "metadata": {"resourceVersion": resource_version(cluster)},
+            "status": {"conditions": updated(conditions(cluster), wanted)},
+        }
+        try:
+            await self.home.client.merge_patch(MULTIKUEUE_CLUSTER, key, patch, subresource="status")
+        except NotFound:
+            return  # deleted meanwhile: its event brings us back

@@ -1,0 +1,96 @@
+"""Workloads: read the caches into a snapshot, plan, perform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+import attrs
+import structlog
+
+from multikueue.adapters import AdapterRegistry
+from multikueue.core.action import Action
+from multikueue.core.admissioncheck import clusters
+from multikueue.core.dispatch import Dispatcher
+from multikueue.core.names import GVK, Json, ObjectKey
+from multikueue.core.plan import plan
+from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.core.workloads import Owner, owner
+from multikueue.runtime.home import Home
+from multikueue.runtime.performing import Performer
+from multikueue.runtime.remotes import RemoteCluster, RemotePool
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.define(eq=False)
+class WorkloadReconciler:
+    """Carries out `multikueue.core.plan` for one Workload at a time."""
+
+    home: Home
+    remotes: RemotePool
+    adapters: AdapterRegistry
+    performer: Performer
+    settings: PlanSettings
+    dispatcher: Dispatcher
+    clock: Callable[[], datetime]
+
+    async def reconcile(self, key: ObjectKey) -> Action:
+        """See `Reconciler`."""
+        # NO await between the snapshot and the first effect: the decision is about what the caches show now.
+        snapshot = self.snapshot(key)
+        decision = plan(snapshot, self.clock(), self.settings, self.dispatcher)
+        if decision.effects:
+            log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
+            await self.performer.perform(snapshot.workload, decision.effects)
+        return Action.earliest(decision.look_again)
+
+    def snapshot(self, key: ObjectKey) -> Snapshot:
+        """Everything the caches know about one Workload."""
+        workload = self.home.workloads.get(key)
+        if workload is None:
+            return Snapshot(key, None, workers=tuple(self._workers(key, None, None)))
+        check, check_unknown = self.home.our_check(workload)
+        owned_by = owner(workload)
+        adapter = self.adapters.get(owned_by.gvk) if owned_by else None
+        return Snapshot(
+            key,
+            workload,
+            check=check,
+            check_unknown=check_unknown,
+            adapter=adapter,
+            jobs=self._local_jobs(key, owned_by),
+            workers=tuple(self._workers(key, self.home.config_of(check), owned_by.gvk if owned_by else None)),
+        )
+
+    def _local_jobs(self, key: ObjectKey, owned_by: Owner | None) -> dict[str, Json]:
+        mirror = self.home.mirror(owned_by.gvk) if owned_by else None
+        if mirror is None or owned_by is None:
+            return {}
+        job = mirror.get(ObjectKey(key.namespace, owned_by.name))
+        return {} if job is None else {owned_by.name: job}
+
+    def _workers(self, key: ObjectKey, config: Json | None, gvk: GVK | None) -> Iterator[Worker]:
+        configured = clusters(config) if config is not None else []
+        known = {remote.name: remote for remote in self.remotes}
+        for name in configured:
+            if name in known:
+                yield _worker(known[name], key, gvk, configured=True)
+        for name in sorted(set(known).difference(configured)):
+            yield _worker(known[name], key, gvk, configured=False)
+
+
+def _worker(remote: RemoteCluster, key: ObjectKey, gvk: GVK | None, *, configured: bool) -> Worker:
+    session = remote.session
+    if session is None:
+        return Worker(remote.name, False, configured, serves_kind=False, lost_since=remote.connection.lost_since)
+    jobs = tuple(JobCopy(mirror.cache.resource, job) for mirror in session.jobs.values() for job in mirror.of(key))
+    return Worker(
+        remote.name,
+        remote.reachable,
+        configured,
+        serves_kind=gvk is not None and session.synced(gvk),
+        lost_since=remote.connection.lost_since,
+        workload=session.workloads.get(key),
+        jobs=jobs,
+    )

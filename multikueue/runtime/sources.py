@@ -1,0 +1,139 @@
+"""Which change wakes which reconcile. Handlers run inside the watches: they look things up and enqueue, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from multikueue.core.admissioncheck import clusters, config_name
+from multikueue.core.conditions import condition
+from multikueue.core.names import GVK, Json, ObjectKey
+from multikueue.core.objects import dig
+from multikueue.core.workloads import cluster_name, has_quota, is_finished
+from multikueue.runtime.controller import Controller
+from multikueue.runtime.home import Changed, Home, owner_index
+from multikueue.runtime.hooks import ManagerHook
+from multikueue.runtime.remotes import RemoteCluster
+
+
+@attrs.define(eq=False)
+class Sources:
+    """Routes changes to the controllers' queues. Built before them, connected to them once they exist."""
+
+    controller_name: str
+    _home: Home | None = attrs.field(default=None, init=False)
+    _workloads: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
+    _clusters: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
+    _checks: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
+    _hook: ManagerHook | None = attrs.field(default=None, init=False)
+
+    def connect(
+        self,
+        home: Home,
+        workloads: Controller[ObjectKey],
+        clusters: Controller[ObjectKey],
+        checks: Controller[ObjectKey],
+        *,
+        hook: ManagerHook | None,
+    ) -> None:
+        """Say where keys go."""
+        self._home, self._workloads, self._clusters, self._checks, self._hook = home, workloads, clusters, checks, hook
+
+    @property
+    def home(self) -> Home:
+        """The manager's caches."""
+        assert self._home is not None, "a change arrived before the sources were connected"
+        return self._home
+
+    @property
+    def changed(self) -> Mapping[str, Changed]:
+        """Handlers for the manager's caches, by cache."""
+        return {
+            "workloads": self._workload_changed,
+            "jobs": self._job_changed,
+            "checks": self._check_changed,
+            "configs": self._config_changed,
+            "clusters": self._cluster_changed,
+            "secrets": self._secret_changed,
+        }
+
+    def remote_workload_changed(self, key: ObjectKey) -> None:
+        """Something of this Workload changed on a worker: decisive or not, the plan tells."""
+        self._enqueue_workloads([key])
+
+    def remote_cluster_changed(self, remote: RemoteCluster) -> None:
+        """A worker came or went: whatever waits for one, runs there or lies there is looked at again."""
+        if self._hook is not None:
+            self._hook.cluster_connected(remote.name, remote.connection.connected)
+        if self._clusters is not None:
+            self._clusters.enqueue(ObjectKey("", remote.name))
+        self._enqueue_workloads(remote.keys())
+        self._enqueue_workloads(self._waiting_for(remote.name))
+
+    def _waiting_for(self, cluster: str) -> Iterator[ObjectKey]:
+        for workload in self.home.workloads.cache.values():
+            if has_quota(workload) and not is_finished(workload) and cluster_name(workload) in (None, cluster):
+                yield ObjectKey.of(workload)
+
+    def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        del old, new
+        self._enqueue_workloads([key])
+
+    def _job_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        job = new or old or {}
+        gvk = GVK.of(job["apiVersion"], job["kind"])
+        owned = self.home.workloads.cache.by("owner", owner_index(gvk, key))
+        self._enqueue_workloads(ObjectKey.of(workload) for workload in owned)
+
+    def _check_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if not any(obj and dig(obj, "spec", "controllerName") == self.controller_name for obj in (old, new)):
+            return
+        if self._checks is not None:
+            self._checks.enqueue(key)
+        if old is None or new is None or config_name(old) != config_name(new):
+            self._enqueue_check(key.name)
+
+    def _config_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if old is not None and new is not None and clusters(old) == clusters(new):
+            return
+        for check in self.home.checks_using(key.name):
+            if self._checks is not None:
+                self._checks.enqueue(ObjectKey("", check))
+            self._enqueue_check(check)
+
+    def _cluster_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if self._clusters is not None and _spec_of(old) != _spec_of(new):
+            self._clusters.enqueue(key)
+        if self._checks is not None and (old is None or new is None or _activity(old) != _activity(new)):
+            for config in self.home.configs_listing(key.name):
+                for check in self.home.checks_using(config):
+                    self._checks.enqueue(ObjectKey("", check))
+
+    def _secret_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        del old, new
+        for cluster in self.home.clusters.values():
+            if (
+                dig(cluster, "spec", "clusterSource", "kubeConfig", "location") == key.name
+                and self._clusters is not None
+            ):
+                self._clusters.enqueue(ObjectKey.of(cluster))
+
+    def _enqueue_check(self, check: str) -> None:
+        self._enqueue_workloads(ObjectKey.of(entry) for entry in self.home.workloads.cache.by("check", check))
+
+    def _enqueue_workloads(self, keys: Iterator[ObjectKey] | list[ObjectKey]) -> None:
+        if self._workloads is not None:
+            for key in keys:
+                self._workloads.enqueue(key)
+
+
+def _spec_of(cluster: Json | None) -> object:
+    if cluster is None:
+        return None
+    return dig(cluster, "metadata", "deletionTimestamp"), dig(cluster, "metadata", "uid"), dig(cluster, "spec")
+
+
+def _activity(cluster: Json) -> object:
+    active = condition(cluster, "Active") or {}
+    return tuple(active.get(field) for field in ("status", "reason", "message"))
