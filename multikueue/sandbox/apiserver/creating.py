@@ -1,0 +1,90 @@
+"""The verb create."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multikueue.core.names import Json
+from multikueue.sandbox.apiserver.admitting import admit
+from multikueue.sandbox.apiserver.cluster import Cluster, WriteOptions
+from multikueue.sandbox.apiserver.hooks import hooks_of
+from multikueue.sandbox.apiserver.identity import check_identity
+from multikueue.sandbox.apiserver.managedfields import Write, track_update
+from multikueue.sandbox.apiserver.resources import ResourceType
+from multikueue.sandbox.apiserver.statuses import Cause, StatusError, already_exists, forbidden, invalid, not_found
+
+SYSTEM_METADATA = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "selfLink",
+)
+
+
+def create(
+    cluster: Cluster,
+    row: ResourceType,
+    namespace: str | None,
+    body: Any,
+    options: WriteOptions,
+    managed: list[Json] | None = None,
+) -> Json:
+    """Create an object from a body, which is taken over; `managed` is set when an apply creates it.
+
+    Raises:
+        StatusError: as kube-apiserver refuses.
+    """
+    obj = check_identity(row, namespace, None, body)
+    metadata = obj["metadata"]
+    if metadata.get("resourceVersion") not in (None, "", "0"):
+        raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = metadata["generateName"] + cluster.new_suffix()
+    if row.namespaced:
+        _check_namespace(cluster, row, namespace or "", metadata.get("name"))
+    _stamp(cluster, row, obj)
+    causes = hooks_of(row.group_resource).create(obj)
+    if causes:
+        raise invalid(row, metadata.get("name") or "", causes)
+    admit(row, obj, None, strict=options.strict)
+    _record_manager(cluster, row, obj, options, managed)
+    key = (namespace or "", metadata["name"])
+    if cluster.store.get(row.group_resource, key):
+        raise already_exists(row, metadata["name"])
+    if options.dry_run:
+        return obj
+    return cluster.put(row, key, obj, None)
+
+
+def _check_namespace(cluster: Cluster, row: ResourceType, namespace: str, name: str | None) -> None:
+    found = cluster.namespace(namespace)
+    if found is None:
+        raise not_found(cluster.namespace_type, namespace)
+    if found["metadata"].get("deletionTimestamp"):
+        cause = Cause("NamespaceTerminating", "metadata.namespace", f"namespace {namespace} is being terminated")
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        raise forbidden(row, name, why, [cause])
+
+
+def _stamp(cluster: Cluster, row: ResourceType, obj: Json) -> None:
+    metadata = obj["metadata"]
+    for key in (*SYSTEM_METADATA, "resourceVersion", "managedFields"):
+        metadata.pop(key, None)
+    metadata["uid"] = cluster.new_uid()
+    metadata["creationTimestamp"] = cluster.now()
+    if row.generation:
+        metadata["generation"] = 1
+    if "status" in row.subresources:
+        obj.pop("status", None)
+
+
+def _record_manager(
+    cluster: Cluster, row: ResourceType, obj: Json, options: WriteOptions, managed: list[Json] | None
+) -> None:
+    if managed is not None:
+        obj["metadata"]["managedFields"] = managed
+    elif options.manager is not None:
+        write = Write(options.manager, row.api_version, "", cluster.now())
+        track_update(row.managed_schema, None, obj, write)

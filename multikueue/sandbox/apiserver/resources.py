@@ -1,0 +1,145 @@
+"""What the server serves: one `ResourceType` per group, version and plural, whether builtin or from a CRD."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TypeAlias
+
+import attrs
+
+from multikueue.core.names import Json
+
+GroupResource: TypeAlias = tuple[str, str]
+"""Group and plural: the versions of a kind share one set of objects."""
+
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+NAMESPACES: GroupResource = ("", "namespaces")
+PODS: GroupResource = ("", "pods")
+DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions")
+
+_METADATA_SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+        "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "ownerReferences": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["uid"],
+            "items": {"type": "object"},
+        },
+    },
+}
+
+
+@attrs.define(eq=False, slots=False)
+class CustomKind:
+    """What only a kind from a CRD has.
+
+    Attributes:
+        definition: the CRD's name.
+        schema: the version's structural schema.
+        storage: the version objects are stored in.
+        columns: its `additionalPrinterColumns`.
+        scale: its scale subresource, if it has one.
+    """
+
+    definition: str
+    schema: Json
+    storage: str
+    columns: list[Json] = attrs.field(factory=list)
+    scale: Json | None = None
+
+    @cached_property
+    def body_schema(self) -> Json:
+        """The schema without `required` at the root, which names fields the server itself fills in."""
+        return {key: value for key, value in self.schema.items() if key != "required"}
+
+    @cached_property
+    def managed_schema(self) -> Json:
+        """The schema with what server-side apply must know about metadata."""
+        properties = self.schema.get("properties") or {}
+        return {**self.schema, "properties": {**properties, "metadata": _METADATA_SCHEMA}}
+
+    @cached_property
+    def has_rules(self) -> bool:
+        """Whether any CEL rule is in the schema."""
+        return _any_rules(self.schema)
+
+
+def _any_rules(schema: object) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    if schema.get("x-kubernetes-validations"):
+        return True
+    children = [*(schema.get("properties") or {}).values()]
+    children += [schema.get("items"), schema.get("additionalProperties")]
+    return any(_any_rules(child) for child in children)
+
+
+@attrs.define(eq=False, slots=False, kw_only=True)
+class ResourceType:
+    """A kind in one version, and the rules by which the registry treats its objects.
+
+    Attributes:
+        subresources: `status`, `scale`, ...
+        selectable: the field selectors it supports besides name and namespace.
+        unconditional: a PUT without resourceVersion is allowed.
+        generation: `metadata.generation` counts changes of the spec.
+        returns_object: DELETE answers with the object instead of a Status.
+        custom: set for kinds that come from a CRD.
+    """
+
+    group: str = ""
+    version: str = "v1"
+    plural: str
+    kind: str
+    namespaced: bool = True
+    singular: str = attrs.field(
+        default=attrs.Factory(lambda self: self.kind.lower(), takes_self=True)  # as kube-apiserver does
+    )
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    selectable: tuple[str, ...] = ()
+    unconditional: bool = True
+    generation: bool = False
+    returns_object: bool = False
+    custom: CustomKind | None = None
+
+    @cached_property
+    def group_resource(self) -> GroupResource:
+        """Group and plural."""
+        return (self.group, self.plural)
+
+    @cached_property
+    def api_version(self) -> str:
+        """The `apiVersion` of its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @cached_property
+    def qualified(self) -> str:
+        """`jobs.batch`, `pods`: the name in errors."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @cached_property
+    def qualified_kind(self) -> str:
+        """`Job.batch`, `Pod`: the name in validation errors."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """Every field selector it supports."""
+        own = ("metadata.name", "metadata.namespace") if self.namespaced else ("metadata.name",)
+        return frozenset((*own, *self.selectable))
+
+    @property
+    def managed_schema(self) -> Json | None:
+        """The schema for field ownership; None for builtin kinds, whose list keys are in `merging`."""
+        return self.custom.managed_schema if self.custom else None
+
+    @property
+    def stored_version(self) -> str:
+        """The version its objects are stored in."""
+        return self.custom.storage if self.custom else self.version

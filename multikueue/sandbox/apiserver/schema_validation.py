@@ -1,0 +1,106 @@
+"""Structural schemas, part three: validate a pruned and defaulted object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from multikueue.core.names import Json
+from multikueue.sandbox.apiserver.schema_limits import check_limits
+from multikueue.sandbox.apiserver.schema_pruning import field_schema
+from multikueue.sandbox.apiserver.statuses import Cause
+
+_TYPES: dict[str, type] = {"object": dict, "array": list, "string": str, "boolean": bool}
+_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+def validate(schema: Json, value: Any, path: str = "") -> Iterator[Cause]:
+    """Everything the schema forbids, depth first; CEL rules are `cel_rules.check_rules`."""
+    name = path.lstrip(".")
+    if value is None:
+        if not schema.get("nullable"):
+            yield Cause("FieldValueInvalid", path, 'Invalid value: "null": must not be null')
+        return
+    wrong = _check_type(schema, value, name)
+    if wrong:
+        yield wrong
+        return
+    yield from check_limits(schema, value, name)
+    if isinstance(value, list):
+        yield from _validate_items(schema, value, path)
+    elif isinstance(value, dict):
+        yield from _validate_fields(schema, value, path)
+    yield from _check_combinations(schema, value, path)
+
+
+def _check_type(schema: Json, value: Any, name: str) -> Cause | None:
+    if schema.get("x-kubernetes-int-or-string"):
+        if isinstance(value, int | str) and not isinstance(value, bool):
+            return None
+        message = f'Invalid value: "{value}": {name} in body must be of type integer,string'
+        return Cause("FieldValueTypeInvalid", name, message)
+    wanted = schema.get("type")
+    if not wanted or _is_a(wanted, value):
+        return None
+    got = _NAMES.get(type(value), "?")
+    message = f'Invalid value: "{got}": {name} in body must be of type {wanted}: "{got}"'
+    return Cause("FieldValueTypeInvalid", name, message)
+
+
+def _is_a(wanted: str, value: Any) -> bool:
+    if wanted in _TYPES:
+        return isinstance(value, _TYPES[wanted])
+    if isinstance(value, bool):
+        return False
+    if wanted == "integer":
+        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return isinstance(value, int | float)
+
+
+def _validate_items(schema: Json, value: list[Any], path: str) -> Iterator[Cause]:
+    yield from _check_duplicates(schema, value, path.lstrip("."))
+    items = schema.get("items")
+    if isinstance(items, dict):
+        for index, item in enumerate(value):
+            yield from validate(items, item, f"{path}[{index}]")
+
+
+def _check_duplicates(schema: Json, value: list[Any], name: str) -> Iterator[Cause]:
+    if schema.get("x-kubernetes-list-type") not in ("set", "map") or len(value) < 2:
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        identity = item_identity(schema, item)
+        if identity in seen:
+            yield Cause("FieldValueDuplicate", f"{name}[{index}]", f"Duplicate value: {item}")
+        seen.add(identity)
+
+
+def item_identity(schema: Json, item: Any) -> str:
+    """What tells the items of a list with keys, or of a set, apart."""
+    keys = schema.get("x-kubernetes-list-map-keys")
+    if keys and isinstance(item, dict):
+        return repr([item.get(key) for key in keys])
+    return repr(item)
+
+
+def _validate_fields(schema: Json, value: Json, path: str) -> Iterator[Cause]:
+    for key in schema.get("required") or ():
+        if key not in value:
+            yield Cause("FieldValueRequired", f"{path}.{key}".lstrip("."), "Required value")
+    for key, item in value.items():
+        child = field_schema(schema, key)
+        if child:
+            yield from validate(child, item, f"{path}.{key}")
+
+
+def _check_combinations(schema: Json, value: Any, path: str) -> Iterator[Cause]:
+    name = path.lstrip(".")
+    for combination in ("allOf", "anyOf", "oneOf"):
+        if combination not in schema:
+            continue
+        fits = [not any(validate(option, value, path)) for option in schema[combination]]
+        wrong = {"allOf": not all(fits), "anyOf": not any(fits), "oneOf": sum(fits) != 1}
+        if wrong[combination]:
+            message = f"Invalid value: {name} in body must validate {combination}"
+            yield Cause("FieldValueInvalid", name, message)
