@@ -1,0 +1,112 @@
+"""What Kueue's documentation has an administrator create for MultiKueue, as objects and as one call."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+
+import orjson
+
+from multikueue.core.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    NAMESPACE,
+    RESOURCE_FLAVOR,
+    SECRET,
+)
+from multikueue.core.labels import CONTROLLER_NAME
+from multikueue.core.names import Json, Resource
+from multikueue.errors import AlreadyExists
+from multikueue.protocols import Writer
+
+FLAVOR = "default-flavor"
+CLUSTER_QUEUE_NAME = "cluster-queue"
+LOCAL_QUEUE_NAME = "user-queue"
+CHECK = "multikueue"
+KUEUE_NAMESPACE = "kueue-system"
+
+
+def _object(resource: Resource, name: str, spec: Json | None = None, namespace: str = "") -> Json:
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    obj: Json = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": metadata}
+    return obj if spec is None else {**obj, "spec": spec}
+
+
+def namespace(name: str) -> Json:
+    """A namespace."""
+    return _object(NAMESPACE, name)
+
+
+def resource_flavor() -> Json:
+    """One flavor for all resources."""
+    return _object(RESOURCE_FLAVOR, FLAVOR, {})
+
+
+def cluster_queue(quota: Mapping[str, str], checks: Iterable[str] = ()) -> Json:
+    """A ClusterQueue with this much of each resource, guarded by these checks."""
+    resources = [{"name": name, "nominalQuota": amount} for name, amount in quota.items()]
+    group = {"coveredResources": list(quota), "flavors": [{"name": FLAVOR, "resources": resources}]}
+    spec: Json = {"namespaceSelector": {}, "resourceGroups": [group]}
+    named = [{"name": check} for check in checks]
+    if named:
+        spec["admissionChecksStrategy"] = {"admissionChecks": named}
+    return _object(CLUSTER_QUEUE, CLUSTER_QUEUE_NAME, spec)
+
+
+def local_queue(in_namespace: str = "default") -> Json:
+    """The queue users name on their jobs."""
+    return _object(LOCAL_QUEUE, LOCAL_QUEUE_NAME, {"clusterQueue": CLUSTER_QUEUE_NAME}, in_namespace)
+
+
+def admission_check(controller_name: str = CONTROLLER_NAME) -> Json:
+    """The check that stands for "runs on a worker cluster"."""
+    parameters = {"apiGroup": MULTIKUEUE_CONFIG.gvk.group, "kind": MULTIKUEUE_CONFIG.gvk.kind, "name": CHECK}
+    return _object(ADMISSION_CHECK, CHECK, {"controllerName": controller_name, "parameters": parameters})
+
+
+def config(clusters: Iterable[str]) -> Json:
+    """The list of worker clusters."""
+    return _object(MULTIKUEUE_CONFIG, CHECK, {"clusters": list(clusters)})
+
+
+def cluster(name: str) -> Json:
+    """A worker cluster whose kubeconfig is in the Secret `<name>-secret`."""
+    reference = {"location": f"{name}-secret", "locationType": "Secret"}
+    return _object(MULTIKUEUE_CLUSTER, name, {"clusterSource": {"kubeConfig": reference}})
+
+
+def kubeconfig_secret(name: str, kubeconfig: Json) -> Json:
+    """The Secret with a worker's kubeconfig. (JSON is YAML.)"""
+    secret = _object(SECRET, f"{name}-secret", namespace=KUEUE_NAMESPACE)
+    return {**secret, "data": {"kubeconfig": base64.b64encode(orjson.dumps(kubeconfig)).decode()}}
+
+
+async def set_up_queues(client: Writer, quota: Mapping[str, str], checks: Iterable[str] = ()) -> None:
+    """Create namespace, flavor, ClusterQueue and LocalQueue: the same on the manager and on every worker."""
+    for resource, obj in (
+        (NAMESPACE, namespace("default")),
+        (RESOURCE_FLAVOR, resource_flavor()),
+        (CLUSTER_QUEUE, cluster_queue(quota, checks)),
+        (LOCAL_QUEUE, local_queue()),
+    ):
+        await _ensure(client, resource, obj)
+
+
+async def connect_workers(client: Writer, kubeconfigs: Mapping[str, Json]) -> None:
+    """Create, on the manager, the check, its config, and a MultiKueueCluster with a Secret for every worker."""
+    await _ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
+    for name, kubeconfig in kubeconfigs.items():
+        await _ensure(client, SECRET, kubeconfig_secret(name, kubeconfig))
+        await _ensure(client, MULTIKUEUE_CLUSTER, cluster(name))
+    await _ensure(client, MULTIKUEUE_CONFIG, config(kubeconfigs))
+    await _ensure(client, ADMISSION_CHECK, admission_check())
+
+
+async def _ensure(client: Writer, resource: Resource, obj: Json) -> None:
+    try:
+        await client.create(resource, obj)
+    except AlreadyExists:
+        pass

@@ -1,0 +1,58 @@
+"""The one door to every check: `nox` runs what CI runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_external_run = True
+nox.options.sessions = ["lint", "types", "tests", "docs"]
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+CODE = ("multikueue", "daemon", "tests", "docs/conf.py", "noxfile.py")
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Install the project and dependency groups into the session."""
+    session.install("-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format, lint rules, and the layers' import contracts."""
+    install(session, "lint")
+    session.run("ruff", "format", "--check", *CODE)
+    session.run("ruff", "check", *CODE)
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Mypy, strict, over everything."""
+    install(session, "types", "tests")
+    session.run("mypy", "multikueue", "daemon/multikueued", "tests", "noxfile.py")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests that need nothing but Python; with branch coverage of the pure layers."""
+    install(session, "tests")
+    if session.posargs:
+        session.run("pytest", *session.posargs)
+        return
+    for stale in Path().glob(".coverage*"):
+        stale.unlink()
+    session.run("coverage", "run", "-m", "pytest", env={"COVERAGE_CORE": "ctrace"})
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report", "--include=multikueue/core/*,multikueue/adapters/*", "--fail-under=95")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation; a broken link or reference is an error."""
+    install(session, "docs")
+    session.run("sphinx-build", "-W", "--keep-going", "-q", "docs", os.path.join("docs", "_build"))
