@@ -1,0 +1,28 @@
+"""The CustomResourceDefinitions of Kueue's kinds, as much of them as the sandbox needs.
+
+Written by us, smaller than Kueue's own: no descriptions, and pod templates are opaque. What decides how an API server
+treats a write is the same: list types and map keys (server-side apply merges by them), enums, defaults, the CEL rules
+of `clusterName` and of what is immutable under quota, the status subresource and the printer columns.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+
+import yaml
+
+from multikueue.core.names import Json
+
+
+def load_crds() -> list[Json]:
+    """All definitions, in the order of their names; each call returns objects of its own."""
+    files = (file for file in resources.files(__name__).iterdir() if file.name.endswith(".yaml"))
+    texts = [file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)]
+    return [_unaliased(yaml.safe_load(text)) for text in texts]
+
+
+def _unaliased(value: Json) -> Json:
+    """A copy in which what YAML's aliases share is no longer shared."""
+    result: Json = json.loads(json.dumps(value))
+    return result

@@ -1,0 +1,229 @@
+"""What Kueue does next about one job: its Workload, starting it, stopping it, seeing it end.
+
+A list of rules, the first that applies decides. The same rules serve the manager, where another controller copies the
+job's status, and the workers, where the job runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+import attrs
+
+from multikueue.core.conditions import condition
+from multikueue.core.kinds import WORKLOAD
+from multikueue.core.labels import JOB_UID_LABEL, STOPPING_ANNOTATION
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import annotations_of, dig, is_terminating, uid
+from multikueue.core.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
+from multikueue.sandbox.kueue.applying import PODS_READY, condition_body
+from multikueue.sandbox.kueue.building import build_workload, owner_reference
+from multikueue.sandbox.kueue.deciding_workloads import admission, without_finalizer
+from multikueue.sandbox.kueue.effects import (
+    NOTHING,
+    ApplyStatus,
+    Create,
+    Decision,
+    Delete,
+    Note,
+    Replace,
+    Rest,
+    Step,
+)
+from multikueue.sandbox.kueue.kinds import SandboxKind
+from multikueue.sandbox.kueue.naming import prebuilt_name, queue_name
+from multikueue.sandbox.kueue.podsets import Injection, TemplateConflictError, equivalent
+from multikueue.sandbox.kueue.starting import continue_stop, start, stop
+from multikueue.sandbox.kueue.statuses import finished, released, with_condition
+
+
+@attrs.frozen
+class JobSituation:
+    """One job, its Workload, and what is needed to act on them."""
+
+    kind: SandboxKind
+    job: Json
+    workload: Json | None
+    now: datetime
+    priority: int = 0
+    """Value of the job's priority class; 0 without one."""
+    injections: Callable[[], dict[str, Injection]] = dict
+    """What starting puts into the templates; may raise `TemplateConflictError`."""
+
+    def note(self, reason: str, note: str) -> Note:
+        """An event on the job."""
+        return Note(self.kind.controller, self.job, reason, note)
+
+    def stopped(self, message: str) -> Decision | None:
+        """Stop the job, if it is not stopped."""
+        if self.kind.is_suspended(self.job):
+            return None
+        return Step(stop(self.kind, self.job, self.workload), (self.note("Stopped", message),))
+
+
+def decide_job(situation: JobSituation) -> Decision:
+    """The next thing to do."""
+    if not queue_name(situation.job) or is_terminating(situation.job):
+        return NOTHING
+    rules = _RULES if situation.workload is not None else _RULES_WITHOUT_WORKLOAD
+    for rule in rules:
+        decision = rule(situation, situation.workload or {})
+        if decision is not None:
+            return decision
+    return NOTHING
+
+
+def _half_stopped(situation: JobSituation, _workload: Json) -> Decision | None:
+    if annotations_of(situation.job).get(STOPPING_ANNOTATION) != "true":
+        return None
+    return Step(continue_stop(situation.kind, situation.job, situation.workload))
+
+
+def _to_create(situation: JobSituation, _workload: Json) -> Decision | None:
+    kind, job = situation.kind, situation.job
+    if kind.ending(job) is not None:
+        return NOTHING
+    if prebuilt_name(job):
+        return situation.stopped("missing workload") or NOTHING
+    stopped = situation.stopped("Missing Workload; unable to restore pod templates")
+    if stopped is not None:
+        return stopped
+    if kind.is_active(job):
+        return NOTHING  # its pods go first
+    workload = build_workload(kind, job, situation.priority)
+    return Step(
+        Create(WORKLOAD, workload), (situation.note("CreatedWorkload", f"Created Workload: {ObjectKey.of(workload)}"),)
+    )
+
+
+def _to_adopt(situation: JobSituation, workload: Json) -> Decision | None:
+    job = situation.job
+    owners = dig(workload, "metadata", "ownerReferences") or []
+    controller = next((owner for owner in owners if owner.get("controller")), None)
+    if controller is not None:
+        return None if controller["uid"] == uid(job) else NOTHING  # another job's: not ours to touch
+    metadata = {
+        **workload["metadata"],
+        "labels": {**(dig(workload, "metadata", "labels") or {}), JOB_UID_LABEL: uid(job)},
+        "ownerReferences": [*owners, owner_reference(situation.kind, job)],
+    }
+    return Step(Replace(WORKLOAD, {**workload, "metadata": metadata}))
+
+
+def _over(situation: JobSituation, workload: Json) -> Decision | None:
+    if is_finished(workload):
+        return NOTHING
+    if is_terminating(workload):
+        return situation.stopped("Workload is deleted") or without_finalizer(workload) or NOTHING
+    return None
+
+
+def _different(situation: JobSituation, workload: Json) -> Decision | None:
+    kind, job = situation.kind, situation.job
+    if _matches(situation, workload):
+        return None
+    if prebuilt_name(job):
+        message = "The prebuilt workload is out of sync with its user job"
+        return admission(finished(workload, "OutOfSync", message, situation.now))
+    if kind.is_suspended(job) and not has_quota(workload):
+        fresh = build_workload(kind, job, situation.priority)
+        told = f"Updated not matching Workload for suspended job: {ObjectKey.of(workload)}"
+        return Step(Replace(WORKLOAD, {**workload, "spec": fresh["spec"]}), (situation.note("UpdatedWorkload", told),))
+    stopped = situation.stopped("No matching Workload; restoring pod templates according to existent Workload")
+    if stopped is not None:
+        return stopped
+    told = f"Deleted not matching Workload: {ObjectKey.of(workload)}"
+    return without_finalizer(workload) or Step(
+        Delete(WORKLOAD, ObjectKey.of(workload), uid(workload)), (situation.note("DeletedWorkload", told),)
+    )
+
+
+def _matches(situation: JobSituation, workload: Json) -> bool:
+    """Tolerations count until admission; after it, a running job has the flavors' too."""
+    wanted = situation.kind.pod_sets(situation.job)
+    return equivalent(wanted, dig(workload, "spec", "podSets") or [], tolerations=not is_admitted(workload))
+
+
+def _to_finish(situation: JobSituation, workload: Json) -> Decision | None:
+    ending = situation.kind.ending(situation.job)
+    if ending is None:
+        return None
+    result = finished(workload, ending.reason, ending.message, situation.now)
+    told = f"Workload '{ObjectKey.of(workload)}' is declared finished"
+    return admission(result, situation.note("FinishedWorkload", told))
+
+
+def _pods_ready(situation: JobSituation, workload: Json) -> Decision | None:
+    known = condition(workload, "PodsReady") or {}
+    status, reason, message = _readiness(situation, workload, known)
+    if known.get("status") == str(status) and known.get("reason") == reason:
+        return None
+    changed = with_condition(workload, "PodsReady", status, reason, message, situation.now)
+    return Step(ApplyStatus(WORKLOAD, condition_body(changed, "PodsReady"), PODS_READY))
+
+
+def _readiness(situation: JobSituation, workload: Json, known: Json) -> tuple[bool, str, str]:
+    if not is_admitted(workload):
+        return False, "WaitForStart", "Not all pods are ready or succeeded"
+    recovering = known.get("reason") == "WaitForRecovery"
+    if situation.kind.pods_ready(situation.job):
+        again = recovering or known.get("reason") == "Recovered"
+        reason = "Recovered" if again else "Started"
+        return True, reason, "All pods reached readiness and the workload is running"
+    if recovering or known.get("status") == "True":
+        return False, "WaitForRecovery", "At least one pod has failed, waiting for recovery"
+    return False, "WaitForStart", "Not all pods are ready or succeeded"
+
+
+def _evicted(situation: JobSituation, workload: Json) -> Decision | None:
+    if not is_evicted(workload):
+        return None
+    stopped = situation.stopped(str((condition(workload, "Evicted") or {}).get("message") or ""))
+    if stopped is not None:
+        return stopped
+    if has_quota(workload) and not situation.kind.is_active(situation.job):
+        return admission(released(workload, situation.now))
+    return NOTHING
+
+
+def _suspended(situation: JobSituation, workload: Json) -> Decision | None:
+    kind, job = situation.kind, situation.job
+    if not kind.is_suspended(job):
+        return None
+    if is_admitted(workload):
+        try:
+            request = start(kind, job, situation.injections())
+        except TemplateConflictError as conflict:
+            return admission(finished(workload, "FailedToStart", str(conflict), situation.now))
+        return Step(request, (situation.note("Started", f"Admitted by clusterQueue {cluster_queue(workload)}"),))
+    if not has_quota(workload) and dig(workload, "spec", "queueName") != queue_name(job):
+        return Step(Replace(WORKLOAD, {**workload, "spec": {**workload["spec"], "queueName": queue_name(job)}}))
+    said = [
+        f"{entry['name']}: {entry['message']}"
+        for entry in checks(workload)
+        if entry.get("state") == "Pending" and entry.get("message")
+    ]
+    if said and has_quota(workload):
+        return Rest(notes=(situation.note("UpdatedAdmissionCheck", "; ".join(said)),))
+    return NOTHING
+
+
+def _running(situation: JobSituation, workload: Json) -> Decision | None:
+    return None if is_admitted(workload) else situation.stopped("Not admitted by cluster queue")
+
+
+_Rule = Callable[[JobSituation, Json], Decision | None]
+_RULES: Final[tuple[_Rule, ...]] = (
+    _half_stopped,
+    _to_adopt,
+    _over,
+    _to_finish,
+    _different,
+    _pods_ready,
+    _evicted,
+    _suspended,
+    _running,
+)
+_RULES_WITHOUT_WORKLOAD: Final[tuple[_Rule, ...]] = (_half_stopped, _to_create)

@@ -1,0 +1,204 @@
+"""Pod sets: what a job runs, what it asks for, and what Kueue puts into its pod templates."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from multikueue.core.labels import ORIGIN_LABEL
+from multikueue.core.names import Json
+from multikueue.core.objects import dig, labels_of
+from multikueue.sandbox.kueue.quantities import MILLI, parse
+
+PODSET_LABEL: Final = "kueue.x-k8s.io/podset"
+LOCAL_QUEUE_LABEL: Final = "kueue.x-k8s.io/local-queue-name"
+CLUSTER_QUEUE_LABEL: Final = "kueue.x-k8s.io/cluster-queue-name"
+WORKER_POD_LABEL: Final = "kueue.x-k8s.io/multikueue-worker-workload-pod"
+WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
+
+
+class TemplateConflictError(Exception):
+    """A template has another value than the one Kueue must set: the job can never start."""
+
+
+@attrs.frozen
+class Injection:
+    """What goes into the pod template of one pod set when its job starts."""
+
+    labels: Json = attrs.field(factory=dict)
+    annotations: Json = attrs.field(factory=dict)
+    node_selector: Json = attrs.field(factory=dict)
+    tolerations: tuple[Json, ...] = ()
+
+
+@attrs.frozen
+class PodSetRequest:
+    """What one pod set asks for, in thousandths, over all its pods."""
+
+    name: str
+    count: int
+    amounts: tuple[tuple[str, int], ...]
+
+
+def request(pod_set: Json) -> PodSetRequest:
+    """Read a pod set's request; `pods` is always part of it."""
+    count = int(pod_set.get("count", 1))
+    per_pod = {**_pod_amounts(dig(pod_set, "template", "spec") or {}), "pods": MILLI}
+    amounts = tuple(sorted((resource, amount * count) for resource, amount in per_pod.items()))
+    return PodSetRequest(pod_set.get("name") or "main", count, amounts)
+
+
+def equivalent(job_sets: list[Json], workload_sets: list[Json], *, tolerations: bool) -> bool:
+    """Whether the job still is what its Workload says: names are not compared, nor what does not touch quota.
+
+    Args:
+        tolerations: compare them too, which Kueue does until the Workload is admitted.
+    """
+    if len(job_sets) != len(workload_sets):
+        return False
+    return all(_same(one, other, tolerations) for one, other in zip(job_sets, workload_sets, strict=True))
+
+
+def injections(workload: Json, flavors: Mapping[str, Json]) -> dict[str, Injection]:
+    """What an admitted Workload puts into the templates of its job, by pod set name.
+
+    Raises:
+        TemplateConflictError: two admission checks, or a check and a flavor, want different values.
+    """
+    assigned = dig(workload, "status", "admission") or {}
+    result = {}
+    for assignment in assigned.get("podSetAssignments") or []:
+        injection = _from_assignment(workload, assigned.get("clusterQueue", ""), assignment, flavors)
+        for check in dig(workload, "status", "admissionChecks") or []:
+            for update in check.get("podSetUpdates") or []:
+                if update.get("name") == assignment["name"]:
+                    injection = _with_update(injection, check["name"], update)
+        result[assignment["name"]] = injection
+    return result
+
+
+def inject(template: Json, injection: Injection) -> None:
+    """Put it into the template, in place.
+
+    Raises:
+        TemplateConflictError: the template has another value already.
+    """
+    metadata = template.setdefault("metadata", {})
+    spec = template.setdefault("spec", {})
+    _merge_into(metadata, "labels", injection.labels)
+    _merge_into(metadata, "annotations", injection.annotations)
+    _merge_into(spec, "nodeSelector", injection.node_selector)
+    missing = [entry for entry in injection.tolerations if entry not in (spec.get("tolerations") or [])]
+    if missing:
+        spec["tolerations"] = [*(spec.get("tolerations") or []), *missing]
+
+
+def restore(template: Json, original: Json, generated: Iterable[str]) -> None:
+    """Make the template's labels, annotations, node selector and tolerations the original's again, in place.
+
+    Args:
+        generated: labels the API server filled in, which the original lacks; they stay.
+    """
+    metadata = template.setdefault("metadata", {})
+    spec = template.setdefault("spec", {})
+    kept = {label: value for label, value in (metadata.get("labels") or {}).items() if label in set(generated)}
+    _put(metadata, "labels", {**(dig(original, "metadata", "labels") or {}), **kept})
+    _put(metadata, "annotations", dig(original, "metadata", "annotations"))
+    _put(spec, "nodeSelector", dig(original, "spec", "nodeSelector"))
+    _put(spec, "tolerations", dig(original, "spec", "tolerations"))
+
+
+def _same(job_set: Json, workload_set: Json, tolerations: bool) -> bool:
+    if any(job_set.get(field) != workload_set.get(field) for field in ("count", "minCount")):
+        return False
+    fields = ("containers", "initContainers", *(("tolerations",) if tolerations else ()))
+    return all(
+        (dig(job_set, "template", "spec", field) or []) == (dig(workload_set, "template", "spec", field) or [])
+        for field in fields
+    )
+
+
+def _pod_amounts(spec: Json) -> dict[str, int]:
+    """The effective request of one pod: running containers and sidecars together, or a greater init container."""
+    init = spec.get("initContainers") or []
+    sidecars = [container for container in init if container.get("restartPolicy") == "Always"]
+    total: dict[str, int] = {}
+    for container in [*(spec.get("containers") or []), *sidecars]:
+        for resource, amount in _container_amounts(container).items():
+            total[resource] = total.get(resource, 0) + amount
+    for container in init:
+        for resource, amount in _container_amounts(container).items():
+            total[resource] = max(total.get(resource, 0), amount)
+    for resource, quantity in (spec.get("overhead") or {}).items():
+        total[resource] = total.get(resource, 0) + parse(quantity)
+    return total
+
+
+def _container_amounts(container: Json) -> dict[str, int]:
+    """Requests; a limit counts where no request is given, as the API server would default it."""
+    resources = container.get("resources") or {}
+    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {resource: parse(quantity) for resource, quantity in asked.items()}
+
+
+def _from_assignment(workload: Json, queue: str, assignment: Json, flavors: Mapping[str, Json]) -> Injection:
+    labels = {
+        PODSET_LABEL: assignment["name"],
+        LOCAL_QUEUE_LABEL: dig(workload, "spec", "queueName") or "",
+        CLUSTER_QUEUE_LABEL: queue,
+    }
+    if ORIGIN_LABEL in labels_of(workload):
+        labels[WORKER_POD_LABEL] = "true"
+    selector: Json = {}
+    tolerations: list[Json] = []
+    for name in dict.fromkeys((assignment.get("flavors") or {}).values()):
+        flavor = flavors.get(name) or {}
+        selector.update(dig(flavor, "spec", "nodeLabels") or {})
+        tolerations.extend(dig(flavor, "spec", "tolerations") or [])
+    return Injection(
+        labels=labels,
+        annotations={WORKLOAD_ANNOTATION: workload["metadata"]["name"]},
+        node_selector=selector,
+        tolerations=tuple(tolerations),
+    )
+
+
+def _with_update(injection: Injection, check: str, update: Json) -> Injection:
+    holder: Json = {
+        "labels": dict(injection.labels),
+        "annotations": dict(injection.annotations),
+        "nodeSelector": dict(injection.node_selector),
+    }
+    try:
+        for field in holder:
+            _merge_into(holder, field, update.get(field) or {})
+    except TemplateConflictError as conflict:
+        raise TemplateConflictError(f'in admission check "{check}": {conflict}') from conflict
+    return Injection(
+        labels=holder["labels"],
+        annotations=holder["annotations"],
+        node_selector=holder["nodeSelector"],
+        tolerations=(*injection.tolerations, *(update.get("tolerations") or [])),
+    )
+
+
+def _merge_into(holder: Json, field: str, values: Json) -> None:
+    current = holder.get(field) or {}
+    for key, value in values.items():
+        if current.get(key, value) != value:
+            raise TemplateConflictError(
+                f"invalid admission check PodSetUpdate: conflict for {field}: "
+                f"conflict for key={key}, value1={current[key]}, value2={value}"
+            )
+    if values:
+        holder[field] = {**current, **values}
+
+
+def _put(holder: Json, field: str, value: Any) -> None:
+    if value:
+        holder[field] = copy.deepcopy(value)
+    else:
+        holder.pop(field, None)

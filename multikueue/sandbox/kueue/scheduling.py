@@ -1,0 +1,189 @@
+"""One pass of the scheduler over one ClusterQueue: who gets quota, who must make room, who has to wait and why.
+
+Order is priority, then time in the queue, then name. What does not fit waits; with BestEffortFIFO the next ones are
+still tried, with StrictFIFO they are not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import attrs
+
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import dig
+from multikueue.sandbox.kueue.podsets import PodSetRequest
+from multikueue.sandbox.kueue.quota import Assignment, FlavorResource, NoFit, Quota, Usage, assign
+
+Shape: TypeAlias = tuple[int, tuple[PodSetRequest, ...]]
+"""What decides whether a workload fits: two of one shape fare alike in one pass."""
+
+
+@attrs.frozen
+class Candidate:
+    """A Workload that waits for quota."""
+
+    key: ObjectKey
+    priority: int
+    since: str
+    """RFC 3339 time it queues from."""
+    requests: tuple[PodSetRequest, ...]
+    checks: frozenset[str] = frozenset()
+    """The admission checks it has an entry for."""
+    told: bool = False
+    """Whether its status already says why it waits."""
+
+    @property
+    def order(self) -> tuple[int, str, str, str]:
+        """Sort key: who is served first."""
+        return (-self.priority, self.since, self.key.name, self.key.namespace)
+
+    @property
+    def shape(self) -> Shape:
+        """See `Shape`."""
+        return (self.priority, self.requests)
+
+
+@attrs.frozen
+class Holder:
+    """A Workload that has quota."""
+
+    key: ObjectKey
+    priority: int
+    since: str
+    """RFC 3339 time it got its quota."""
+    usage: Usage
+    evicted: bool = False
+    """Whether it is giving its quota back."""
+
+
+@attrs.frozen
+class Rules:
+    """What a ClusterQueue says about order."""
+
+    strict: bool = False
+    preemption: str = "Never"
+
+    @classmethod
+    def of(cls, cluster_queue: Json) -> Rules:
+        """Read a ClusterQueue."""
+        return cls(
+            strict=dig(cluster_queue, "spec", "queueingStrategy") == "StrictFIFO",
+            preemption=dig(cluster_queue, "spec", "preemption", "withinClusterQueue") or "Never",
+        )
+
+
+@attrs.frozen
+class Pass:
+    """The outcome of one pass."""
+
+    admitted: tuple[tuple[Candidate, Assignment], ...]
+    preempted: tuple[tuple[Candidate, tuple[Holder, ...]], ...]
+    """Who makes room for whom."""
+    waiting: tuple[tuple[Candidate, str], ...]
+    """Those that were tried in vain, with the reason."""
+    refusals: dict[Shape, str]
+    """The reasons by shape: they hold for those that were not tried too."""
+
+
+def schedule(
+    quota: Quota, rules: Rules, pending: Iterable[Candidate], holders: Sequence[Holder], *, shapes: int | None = None
+) -> Pass:
+    """One pass.
+
+    Args:
+        pending: in order (`Candidate.order`).
+        shapes: how many different shapes `pending` has, if known: once all were refused, the rest is not tried.
+    """
+    return _Scheduler(quota, rules, holders, shapes).run(pending)
+
+
+@attrs.define(eq=False)
+class _Scheduler:
+    quota: Quota
+    rules: Rules
+    holders: Sequence[Holder]
+    shapes: int | None
+    usage: Counter[FlavorResource] = attrs.field(init=False)
+    leaving: set[ObjectKey] = attrs.field(init=False)
+    """Holders whose quota is on its way back, those asked in this pass included."""
+    refusals: dict[Shape, str] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.usage = Counter()
+        for holder in self.holders:
+            self.usage.update(holder.usage)
+        self.leaving = {holder.key for holder in self.holders if holder.evicted}
+
+    def run(self, pending: Iterable[Candidate]) -> Pass:
+        admitted: list[tuple[Candidate, Assignment]] = []
+        preempted: list[tuple[Candidate, tuple[Holder, ...]]] = []
+        waiting: list[tuple[Candidate, str]] = []
+        for candidate in pending:
+            if candidate.shape in self.refusals:
+                continue
+            found = assign(self.quota, self.usage, candidate.requests)
+            if isinstance(found, Assignment):
+                self.usage.update(found.usage)
+                admitted.append((candidate, found))
+                continue
+            victims = self._make_room(candidate)
+            message = found.message
+            if victims:
+                preempted.append((candidate, victims))
+                message += f". Pending the preemption of {len(victims)} workload(s)"
+            waiting.append((candidate, message))
+            self.refusals[candidate.shape] = message
+            if self.rules.strict or self.shapes == len(self.refusals):
+                break
+        return Pass(tuple(admitted), tuple(preempted), tuple(waiting), self.refusals)
+
+    def _make_room(self, candidate: Candidate) -> tuple[Holder, ...]:
+        """Choose whom to evict, as few as possible; keep what is free for the candidate while it waits."""
+        if self.rules.preemption == "Never":
+            return ()
+        chosen: list[Holder] = []
+        for victim in (None, *self._preemptable(candidate)):
+            if victim is not None:
+                chosen.append(victim)
+            found = self._fit_without(candidate, chosen)
+            if isinstance(found, Assignment):
+                break
+        else:
+            return ()
+        for victim in tuple(chosen):  # one chosen early may not be needed after all
+            rest = [holder for holder in chosen if holder is not victim]
+            if isinstance(self._fit_without(candidate, rest), Assignment):
+                chosen = rest
+        self.leaving.update(victim.key for victim in chosen)
+        self._keep_free(found.usage)
+        return tuple(chosen)
+
+    def _preemptable(self, candidate: Candidate) -> list[Holder]:
+        newer = self.rules.preemption == "LowerOrNewerEqualPriority"
+        eligible = [
+            holder
+            for holder in self.holders
+            if holder.key not in self.leaving
+            and (
+                holder.priority < candidate.priority
+                or (newer and holder.priority == candidate.priority and holder.since > candidate.since)
+            )
+        ]
+        newest_first = sorted(eligible, key=lambda holder: (holder.since, str(holder.key)), reverse=True)
+        return sorted(newest_first, key=lambda holder: holder.priority)
+
+    def _fit_without(self, candidate: Candidate, victims: Sequence[Holder]) -> Assignment | NoFit:
+        gone = self.leaving | {victim.key for victim in victims}
+        left = Counter(self.usage)
+        for holder in self.holders:
+            if holder.key in gone:
+                left.subtract(holder.usage)
+        return assign(self.quota, left, candidate.requests)
+
+    def _keep_free(self, wanted: Usage) -> None:
+        nominal = self.quota.nominal()
+        for place, amount in wanted.items():
+            self.usage[place] += min(amount, max(0, nominal.get(place, 0) - self.usage[place]))
