@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from multikueue.core.cleaning import clean, clean_all, delete_workload
+from multikueue.core.cleaning import clean, clean_all
 from multikueue.core.copies import Drift, drift, priority_patch, workload_copy
 from multikueue.core.dispatch import Candidates, Nomination
 from multikueue.core.effects import CreateJob, CreateWorkload, Effect, PatchWorkload, Plan
@@ -49,6 +49,11 @@ def _clean_stale(situation: Situation) -> Iterator[Effect]:
         yield from clean(worker, unless=lambda copy: is_of_attempt(copy, situation.attempt))
 
 
+def _clean_current(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """What `_clean_stale` leaves, so that no object is deleted by both."""
+    return clean(worker, unless=lambda copy: not is_of_attempt(copy, situation.attempt))
+
+
 def _hand_over(situation: Situation, winner: Worker) -> Iterator[Effect]:
     """Give the job to the winner; once its copy is seen there, record it. The losers' copies go at once."""
     job = situation.job_on(winner)
@@ -60,12 +65,9 @@ def _hand_over(situation: Situation, winner: Worker) -> Iterator[Effect]:
         yield from admit(situation, winner.name, state)
     elif job is None and situation.job is not None:
         yield CreateJob(winner.name, situation.adapter.resource, situation.adapter.copy(situation.job, situation.stamp))
-    yield from (
-        effect
-        for worker in situation.workers
-        if worker.name != winner.name
-        for effect in clean(worker, unless=lambda copy: not is_of_attempt(copy, situation.attempt))
-    )
+    for worker in situation.workers:
+        if worker.name != winner.name:
+            yield from _clean_current(situation, worker)
 
 
 def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
@@ -97,9 +99,7 @@ def mend(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
     """Bring a copy back in line: patch its priority, or remove it so that a new one can be made."""
     found = drift(situation.workload, copy)
     if found is Drift.SPEC or _is_useless(copy):
-        for job in worker.jobs:
-            yield from clean(Worker(worker.name, jobs=(job,)))
-        yield from delete_workload(worker.name, copy)
+        yield from _clean_current(situation, worker)
     elif found is Drift.PRIORITY:
         patch = priority_patch(situation.workload, copy)
         assert patch is not None, "drift said the priority differs"

@@ -1,0 +1,119 @@
+"""What an API server makes of effects: the next snapshot, for tests that follow a decision to its end."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from typing import Any
+
+import attrs
+
+from multikueue.core.effects import (
+    MANAGER,
+    ApplyStatus,
+    CreateJob,
+    CreateWorkload,
+    DeleteJob,
+    DeleteWorkload,
+    Effect,
+    PatchJob,
+    PatchJobStatus,
+    PatchWorkload,
+    Plan,
+)
+from multikueue.core.labels import ADMISSION_MANAGER
+from multikueue.core.names import Json
+from multikueue.core.objects import uid
+from multikueue.core.snapshot import JobCopy, Snapshot, Worker
+
+_uids = itertools.count(1)
+
+
+def merged(old: Any, patch: Any) -> Any:
+    """A JSON merge patch applied, by the letter of RFC 7386."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    result = copy.deepcopy(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def carry_out(seen: Snapshot, decided: Plan) -> Snapshot:
+    """The snapshot once all effects have been carried out and nobody else has done anything."""
+    for effect in decided.effects:
+        seen = _on_manager(seen, effect) if effect.cluster == MANAGER else _on_worker(seen, effect)
+    return seen
+
+
+def _on_manager(seen: Snapshot, effect: Effect) -> Snapshot:
+    match effect:
+        case ApplyStatus():
+            return attrs.evolve(seen, workload=_applied(seen.workload or {}, effect))
+        case PatchJobStatus(key=key, patch=patch):
+            local = merged(seen.jobs[key.name], {"status": patch["status"]})
+            return attrs.evolve(seen, jobs={**seen.jobs, key.name: local})
+    return seen
+
+
+def _applied(old: Json, effect: ApplyStatus) -> Json:
+    """As Kueue's own field manager the applied fields replace the status; under ours one check's entry changes."""
+    result = copy.deepcopy(old)
+    if effect.field_manager == ADMISSION_MANAGER:
+        result["status"] = copy.deepcopy(effect.object["status"])
+        return result
+    (entry,) = effect.object["status"]["admissionChecks"]
+    listed = result["status"]["admissionChecks"]
+    result["status"]["admissionChecks"] = [entry if one["name"] == entry["name"] else one for one in listed]
+    return result
+
+
+def _on_worker(seen: Snapshot, effect: Effect) -> Snapshot:
+    changed = [_changed(one, effect) if one.name == effect.cluster else one for one in seen.workers]
+    return attrs.evolve(seen, workers=tuple(changed))
+
+
+def _changed(worker: Worker, effect: Effect) -> Worker:
+    match effect:
+        case CreateWorkload(object=body):
+            assert worker.workload is None, "409: a Workload of that name exists"
+            return attrs.evolve(worker, workload=_stored(body))
+        case CreateJob(resource=resource, object=body):
+            assert all(one.object["metadata"]["name"] != body["metadata"]["name"] for one in worker.jobs), "409"
+            return attrs.evolve(worker, jobs=(*worker.jobs, JobCopy(resource, _stored(body))))
+        case ApplyStatus():
+            return attrs.evolve(worker, workload=_applied(worker.workload or {}, effect))
+        case PatchWorkload(patch=patch):
+            return attrs.evolve(worker, workload=merged(worker.workload, patch))
+        case PatchJob(patch=patch):
+            jobs = [
+                attrs.evolve(one, object=merged(one.object, patch))
+                if uid(one.object) == patch["metadata"]["uid"]
+                else one
+                for one in worker.jobs
+            ]
+            return attrs.evolve(worker, jobs=tuple(jobs))
+        case DeleteWorkload():
+            return attrs.evolve(worker, workload=_deleted(worker.workload or {}, effect))
+        case DeleteJob(uid=wanted):
+            return attrs.evolve(worker, jobs=tuple(one for one in worker.jobs if uid(one.object) != wanted))
+    return worker
+
+
+def _stored(body: Json) -> Json:
+    result = copy.deepcopy(body)
+    number = next(_uids)
+    result["metadata"] |= {"uid": f"uid-made-{number}", "resourceVersion": f"rv-made-{number}"}
+    return result
+
+
+def _deleted(found: Json, effect: DeleteWorkload) -> Json | None:
+    """Gone, unless a finalizer of somebody else remains."""
+    if not effect.finalizers:
+        return None
+    result = copy.deepcopy(found)
+    result["metadata"] |= {"deletionTimestamp": "2026-11-21T12:00:00Z", "finalizers": list(effect.finalizers)}
+    return result

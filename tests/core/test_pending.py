@@ -1,0 +1,296 @@
+"""A Workload with quota and no worker: who is offered it, who wins, and what becomes of the others."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from multikueue.core.dispatch import AllAtOnce, Nomination
+from multikueue.core.effects import ApplyStatus, CreateJob, CreateWorkload, DeleteJob, DeleteWorkload, PatchWorkload
+from multikueue.core.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, JOB_UID_LABEL, ORIGIN_LABEL
+from multikueue.core.names import Json
+from multikueue.core.objects import dig
+from multikueue.core.workloads import attempt
+from tests.core.building import (
+    ADAPTER,
+    EARLIER,
+    UNMARKED,
+    copy_of,
+    decide,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
+from tests.core.wording import in_words
+
+OFFERED = workload(nominated=("w1", "w2"))
+ADMIT_W1 = ["admit on w1 as Ready", "tell", "count cq w1"]
+
+
+class TestOffering:
+    def test_every_reachable_worker_gets_a_copy(self) -> None:
+        """All at once: the job starts wherever there is room first."""
+        seen = snapshot(workload(), worker("w2"), worker("w1"))
+        assert in_words(seen, decide(seen)) == ["nominate w1 w2", "create workload on w2", "create workload on w1"]
+
+    def test_the_copy_says_whose_it_is_and_for_which_attempt(self) -> None:
+        """Without the job-uid label, or a worker's Kueue would finish a copy whose owner it cannot find."""
+        local = workload(nominated=("w1",))
+        (made,) = decide(snapshot(local, worker("w1"))).effects
+        assert isinstance(made, CreateWorkload)
+        metadata = made.object["metadata"]
+        assert metadata["labels"][ORIGIN_LABEL] == "multikueue"
+        assert JOB_UID_LABEL not in metadata["labels"]
+        assert metadata["annotations"][ATTEMPT_ANNOTATION] == attempt(local)
+        assert "ownerReferences" not in metadata
+        assert made.object["spec"] == local["spec"]
+        assert "status" not in made.object
+
+    @pytest.mark.parametrize(
+        "facts", [{"reachable": False}, {"configured": False}, {"serves_kind": False}], ids=lambda facts: next(iter(facts))
+    )
+    def test_a_worker_that_cannot_run_it_is_not_asked(self, facts: Json) -> None:
+        """One broken worker, or one without the job's CRD, keeps nobody from running elsewhere (items 30, 34)."""
+        seen = snapshot(workload(), worker("w1", **facts), worker("w2"))
+        assert in_words(seen, decide(seen)) == ["nominate w2", "create workload on w2"]
+
+    def test_a_nominated_worker_out_of_reach_stays_nominated(self) -> None:
+        """A flapping link rewrites no pending Workload, and raises no error (items 11, 43)."""
+        seen = snapshot(OFFERED, worker("w1", reachable=False), worker("w2", copy_of(OFFERED)))
+        assert decide(seen).effects == ()
+
+    def test_a_worker_taken_from_the_config_loses_its_copy(self) -> None:
+        """Its quota is free again at once."""
+        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED)), worker("w2", copy_of(OFFERED), configured=False))
+        assert in_words(seen, decide(seen)) == ["nominate w1", "delete workload on w2"]
+
+    def test_other_checks_come_first(self) -> None:
+        """A Workload that waits for somebody else's check holds no quota on any worker."""
+        seen = snapshot(workload(other_checks={"budget": "Pending"}), worker("w1"))
+        assert decide(seen).effects == ()
+        seen = snapshot(workload(other_checks={"budget": "Ready"}), worker("w1"))
+        assert in_words(seen, decide(seen)) == ["nominate w1", "create workload on w1"]
+
+    def test_while_other_checks_are_pending_stale_copies_still_go(self) -> None:
+        """A copy of an earlier attempt holds quota for nothing."""
+        local = workload(other_checks={"budget": "Pending"})
+        seen = snapshot(local, worker("w1", copy_of(local, attempt=EARLIER)))
+        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+    def test_the_dispatcher_may_ask_to_be_asked_again(self) -> None:
+        """A dispatcher that works in rounds is woken for the next one."""
+
+        @attrs.frozen
+        class Rounds(AllAtOnce):
+            def nominate(self, workload: Json, candidates: object, now: object) -> Nomination:
+                return Nomination(("w2",), look_again=300.0)
+
+        seen = snapshot(workload(), worker("w1"), worker("w2"))
+        decided = decide(seen, Rounds())
+        assert in_words(seen, decided) == ["nominate w2", "create workload on w2"]
+        assert decided.look_again == 300.0
+
+    def test_without_workers_nothing_is_written(self) -> None:
+        """A manager that has just started does not rewrite what it found."""
+        assert decide(snapshot(workload())).effects == ()
+
+    def test_a_job_that_cannot_be_seen_yet_is_waited_for(self) -> None:
+        """Copies are made once we know that the job is delegated to us."""
+        assert decide(snapshot(workload(), worker("w1"), job={})).effects == ()
+
+
+class TestMending:
+    def test_what_a_worker_adds_is_no_drift(self) -> None:
+        """A worker's defaults and webhooks do not lead to deleting and creating for ever (item 25)."""
+        defaulted = {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"nodeSelector": {"x": "y"}}}}]}
+        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, spec=defaulted)), worker("w2", copy_of(OFFERED)))
+        assert decide(seen).effects == ()
+
+    def test_a_changed_workload_gets_a_new_copy(self) -> None:
+        """The copy that was made from the old spec goes; the new one is made when it is gone."""
+        before = workload(nominated=("w1",), spec={"podSets": [{"name": "main", "count": 2}]})
+        seen = snapshot(workload(nominated=("w1",)), worker("w1", copy_of(before)))
+        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+    def test_a_new_priority_is_patched(self) -> None:
+        """The copy keeps its place in the worker's queue."""
+        urgent = workload(nominated=("w1",), spec={"priority": 100})
+        (patch,) = decide(snapshot(urgent, worker("w1", copy_of(workload())))).effects
+        assert isinstance(patch, PatchWorkload)
+        assert patch.patch == {"metadata": {"uid": "uid-copy"}, "spec": {"priority": 100}}
+
+    @pytest.mark.parametrize("reason", ["OutOfSync", "OwnerNotFound"])
+    def test_a_copy_that_can_never_run_is_made_anew(self, reason: str) -> None:
+        """A copy its worker gave up does not hold the Workload for ever (item 19)."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, finished=reason), job_copy_of(local, suspended=True)))
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+
+    def test_a_copy_deactivated_on_its_worker_is_made_anew(self) -> None:
+        """An inactive Workload is never admitted: left alone, it would hold the manager's quota for ever."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, evicted=True, spec={"active": False})))
+        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+    def test_a_job_whose_workload_was_deleted_on_the_worker_is_removed(self) -> None:
+        """It can never run without its Workload, and it is in the way of a new offer."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", None, job_copy_of(local)))
+        assert in_words(seen, decide(seen)) == ["delete job on w1"]
+
+    def test_nothing_is_deleted_twice_when_a_drifted_copy_has_a_stale_job(self) -> None:
+        """Two reasons to delete one object are one delete."""
+        local = workload(nominated=("w1",))
+        drifted = copy_of(local, spec={"queueName": "other"})
+        seen = snapshot(local, worker("w1", drifted, job_copy_of(local, attempt=EARLIER)))
+        assert sorted(in_words(seen, decide(seen))) == ["delete job on w1", "delete workload on w1"]
+
+    def test_a_copy_that_is_being_deleted_is_waited_for(self) -> None:
+        """Neither deleted twice nor created over."""
+        local = workload(nominated=("w1",))
+        going = copy_of(local, deleting=True, spec={"queueName": "other"})
+        assert decide(snapshot(local, worker("w1", going))).effects == ()
+
+
+class TestWinning:
+    def test_the_winner_gets_the_job_and_the_losers_go_at_once(self) -> None:
+        """The losers' quota is free before the winner's pods start."""
+        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED, uid="b")))
+        assert in_words(seen, decide(seen)) == ["create job on w1", "delete workload on w2"]
+
+    def test_clusters_are_recorded_once_the_job_is_seen_there(self) -> None:
+        """The check turns Ready, clusterName is set and the nominations are gone, in one write."""
+        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True), job_copy_of(OFFERED)))
+        decided = decide(seen)
+        assert in_words(seen, decided) == ADMIT_W1
+        write = decided.effects[0]
+        assert isinstance(write, ApplyStatus)
+        assert write.field_manager == ADMISSION_MANAGER
+        assert write.object["metadata"]["resourceVersion"] == "rv-uid-local"
+        assert write.object["status"]["clusterName"] == "w1"
+        assert "nominatedClusterNames" not in write.object["status"]
+        (entry,) = write.object["status"]["admissionChecks"]
+        assert (entry["state"], entry["message"]) == ("Ready", 'The workload was admitted on "w1"')
+
+    def test_a_winner_is_nominated_before_it_is_recorded(self) -> None:
+        """Kueue's webhook refuses a clusterName that was not nominated by an earlier write (item 22)."""
+        local = workload(nominated=("w2",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local)), worker("w2"))
+        assert in_words(seen, decide(seen)) == ["nominate w1"]
+
+    def test_the_worker_that_has_the_job_wins_over_the_configs_order(self) -> None:
+        """Of two that admitted, the one whose pods may run already keeps it: it is never started twice."""
+        seen = snapshot(
+            OFFERED,
+            worker("w1", copy_of(OFFERED, admitted=True, uid="a")),
+            worker("w2", copy_of(OFFERED, admitted=True), job_copy_of(OFFERED)),
+        )
+        assert in_words(seen, decide(seen)) == ["admit on w2 as Ready", "tell", "count cq w2", "delete workload on w1"]
+
+    def test_of_two_that_admitted_the_first_of_the_config_wins(self) -> None:
+        """Workers' clocks decide nothing (item 24)."""
+        local = workload(nominated=("w1", "w2"))
+        seen = snapshot(
+            local,
+            worker("w2", copy_of(local, admitted=True, uid="a")),
+            worker("w1", copy_of(local, admitted=True, uid="b")),
+        )
+        assert in_words(seen, decide(seen)) == ["create job on w2", "delete workload on w1"]
+
+    def test_a_loser_out_of_reach_holds_nobody_up(self) -> None:
+        """Its copy goes when it is back (item 31)."""
+        seen = snapshot(
+            OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED), reachable=False)
+        )
+        assert in_words(seen, decide(seen)) == ["create job on w1"]
+
+    def test_a_copy_of_an_earlier_attempt_never_wins(self) -> None:
+        """Kueue evicts and reserves again within 300 ms: the copy still says Admitted, for the attempt before."""
+        local = workload(nominated=("w1",), evictions=1)
+        stale = worker("w1", copy_of(local, admitted=True, attempt=EARLIER), job_copy_of(local, attempt=EARLIER))
+        seen = snapshot(local, stale)
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+
+    def test_a_stale_job_is_removed_before_the_winner_gets_its_own(self) -> None:
+        """The stale job may have run with another spec."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, attempt=EARLIER)))
+        assert in_words(seen, decide(seen)) == ["delete job on w1"]
+
+    @pytest.mark.parametrize("spoiled", ["deleting", "evicted"])
+    def test_a_copy_that_is_on_its_way_out_does_not_win(self, spoiled: str) -> None:
+        """A job created there would be stopped at once, and the manager's quota lost for a round."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True, **{spoiled: True})))
+        assert decide(seen).effects == ()
+
+    def test_a_job_that_has_run_already_is_not_run_again(self) -> None:
+        """It ended, and its TTL removed it, before we could record who had it (item 14)."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True, finished="Succeeded")))
+        assert in_words(seen, decide(seen)) == ADMIT_W1
+
+    def test_copies_of_kueues_own_controller_are_taken_over(self) -> None:
+        """Whoever moves from the built-in controller keeps the running jobs."""
+        local = workload(nominated=("w1",))
+        taken = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
+        seen = snapshot(local, taken)
+        assert in_words(seen, decide(seen)) == ADMIT_W1
+
+    def test_the_job_copy_is_the_adapters(self) -> None:
+        """What is created is what the kind's row says."""
+        local = workload(nominated=("w1",))
+        (made,) = decide(snapshot(local, worker("w1", copy_of(local, admitted=True)))).effects
+        assert isinstance(made, CreateJob)
+        assert "managedBy" not in made.object["spec"]
+        assert dig(made.object, "metadata", "annotations", ATTEMPT_ANNOTATION) == attempt(local)
+
+    def test_a_kind_that_ready_would_start_keeps_its_check_pending(self) -> None:
+        """Ready would ungate pods on the manager as well (D14)."""
+        pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local)), adapter=pods)
+        assert in_words(seen, decide(seen)) == ["admit on w1 as Pending", "tell", "count cq w1"]
+
+    def test_a_job_of_another_name_is_not_the_job(self) -> None:
+        """Another object that names this Workload does not stand for the owner's job."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, name="other")))
+        assert in_words(seen, decide(seen)) == ["create job on w1"]
+
+
+class TestDeleting:
+    def test_deletes_name_the_object_that_was_seen(self) -> None:
+        """Never a stranger's object that has taken the name since (item 26)."""
+        local = workload(quota=False)
+        seen = snapshot(local, worker("w1", copy_of(local, held=True, uid="wl"), job_copy_of(local, uid="jb")))
+        first, second = decide(seen).effects
+        assert isinstance(first, DeleteJob)
+        assert isinstance(second, DeleteWorkload)
+        assert (first.uid, second.uid, second.held, second.finalizers) == ("jb", "wl", True, ())
+
+    def test_what_is_being_deleted_is_not_deleted_again(self) -> None:
+        """A job with a slow finalizer costs one request, not one at every event."""
+        local = workload(quota=False)
+        seen = snapshot(local, worker("w1", copy_of(local, deleting=True), job_copy_of(local, deleting=True)))
+        assert decide(seen).effects == ()
+
+    def test_kueues_finalizer_comes_off_a_copy_that_somebody_else_deleted(self) -> None:
+        """Otherwise the worker would keep it for ever; other finalizers stay."""
+        local = workload(quota=False)
+        (effect,) = decide(snapshot(local, worker("w1", copy_of(local, deleting=True, held=True)))).effects
+        assert isinstance(effect, DeleteWorkload)
+        assert (effect.held, effect.finalizers) == (True, ("example.com/slow",))
+
+    def test_clusters_out_of_the_config_are_cleaned_too(self) -> None:
+        """A cluster that leaves a config is cleaned, never forgotten (item 28)."""
+        local = workload(deleting=True)
+        seen = snapshot(local, worker("w9", copy_of(local), job_copy_of(local), configured=False, serves_kind=False))
+        assert in_words(seen, decide(seen)) == ["delete job on w9", "delete workload on w9"]
+
+    def test_the_local_job_may_be_gone_when_its_copies_are_cleaned(self) -> None:
+        """Deleting a job on the manager deletes it everywhere."""
+        local = workload(deleting=True)
+        seen = snapshot(local, worker("w1", None, job_copy_of(local)), job={})
+        assert in_words(seen, decide(seen)) == ["delete job on w1"]

@@ -1,0 +1,73 @@
+"""Effects in words, so that a table of expectations can be read and compared with the state matrix."""
+
+from __future__ import annotations
+
+from multikueue.core.conditions import condition, is_true
+from multikueue.core.effects import (
+    MANAGER,
+    Announce,
+    ApplyStatus,
+    CountAdmitted,
+    CreateJob,
+    CreateWorkload,
+    DeleteJob,
+    DeleteWorkload,
+    Effect,
+    PatchJob,
+    PatchJobStatus,
+    PatchWorkload,
+    Plan,
+)
+from multikueue.core.labels import ADMISSION_MANAGER
+from multikueue.core.names import Json
+from multikueue.core.objects import dig
+from multikueue.core.snapshot import Snapshot
+from multikueue.core.workloads import check
+
+
+def in_words(seen: Snapshot, decided: Plan) -> list[str]:
+    """The effects of a plan, in order: `create workload on w1`, `admit on w1`, `retry: Admitting remote lost`."""
+    return [_word(seen, effect) for effect in decided.effects]
+
+
+def _word(seen: Snapshot, effect: Effect) -> str:
+    match effect:
+        case ApplyStatus(cluster, body, field_manager):
+            return _status_word(seen, body, field_manager) if cluster == MANAGER else _copy_status_word(cluster, body)
+        case PatchJobStatus():
+            return "copy job status"
+        case Announce(kind):
+            return "tell" if kind == "Normal" else "warn"
+        case CountAdmitted(queue, where):
+            return f"count {queue} {where}"
+        case CreateWorkload(cluster):
+            return f"create workload on {cluster}"
+        case PatchWorkload(cluster):
+            return f"patch workload on {cluster}"
+        case DeleteWorkload(cluster, held=held):
+            return f"delete {'held ' if held else ''}workload on {cluster}"
+        case CreateJob(cluster):
+            return f"create job on {cluster}"
+        case PatchJob(cluster):
+            return f"patch job on {cluster}"
+        case DeleteJob(cluster):
+            return f"delete job on {cluster}"
+
+
+def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:
+    assert seen.workload is not None, "a status was written for a Workload that is gone"
+    name = seen.check or ""
+    entry = check(body, name) or {}
+    base = str(entry.get("message", "")).split(", Previously")[0].split(", resetting for re-admission")[0]
+    if field_manager != ADMISSION_MANAGER or entry.get("state") == "Retry":
+        return f"{str(entry['state']).lower()}: {base}"
+    if is_true(body, "Finished"):
+        return f"finish {(condition(body, 'Finished') or {})['reason']}"
+    if dig(body, "status", "clusterName") != dig(seen.workload, "status", "clusterName"):
+        return f"admit on {dig(body, 'status', 'clusterName')} as {entry['state']}"
+    return "nominate " + " ".join(dig(body, "status", "nominatedClusterNames") or ["nobody"])
+
+
+def _copy_status_word(cluster: str, body: Json) -> str:
+    assert is_true(body, "DeactivationTarget"), "a copy's status was written for no reason we know"
+    return f"stop on {cluster}"
