@@ -143,7 +143,6 @@ class Connections:
         """Cut them all."""
         for cut in list(self._open):
             cut()
-        self._open.clear()
 
 
 class Faults:

@@ -7,6 +7,7 @@ suits, or run `run_collector()` in a task group of your own (`ApiServer` does).
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ class Registry:
         seed: of uids and generated names.
         history: changes remembered per resource; older resourceVersions are answered with 410.
         garbage_collection: whether owner references and deleted namespaces have an effect.
+        bookmark_interval: seconds between the bookmarks of a watch that asks for them.
     """
 
     def __init__(
@@ -50,10 +52,13 @@ class Registry:
         seed: int = 0,
         history: int = 20_000,  # some minutes of a busy cluster, about 30 MB
         garbage_collection: bool = True,
+        bookmark_interval: float = 60.0,  # about what the real server does
     ) -> None:
         self.name = name
         self.cluster = Cluster(history=history, clock=clock, seed=f"{seed}/{name}")
         self.collector = Collector(self.cluster)
+        self.bookmark_interval = bookmark_interval
+        self._watch_dice = random.Random(f"{seed}/{name}/watches")
         self._work_came_up: anyio.Event | None = None
         if garbage_collection:
             self.collector.on_work = self._wake
@@ -133,6 +138,10 @@ class Registry:
                 if error.code != 404:
                     raise
         return selected
+
+    def watch_timeout(self) -> float:
+        """Seconds a watch lasts that does not say how long: 30 to 60 minutes, so that they do not end together."""
+        return self._watch_dice.uniform(1800, 3600)
 
     def compact(self) -> None:
         """Forget all history: whoever continues from an older resourceVersion gets 410."""

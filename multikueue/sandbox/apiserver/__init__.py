@@ -1,0 +1,45 @@
+"""
+A Kubernetes API server in this process: lists and watches with revisions, optimistic locking, patches of all four
+kinds, CRDs with validation, finalizers, garbage collection, and faults on request.
+
+Every rule in it was checked against a real kube-apiserver; `tests/conformance` holds the checks. Not in it:
+admission and conversion webhooks, RBAC (a token may do everything), `exec` and `logs`, controllers other than the
+garbage collector's and the namespace's, and builtin kinds beyond those of `builtin_kinds`. `managedFields` work, but
+are not byte for byte what the real server writes.
+"""
+
+from __future__ import annotations
+
+from multikueue.sandbox.apiserver.direct import DirectClient
+from multikueue.sandbox.apiserver.faults import (
+    CutWatch,
+    Delay,
+    ExpireWatch,
+    Fault,
+    Faults,
+    Hang,
+    Match,
+    Refuse,
+    Reset,
+    SilenceWatch,
+)
+from multikueue.sandbox.apiserver.registry import Registry
+from multikueue.sandbox.apiserver.server import ApiServer
+from multikueue.sandbox.apiserver.statuses import StatusError
+
+__all__ = [
+    "ApiServer",
+    "CutWatch",
+    "Delay",
+    "DirectClient",
+    "ExpireWatch",
+    "Fault",
+    "Faults",
+    "Hang",
+    "Match",
+    "Refuse",
+    "Registry",
+    "Reset",
+    "SilenceWatch",
+    "StatusError",
+]
