@@ -60,7 +60,7 @@ def _hand_over(situation: Situation, winner: Worker) -> Iterator[Effect]:
     if winner.name not in nominated(situation.workload):
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (winner.name,))
-    elif job is not None and is_of_attempt(job, situation.attempt):
+    elif is_of_attempt(job, situation.attempt) if job is not None else _has_run(winner):
         state = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
         yield from admit(situation, winner.name, state)
     elif job is None and situation.job is not None:
@@ -68,6 +68,11 @@ def _hand_over(situation: Situation, winner: Worker) -> Iterator[Effect]:
     for worker in situation.workers:
         if worker.name != winner.name:
             yield from _clean_current(situation, worker)
+
+
+def _has_run(winner: Worker) -> bool:
+    """Whether the job has ended there: one that is gone by now (its TTL) is not made again."""
+    return winner.workload is not None and is_finished(winner.workload)
 
 
 def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
