@@ -94,9 +94,9 @@ def _withdraw(situation: Situation, worker: Worker) -> Iterator[Effect]:
 def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if worker.is_empty:
         yield CreateWorkload(worker.name, workload_copy(situation.workload, situation.stamp))
-        return
-    copy = situation.current(worker)
-    if copy is not None and not is_terminating(copy):
+    elif worker.workload is None:
+        yield from _clean_current(situation, worker)  # a job that cannot run and is in the way
+    elif (copy := situation.current(worker)) is not None and not is_terminating(copy):
         yield from mend(situation, worker, copy)
 
 
