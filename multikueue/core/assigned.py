@@ -17,6 +17,7 @@ from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
 from multikueue.core.verdicts import finish, retry, retry_evicted, retry_out_of_sync
 from multikueue.core.workloads import (
+    OUT_OF_SYNC,
     CheckState,
     finish_reason,
     is_admitted,
@@ -79,7 +80,7 @@ def _follow_vanished(situation: Situation, job: Json | None) -> Iterator[Effect]
 
 
 def _follow_finished(situation: Situation, worker: Worker, copy: Json, job: Json | None) -> Iterator[Effect]:
-    if finish_reason(copy) == "OutOfSync":
+    if finish_reason(copy) == OUT_OF_SYNC:
         if situation.state is CheckState.READY:
             yield from retry_out_of_sync(situation, worker.name)
         return

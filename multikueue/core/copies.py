@@ -16,6 +16,7 @@ from multikueue.core.labels import (
 )
 from multikueue.core.names import Json
 from multikueue.core.objects import annotations_of, dig, digest, labels_of, merge_patch, pruned, uid
+from multikueue.core.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_finished
 
 
 class Drift(Enum):
@@ -88,6 +89,13 @@ def drift(workload: Json, remote: Json) -> Drift:
     if _shape(workload) != _shape(remote):
         return Drift.SPEC
     return Drift.NONE if priority_patch(workload, remote) is None else Drift.PRIORITY
+
+
+def is_spent(remote: Json) -> bool:
+    """Whether the worker will never run the copy: it gave it up, or somebody deactivated it there."""
+    if is_finished(remote):
+        return finish_reason(remote) in (OUT_OF_SYNC, OWNER_NOT_FOUND)
+    return dig(remote, "spec", "active") is False
 
 
 def priority_patch(workload: Json, remote: Json) -> Json | None:

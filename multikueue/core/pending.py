@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from multikueue.core.cleaning import clean, clean_all
-from multikueue.core.copies import Drift, drift, priority_patch, workload_copy
+from multikueue.core.cleaning import clean
+from multikueue.core.copies import Drift, drift, is_spent, priority_patch, workload_copy
 from multikueue.core.dispatch import Candidates, Nomination
 from multikueue.core.effects import CreateJob, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.names import Json, ObjectKey
@@ -15,7 +15,6 @@ from multikueue.core.snapshot import Worker
 from multikueue.core.verdicts import admit, nominate
 from multikueue.core.workloads import (
     CheckState,
-    finish_reason,
     is_finished,
     is_of_attempt,
     nominated,
@@ -81,14 +80,9 @@ def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
         yield nominate(situation, nomination.names)
     for worker in situation.workers:
         if worker.name not in nomination.names:
-            yield from _withdraw(situation, worker)
+            yield from _clean_current(situation, worker)
         elif worker.can_run:
             yield from _offer_to(situation, worker)
-
-
-def _withdraw(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    if not worker.has_stale(situation.attempt):
-        yield from clean_all([worker])
 
 
 def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -97,19 +91,15 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif worker.workload is None:
         yield from _clean_current(situation, worker)  # a job that cannot run and is in the way
     elif (copy := situation.current(worker)) is not None and not is_terminating(copy):
-        yield from mend(situation, worker, copy)
+        yield from _mend(situation, worker, copy)
 
 
-def mend(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
+def _mend(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
     """Bring a copy back in line: patch its priority, or remove it so that a new one can be made."""
     found = drift(situation.workload, copy)
-    if found is Drift.SPEC or _is_useless(copy):
+    if found is Drift.SPEC or is_spent(copy):
         yield from _clean_current(situation, worker)
     elif found is Drift.PRIORITY:
         patch = priority_patch(situation.workload, copy)
         assert patch is not None, "drift said the priority differs"
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
-
-
-def _is_useless(copy: Json) -> bool:
-    return is_finished(copy) and finish_reason(copy) in ("OutOfSync", "OwnerNotFound")

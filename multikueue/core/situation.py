@@ -9,15 +9,19 @@ from functools import cached_property
 import attrs
 
 from multikueue.core.adapter import JobAdapter, Stamp
+from multikueue.core.copies import Drift, drift, is_spent
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.names import Json
+from multikueue.core.objects import is_terminating
 from multikueue.core.snapshot import PlanSettings, Snapshot, Worker
 from multikueue.core.workloads import (
+    OUT_OF_SYNC,
     CheckState,
     Owner,
     attempt,
     check_state,
     cluster_name,
+    finish_reason,
     has_quota,
     is_admitted,
     is_evicted,
@@ -125,10 +129,16 @@ class Situation:
         One that has the job already keeps it; otherwise the first of the config that has admitted it. Clocks of
         workers play no part.
         """
-        admitted = [
-            worker
-            for worker in self.workers
-            if worker.can_run and (copy := self.current(worker)) is not None and is_admitted(copy)
-        ]
+        admitted = [worker for worker in self.workers if worker.can_run and self._holds(worker)]
         holding = [worker for worker in admitted if self.job_on(worker) is not None]
         return next(iter(holding or admitted), None)
+
+    def _holds(self, worker: Worker) -> bool:
+        """Whether it has admitted this attempt, and is not about to give it up again."""
+        copy = self.current(worker)
+        if copy is None or not is_admitted(copy):
+            return False
+        if is_finished(copy):  # out of sync with the job it has: the user is told so once it is assigned
+            return not is_spent(copy) or (finish_reason(copy) == OUT_OF_SYNC and self.job_on(worker) is not None)
+        leaving = is_evicted(copy) or is_terminating(copy) or is_spent(copy)
+        return not leaving and drift(self.workload, copy) is not Drift.SPEC

@@ -10,7 +10,6 @@ import attrs
 from multikueue.core.adapter import JobAdapter
 from multikueue.core.labels import CONTROLLER_NAME
 from multikueue.core.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.workloads import is_of_attempt
 
 
 @attrs.frozen
@@ -62,13 +61,6 @@ class Worker:
     def can_run(self) -> bool:
         """Whether it can be offered the job now."""
         return self.reachable and self.configured and self.serves_kind
-
-    def has_stale(self, attempt: str) -> bool:
-        """Whether a copy made for an earlier attempt is there."""
-        copies = [copy.object for copy in self.jobs]
-        if self.workload is not None:
-            copies.append(self.workload)
-        return any(not is_of_attempt(copy, attempt) for copy in copies)
 
 
 @attrs.frozen

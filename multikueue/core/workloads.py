@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
@@ -23,6 +24,12 @@ class CheckState(StrEnum):
     READY = "Ready"
     RETRY = "Retry"
     REJECTED = "Rejected"
+
+
+OUT_OF_SYNC: Final = "OutOfSync"
+"""A worker's Kueue finished the Workload because the job that claims it is another."""
+OWNER_NOT_FOUND: Final = "OwnerNotFound"
+"""A worker's Kueue finished the Workload because it found no job behind it."""
 
 
 @attrs.frozen

@@ -35,7 +35,9 @@ UNMARKED = "unmarked"
 """For `attempt=`: a copy made by Kueue's own controller, which does not note attempts."""
 
 
-def condition(kind: str, reason: str = "Test", *, status: bool = True, message: str = "", at: str = RESERVED_AT) -> Json:
+def condition(
+    kind: str, reason: str = "Test", *, status: bool = True, message: str = "", at: str = RESERVED_AT
+) -> Json:
     """A condition as Kueue writes it."""
     return {
         "type": kind,
@@ -97,7 +99,13 @@ def workload(
     metadata = _metadata(NAME, uid="uid-local", deleting=deleting, held=deleting)
     metadata["labels"] = {JOB_UID_LABEL: "uid-of-job"}
     if owner:
-        reference = {"apiVersion": owner[0], "kind": owner[1], "name": JOB_NAME, "uid": "uid-of-job", "controller": True}
+        reference = {
+            "apiVersion": owner[0],
+            "kind": owner[1],
+            "name": JOB_NAME,
+            "uid": "uid-of-job",
+            "controller": True,
+        }
         metadata["ownerReferences"] = [reference]
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
@@ -231,8 +239,12 @@ def _check(name: str, state: str) -> Json:
 
 def _plain_spec() -> Json:
     template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
-    return {"active": True, "priority": 0, "queueName": "lq", "podSets": [{"name": "main", "count": 1, "template": template}]}
+    return {
+        "active": True,
+        "priority": 0,
+        "queueName": "lq",
+        "podSets": [{"name": "main", "count": 1, "template": template}],
+    }
 
 
 _PLAIN_JOB = job()
-

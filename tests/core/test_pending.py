@@ -48,7 +48,9 @@ class TestOffering:
         assert "status" not in made.object
 
     @pytest.mark.parametrize(
-        "facts", [{"reachable": False}, {"configured": False}, {"serves_kind": False}], ids=lambda facts: next(iter(facts))
+        "facts",
+        [{"reachable": False}, {"configured": False}, {"serves_kind": False}],
+        ids=lambda facts: next(iter(facts)),
     )
     def test_a_worker_that_cannot_run_it_is_not_asked(self, facts: Json) -> None:
         """One broken worker, or one without the job's CRD, keeps nobody from running elsewhere (items 30, 34)."""
@@ -229,6 +231,19 @@ class TestWinning:
         """It ended, and its TTL removed it, before we could record who had it (item 14)."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True, finished="Succeeded")))
+        assert in_words(seen, decide(seen)) == ADMIT_W1
+
+    def test_an_admitted_copy_of_another_spec_does_not_win(self) -> None:
+        """The worker would run what the user has not asked for."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True, spec={"queueName": "other"})))
+        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+    def test_a_copy_its_worker_found_out_of_sync_is_recorded_so_that_the_user_hears_of_it(self) -> None:
+        """Once it is assigned, the check turns Retry with a warning; deleted here it would be made again in silence."""
+        local = workload(nominated=("w1",))
+        refused = copy_of(local, admitted=True, finished="OutOfSync")
+        seen = snapshot(local, worker("w1", refused, job_copy_of(local)))
         assert in_words(seen, decide(seen)) == ADMIT_W1
 
     def test_copies_of_kueues_own_controller_are_taken_over(self) -> None:
