@@ -1,0 +1,164 @@
+"""Leader election: leadership as a lifetime, decided by `multikueue.core.lease`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Protocol
+
+import anyio
+import attrs
+import structlog
+
+from multikueue.core.kinds import LEASE
+from multikueue.core.lease import Candidate, LeaseSettings, Step
+from multikueue.core.names import ObjectKey
+from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound
+from multikueue.protocols import Reader, Writer
+
+RELEASE_TIMEOUT = 3.0
+"""Seconds the release may take. Without it the next leader only waits for the Lease to expire."""
+
+log = structlog.get_logger(__name__)
+
+
+class LeaseClient(Reader, Writer, Protocol):
+    """What election needs from the API server."""
+
+
+@attrs.define(eq=False)
+class Elector:
+    """Runs something while, and only while, this process leads.
+
+    What is run is cancelled before anybody else may lead, with `duration - renew_deadline` seconds to end in. While it
+    ends because the caller cancelled it, the Lease is still renewed.
+    """
+
+    client: LeaseClient
+    key: ObjectKey
+    """The Lease. It is made if there is none."""
+    identity: str
+    """Of this process, and of no other one."""
+    settings: LeaseSettings
+    clock: Callable[[], datetime]
+    """The wall clock, for the times people see in the Lease; nothing is decided by it."""
+    fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
+    """Where jitter comes from: numbers in [0, 1)."""
+    leading: bool = attrs.field(default=False, init=False)
+    """Whether what is run is running."""
+    _candidate: Candidate = attrs.field(init=False)
+    _tried: bool = attrs.field(default=False, init=False)
+    """Whether the Lease may bear our name."""
+    _complaint: str = attrs.field(default="", init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._candidate = Candidate(self.key, self.identity, self.settings)
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for leadership, run `lead`, and wait again if leadership is lost; return when `lead` does.
+
+        However it ends, the Lease is released, so that another process leads at once.
+
+        Raises:
+            ExceptionGroup: what `lead` raised.
+        """
+        try:
+            while True:
+                await self._acquire()
+                log.info("leading", lease=str(self.key), identity=self.identity)
+                if await self._lead(lead):
+                    return
+                log.warning("leadership lost", lease=str(self.key), identity=self.identity)
+        finally:
+            await self._release()
+
+    async def _acquire(self) -> None:
+        while True:
+            if await self._attempt():
+                return
+            await anyio.sleep(self._candidate.retry_delay(self.fraction()))
+
+    async def _lead(self, lead: Callable[[], Awaitable[None]]) -> bool:
+        """Run `lead` while the Lease can be renewed; tell whether it returned by itself."""
+        term = anyio.CancelScope()
+        # Shielded: while `lead` ends because the caller cancelled it, the Lease must not run out.
+        renewing = anyio.CancelScope(shield=True)
+        async with anyio.create_task_group() as tasks:
+            self.leading = True
+            tasks.start_soon(self._renew, renewing, term)
+            try:
+                with term:
+                    await lead()
+            finally:
+                self.leading = False
+                renewing.cancel()
+        return not term.cancelled_caught
+
+    async def _renew(self, renewing: anyio.CancelScope, term: anyio.CancelScope) -> None:
+        with renewing:
+            while self._candidate.leads_until > anyio.current_time():
+                with anyio.CancelScope(deadline=self._candidate.leads_until):
+                    await anyio.sleep(self.settings.retry_period)
+                    await self._attempt()
+            term.cancel()
+
+    async def _attempt(self) -> bool:
+        """Acquire or renew once; tell whether that succeeded."""
+        try:
+            with anyio.fail_after(self.settings.renew_deadline / 2):
+                held = await self._hold()
+        except (ApiError, TimeoutError) as error:
+            self._complain(str(error) or "no answer in time")
+            return False
+        self._complaint = ""
+        return held
+
+    async def _hold(self) -> bool:
+        if not self.leading:
+            await self._look()
+        for _ in range(2):  # a leader writes from what it knows; a conflict tells it to look, which may say "go on"
+            if self._candidate.decide(anyio.current_time()) is Step.WAIT:
+                return False
+            try:
+                await self._write()
+            except (Conflict, AlreadyExists, NotFound):
+                await self._look()
+            else:
+                return True
+        return False
+
+    async def _look(self) -> None:
+        try:
+            lease = await self.client.get(LEASE, self.key)
+        except NotFound:
+            self._candidate.observe(None, anyio.current_time())
+        else:
+            self._candidate.observe(lease, anyio.current_time())
+
+    async def _write(self) -> None:
+        began = anyio.current_time()
+        lease = self._candidate.next_lease(self.clock())
+        self._tried = True
+        if lease["metadata"].get("resourceVersion"):
+            written = await self.client.replace(LEASE, lease)
+        else:
+            written = await self.client.create(LEASE, lease)
+        self._candidate.wrote(written, began)
+
+    async def _release(self) -> None:
+        if not self._tried:
+            return
+        with anyio.move_on_after(RELEASE_TIMEOUT, shield=True):
+            try:
+                await self._look()  # the outcome of the last write may be unknown
+                if self._candidate.decide(anyio.current_time()) is Step.RENEW:
+                    released = await self.client.replace(LEASE, self._candidate.released_lease(self.clock()))
+                    self._candidate.observe(released, anyio.current_time())
+            except ApiError as error:
+                log.info("lease not released", lease=str(self.key), error=str(error))
+
+    def _complain(self, complaint: str) -> None:
+        """Say what is wrong, once until it changes."""
+        if complaint != self._complaint:
+            self._complaint = complaint
+            log.warning("cannot hold the lease", lease=str(self.key), error=complaint)

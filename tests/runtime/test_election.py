@@ -1,0 +1,393 @@
+"""Leadership as a lifetime: who leads when, and what happens when the API server is gone."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime, timedelta
+
+import anyio
+import anyio.abc
+import attrs
+import pytest
+
+from multikueue.core.kinds import LEASE
+from multikueue.core.lease import LeaseSettings
+from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unreachable
+from multikueue.protocols import ObjectList, Propagation, Subresource
+from multikueue.runtime.election import Elector
+
+pytestmark = pytest.mark.looptime
+
+KEY = ObjectKey("kueue-system", "multikueue")
+
+
+@attrs.define(eq=False)
+class Store:
+    """The Lease as the API server keeps it."""
+
+    lease: Json | None = None
+    version: int = 0
+
+    def keep(self, lease: Json) -> Json:
+        self.version += 1
+        lease = copy.deepcopy(lease)
+        lease["metadata"]["resourceVersion"] = str(self.version)
+        self.lease = lease
+        return copy.deepcopy(lease)
+
+
+@attrs.define(eq=False)
+class LeaseServer:
+    """One process's way to the store: slow, cut off, or with answers that get lost."""
+
+    store: Store
+    latency: float = 0.01
+    cut: bool = False
+    hangs: bool = False
+    loses_answers: bool = False
+    forbidden: bool = False
+    requests: int = 0
+
+    async def _pass(self) -> None:
+        self.requests += 1
+        await anyio.sleep(self.latency)
+        if self.cut:
+            raise Unreachable("connection refused")
+        if self.hangs:
+            await anyio.sleep_forever()
+        if self.forbidden:
+            raise Forbidden("leases is forbidden", status=403)
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        assert (resource, key) == (LEASE, KEY)
+        await self._pass()
+        if self.store.lease is None:
+            raise NotFound("no such lease", status=404)
+        return copy.deepcopy(self.store.lease)
+
+    async def create(self, resource: Resource, obj: Json) -> Json:
+        await self._pass()
+        if self.store.lease is not None:
+            raise AlreadyExists("the lease exists", status=409)
+        return await self._answer(self.store.keep(obj))
+
+    async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
+        await self._pass()
+        if self.store.lease is None:
+            raise NotFound("no such lease", status=404)
+        if obj["metadata"]["resourceVersion"] != self.store.lease["metadata"]["resourceVersion"]:
+            raise Conflict("the lease changed", status=409)
+        return await self._answer(self.store.keep(obj))
+
+    async def _answer(self, lease: Json) -> Json:
+        if self.loses_answers:
+            await anyio.sleep_forever()
+        return lease
+
+    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+        raise AssertionError("election reads one object")
+
+    async def merge_patch(
+        self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
+    ) -> Json:
+        raise AssertionError("election replaces the whole lease")
+
+    async def apply(
+        self, resource: Resource, obj: Json, *, field_manager: str, force: bool = True, subresource: Subresource = ""
+    ) -> Json:
+        raise AssertionError("election replaces the whole lease")
+
+    async def delete(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: Propagation | None = None,
+    ) -> None:
+        raise AssertionError("election deletes nothing")
+
+
+def wall_clock() -> datetime:
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=anyio.current_time())
+
+
+@attrs.define(eq=False)
+class Stage:
+    """Who leads, from when until when; it refuses to have two."""
+
+    store: Store = attrs.field(factory=Store)
+    terms: list[tuple[str, float, float]] = attrs.field(factory=list)
+    on_stage: str = ""
+    changed: anyio.Event = attrs.field(factory=anyio.Event)
+
+    def elector(self, identity: str, **server: float | bool) -> tuple[Elector, LeaseServer]:
+        way = LeaseServer(self.store, **server)
+        return Elector(way, KEY, identity, LeaseSettings(), wall_clock), way
+
+    async def lead(self, identity: str, ends_after: float = 0.0) -> None:
+        """Lead until cancelled; then take `ends_after` seconds to end."""
+        assert not self.on_stage, f"{identity} leads while {self.on_stage} does"
+        began, self.on_stage = anyio.current_time(), identity
+        self._tell()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(ends_after)
+            self.on_stage = ""
+            self.terms.append((identity, began, anyio.current_time()))
+            self._tell()
+
+    async def until(self, identity: str) -> float:
+        """Wait until this one leads; answer how long that took."""
+        began = anyio.current_time()
+        with anyio.fail_after(120):
+            while self.on_stage != identity:
+                await self.changed.wait()
+        return anyio.current_time() - began
+
+    def _tell(self) -> None:
+        self.changed.set()
+        self.changed = anyio.Event()
+
+
+async def test_one_of_two_leads_for_as_long_as_it_renews() -> None:
+    stage = Stage()
+    first, _ = stage.elector("a")
+    second, _ = stage.elector("b")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first.run, lambda: stage.lead("a"))
+        await stage.until("a")
+        tasks.start_soon(second.run, lambda: stage.lead("b"))
+        await anyio.sleep(600)
+
+        assert stage.on_stage == "a"
+        assert (first.leading, second.leading) == (True, False)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_leader_that_is_stopped_hands_over_at_once() -> None:
+    """A rolling update costs the time of one retry, not the whole duration of the lease."""
+    stage = Stage()
+    first, _ = stage.elector("a")
+    second, _ = stage.elector("b")
+    async with anyio.create_task_group() as tasks:
+        running = await tasks.start(_run, first, stage)
+        await stage.until("a")
+        tasks.start_soon(second.run, lambda: stage.lead("b"))
+        await anyio.sleep(5)
+        running.cancel()
+
+        assert await stage.until("b") < 3.0
+        assert stage.store.lease is not None
+        assert stage.store.lease["spec"]["leaseTransitions"] == 1
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_leader_that_died_is_replaced_after_the_duration() -> None:
+    stage = Stage()
+    first, way = stage.elector("a")
+    second, _ = stage.elector("b")
+    async with anyio.create_task_group() as tasks:
+        running = await tasks.start(_run, first, stage)
+        await stage.until("a")
+        tasks.start_soon(second.run, lambda: stage.lead("b"))
+        await anyio.sleep(5)
+        way.cut = True  # nothing it does any more gets through, as if its machine had lost power
+        running.cancel()
+
+        assert 10.0 < await stage.until("b") <= 18.0
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("fault", ["cut", "hangs"])
+async def test_a_leader_cut_off_stops_before_another_may_start(fault: str) -> None:
+    """`Stage.lead` fails this test if the two overlap, also while the old one takes its time to end."""
+    stage = Stage()
+    first, way = stage.elector("a")
+    second, _ = stage.elector("b")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first.run, lambda: stage.lead("a", ends_after=4.5))
+        await stage.until("a")
+        tasks.start_soon(second.run, lambda: stage.lead("b"))
+        await anyio.sleep(7)
+        setattr(way, fault, True)
+        await stage.until("b")
+
+        (who, began, ended), = stage.terms
+        assert who == "a"
+        assert ended - began <= 7 + 10 + 4.5
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_leader_cut_off_for_a_moment_goes_on() -> None:
+    stage = Stage()
+    elector, way = stage.elector("a")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(elector.run, lambda: stage.lead("a"))
+        await stage.until("a")
+        for _ in range(5):
+            way.cut = True
+            await anyio.sleep(6)
+            way.cut = False
+            await anyio.sleep(6)
+
+        assert stage.terms == []
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_leader_that_lost_everything_leads_again_when_the_server_is_back() -> None:
+    stage = Stage()
+    elector, way = stage.elector("a")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(elector.run, lambda: stage.lead("a"))
+        await stage.until("a")
+        way.cut = True
+        await stage.until("")
+        way.cut = False
+
+        assert await stage.until("a") < 4.0
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_renewal_whose_answer_was_lost_is_not_a_loss() -> None:
+    """The write happened; the next one conflicts, looks, finds its own name and goes on."""
+    stage = Stage()
+    elector, way = stage.elector("a")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(elector.run, lambda: stage.lead("a"))
+        await stage.until("a")
+        way.loses_answers = True
+        await anyio.sleep(4)
+        way.loses_answers = False
+        await anyio.sleep(60)
+
+        assert stage.terms == []
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_leader_whose_every_answer_is_lost_stops_in_time() -> None:
+    """It cannot know that its writes arrive, so it must not count on them."""
+    stage = Stage()
+    elector, way = stage.elector("a")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(elector.run, lambda: stage.lead("a"))
+        await stage.until("a")
+        way.loses_answers = True
+
+        assert await stage.until("") <= 10.0
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_leader_that_finds_another_name_in_the_lease_stops_at_the_next_renewal() -> None:
+    stage = Stage()
+    elector, _ = stage.elector("a")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(elector.run, lambda: stage.lead("a"))
+        await stage.until("a")
+        assert stage.store.lease is not None
+        stage.store.keep({**stage.store.lease, "spec": {**stage.store.lease["spec"], "holderIdentity": "intruder"}})
+
+        assert await stage.until("") < 2.5
+        tasks.cancel_scope.cancel()
+
+
+async def test_the_lease_is_kept_while_the_stopped_leader_still_ends() -> None:
+    """A drain longer than the lease must not overlap with the next leader: `Stage.lead` would say so."""
+    stage = Stage()
+    first, _ = stage.elector("a")
+    second, _ = stage.elector("b")
+    async with anyio.create_task_group() as tasks:
+        running = await tasks.start(_run, first, stage, 40.0)
+        await stage.until("a")
+        tasks.start_soon(second.run, lambda: stage.lead("b"))
+        await anyio.sleep(5)
+        running.cancel()
+
+        assert 40.0 < await stage.until("b") < 44.0
+        tasks.cancel_scope.cancel()
+
+
+async def test_work_that_ends_by_itself_ends_the_election_and_frees_the_lease() -> None:
+    stage = Stage()
+    elector, _ = stage.elector("a")
+
+    async def lead() -> None:
+        await anyio.sleep(30)
+
+    await elector.run(lead)
+
+    assert stage.store.lease is not None
+    assert stage.store.lease["spec"]["holderIdentity"] == ""
+
+
+async def test_work_that_fails_frees_the_lease_and_says_why() -> None:
+    stage = Stage()
+    elector, _ = stage.elector("a")
+
+    async def lead() -> None:
+        raise ValueError("broken invariant")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await elector.run(lead)
+
+    assert [str(error) for error in caught.value.exceptions] == ["broken invariant"]
+    assert stage.store.lease is not None
+    assert stage.store.lease["spec"]["holderIdentity"] == ""
+
+
+async def test_a_release_that_gets_no_answer_holds_nobody_up() -> None:
+    stage = Stage()
+    elector, way = stage.elector("a")
+    async with anyio.create_task_group() as tasks:
+        running = await tasks.start(_run, elector, stage)
+        await stage.until("a")
+        way.hangs = True
+        running.cancel()
+        stopped = anyio.current_time()
+    assert anyio.current_time() - stopped < 5.0
+
+
+async def test_a_candidate_that_may_not_read_leases_keeps_asking() -> None:
+    stage = Stage()
+    elector, way = stage.elector("a", forbidden=True)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(elector.run, lambda: stage.lead("a"))
+        await anyio.sleep(60)
+        assert 20 <= way.requests <= 31
+        way.forbidden = False
+
+        assert await stage.until("a") < 4.0
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_standby_that_is_stopped_touches_nothing() -> None:
+    stage = Stage()
+    first, _ = stage.elector("a")
+    second, way = stage.elector("b")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first.run, lambda: stage.lead("a"))
+        await stage.until("a")
+        with anyio.move_on_after(5):
+            await second.run(lambda: stage.lead("b"))
+        asked = way.requests
+        await anyio.sleep(5)
+
+        assert way.requests == asked
+        assert stage.on_stage == "a"
+        tasks.cancel_scope.cancel()
+
+
+async def _run(
+    elector: Elector,
+    stage: Stage,
+    ends_after: float = 0.0,
+    *,
+    task_status: anyio.abc.TaskStatus[anyio.CancelScope],
+) -> None:
+    with anyio.CancelScope() as scope:
+        task_status.started(scope)
+        await elector.run(lambda: stage.lead(elector.identity, ends_after))
