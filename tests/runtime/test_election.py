@@ -123,8 +123,8 @@ class Stage:
     on_stage: str = ""
     changed: anyio.Event = attrs.field(factory=anyio.Event)
 
-    def elector(self, identity: str, **server: float | bool) -> tuple[Elector, LeaseServer]:
-        way = LeaseServer(self.store, **server)
+    def elector(self, identity: str, *, forbidden: bool = False) -> tuple[Elector, LeaseServer]:
+        way = LeaseServer(self.store, forbidden=forbidden)
         return Elector(way, KEY, identity, LeaseSettings(), wall_clock), way
 
     async def lead(self, identity: str, ends_after: float = 0.0) -> None:
@@ -217,7 +217,7 @@ async def test_a_leader_cut_off_stops_before_another_may_start(fault: str) -> No
         setattr(way, fault, True)
         await stage.until("b")
 
-        (who, began, ended), = stage.terms
+        ((who, began, ended),) = stage.terms
         assert who == "a"
         assert ended - began <= 7 + 10 + 4.5
         tasks.cancel_scope.cancel()

@@ -1,0 +1,256 @@
+"""Events are sent in the background and never hold up what they tell about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.kinds import EVENT
+from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.errors import AlreadyExists, ApiError, Forbidden, ServerFault, TooManyRequests
+from multikueue.protocols import Propagation, Subresource
+from multikueue.runtime.events import ATTEMPTS, CAPACITY, EventRecorder
+
+pytestmark = pytest.mark.looptime
+
+WORKLOAD: Json = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "Workload",
+    "metadata": {"namespace": "team", "name": "job-sample", "uid": "u1", "resourceVersion": "7"},
+}
+CLUSTER: Json = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "MultiKueueCluster",
+    "metadata": {"name": "worker-1", "uid": "u2"},
+}
+
+
+@attrs.define(eq=False)
+class EventServer:
+    """Keeps events, after `latency` seconds; answers with `errors` first."""
+
+    latency: float = 0.01
+    errors: list[ApiError] = attrs.field(factory=list)
+    events: list[Json] = attrs.field(factory=list)
+    tried_at: list[float] = attrs.field(factory=list)
+
+    async def create(self, resource: Resource, obj: Json) -> Json:
+        assert resource == EVENT
+        self.tried_at.append(anyio.current_time())
+        await anyio.sleep(self.latency)
+        if self.errors:
+            raise self.errors.pop(0)
+        self.events.append(obj)
+        return obj
+
+    async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
+        raise AssertionError("events are only created")
+
+    async def merge_patch(
+        self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
+    ) -> Json:
+        raise AssertionError("events are only created")
+
+    async def apply(
+        self, resource: Resource, obj: Json, *, field_manager: str, force: bool = True, subresource: Subresource = ""
+    ) -> Json:
+        raise AssertionError("events are only created")
+
+    async def delete(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: Propagation | None = None,
+    ) -> None:
+        raise AssertionError("events are only created")
+
+
+def recorder(server: EventServer, *, capacity: int = CAPACITY) -> EventRecorder:
+    moment = datetime(2026, 1, 2, 3, 4, 5, 60, UTC)
+    return EventRecorder(server, "kueue-workload-controller", "pod-1", lambda: moment, capacity=capacity)
+
+
+def say(events: EventRecorder, note: str, regarding: Json = WORKLOAD) -> None:
+    events.emit(regarding, type="Normal", reason="MultiKueue", action="MultiKueue", note=note)
+
+
+async def run_for(events: EventRecorder, seconds: float) -> None:
+    with anyio.move_on_after(seconds):
+        await events.run()
+
+
+async def test_an_event_is_what_kubectl_describe_shows() -> None:
+    server = EventServer()
+    events = recorder(server)
+    say(events, 'The workload got reservation on "worker-1"')
+    await run_for(events, 1)
+
+    (event,) = server.events
+    assert event == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"namespace": "team", "name": event["metadata"]["name"]},
+        "eventTime": "2026-01-02T03:04:05.000060Z",
+        "reportingController": "kueue-workload-controller",
+        "reportingInstance": "pod-1",
+        "regarding": {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "Workload",
+            "namespace": "team",
+            "name": "job-sample",
+            "uid": "u1",
+            "resourceVersion": "7",
+        },
+        "type": "Normal",
+        "reason": "MultiKueue",
+        "action": "MultiKueue",
+        "note": 'The workload got reservation on "worker-1"',
+    }
+    assert event["metadata"]["name"].startswith("job-sample.")
+
+
+async def test_events_about_cluster_scoped_objects_go_to_the_default_namespace() -> None:
+    """The API server refuses them anywhere else."""
+    server = EventServer()
+    events = recorder(server)
+    say(events, "lost", CLUSTER)
+    await run_for(events, 1)
+
+    assert server.events[0]["metadata"]["namespace"] == "default"
+    assert "namespace" not in server.events[0]["regarding"]
+
+
+async def test_long_notes_and_names_are_cut_to_what_the_api_takes() -> None:
+    server = EventServer()
+    events = recorder(server)
+    long = {**WORKLOAD, "metadata": {**WORKLOAD["metadata"], "name": "n" * 253}}
+    say(events, "ü" * 1000, long)
+    await run_for(events, 1)
+
+    (event,) = server.events
+    assert len(event["note"].encode()) <= 1024
+    assert event["note"].endswith(" ...")
+    assert len(event["metadata"]["name"]) == 253
+
+
+async def test_the_same_message_on_the_same_object_is_said_once_in_five_minutes() -> None:
+    server = EventServer()
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        for _ in range(299):
+            say(events, "waiting")
+            await anyio.sleep(1)
+        say(events, "waiting", CLUSTER)
+        say(events, "running")
+        await anyio.sleep(2)
+        say(events, "waiting")
+        await anyio.sleep(1)
+        tasks.cancel_scope.cancel()
+
+    assert [event["note"] for event in server.events] == ["waiting", "waiting", "running", "waiting"]
+    assert events.statistics().repeated == 298
+
+
+async def test_emit_does_not_wait_and_the_oldest_are_dropped_when_too_many_wait() -> None:
+    server = EventServer()
+    events = recorder(server, capacity=10)
+    for number in range(25):
+        say(events, f"note {number}")
+    assert (events.statistics().waiting, events.statistics().dropped) == (10, 15)
+
+    await run_for(events, 1)
+    assert {event["note"] for event in server.events} == {f"note {number}" for number in range(15, 25)}
+
+
+async def test_a_server_in_trouble_is_asked_again_after_a_while_and_then_left_alone() -> None:
+    server = EventServer(errors=[ServerFault("etcd is gone", status=503) for _ in range(ATTEMPTS)])
+    events = recorder(server)
+    say(events, "first")
+    await run_for(events, 60)
+
+    assert len(server.tried_at) == ATTEMPTS
+    assert [
+        round(later - earlier, 1) for earlier, later in zip(server.tried_at, server.tried_at[1:], strict=False)
+    ] == [
+        2.0,
+        4.0,
+    ]
+    assert (events.statistics().sent, events.statistics().dropped) == (0, 1)
+
+
+async def test_retry_after_is_respected() -> None:
+    server = EventServer(errors=[TooManyRequests("slow down", status=429, retry_after=20.0)])
+    events = recorder(server)
+    say(events, "first")
+    await run_for(events, 60)
+
+    assert server.tried_at[1] - server.tried_at[0] >= 20.0
+    assert events.statistics().sent == 1
+
+
+async def test_an_event_that_may_not_be_written_is_dropped_and_the_next_is_sent() -> None:
+    server = EventServer(errors=[Forbidden("namespace is being terminated", status=403)])
+    events = recorder(server)
+    say(events, "first")
+    say(events, "second")
+    await run_for(events, 1)
+
+    assert [event["note"] for event in server.events] == ["second"]
+    assert events.statistics().dropped == 1
+
+
+async def test_a_dropped_message_may_be_said_again() -> None:
+    server = EventServer(errors=[Forbidden("not yet", status=403)])
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        say(events, "first")
+        await anyio.sleep(1)
+        say(events, "first")
+        await anyio.sleep(1)
+        tasks.cancel_scope.cancel()
+
+    assert [event["note"] for event in server.events] == ["first"]
+
+
+async def test_an_event_that_is_there_already_counts_as_sent() -> None:
+    server = EventServer(errors=[AlreadyExists("event exists", status=409)])
+    events = recorder(server)
+    say(events, "first")
+    await run_for(events, 1)
+
+    assert events.statistics().sent == 1
+
+
+async def test_a_shutdown_sends_what_waits_and_what_was_under_way() -> None:
+    """The last events of a process tell what it did last: they are worth two seconds."""
+    server = EventServer(latency=0.5)
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        for number in range(8):
+            say(events, f"note {number}")
+        await anyio.sleep(0.1)
+        tasks.cancel_scope.cancel()
+
+    assert len(server.events) == 8
+
+
+async def test_a_shutdown_is_not_held_up_by_a_server_that_does_not_answer(looptime: float) -> None:
+    server = EventServer(latency=1e6)
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        say(events, "note")
+        await anyio.sleep(1)
+        tasks.cancel_scope.cancel()
+
+    assert looptime <= 3.1
+    assert events.statistics().waiting == 1
