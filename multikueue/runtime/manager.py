@@ -16,7 +16,7 @@ from multikueue.core.names import ClusterName, ObjectKey
 from multikueue.core.queue import QueueStatistics
 from multikueue.core.snapshot import PlanSettings
 from multikueue.protocols import ApiClient
-from multikueue.runtime.controller import Controller, ControllerHook
+from multikueue.runtime.controller import Controller, ControllerHook, Reconciler
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.home import Home
 from multikueue.runtime.hooks import ManagerHook
@@ -95,7 +95,7 @@ class Manager:
         sources.connect(self.home, *self._controllers, hook=self.hook)
 
     def _build_controllers(self) -> tuple[Controller[ObjectKey], Controller[ObjectKey], Controller[ObjectKey]]:
-        def controller(name: str, reconciler: object, concurrency: int) -> Controller[ObjectKey]:
+        def controller(name: str, reconciler: Reconciler[ObjectKey], concurrency: int) -> Controller[ObjectKey]:
             return Controller(
                 name, reconciler, concurrency=concurrency, fraction=self.fraction, hook=self.controller_hook
             )

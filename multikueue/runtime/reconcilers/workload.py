@@ -72,7 +72,7 @@ class WorkloadReconciler:
 
     def _workers(self, key: ObjectKey, config: Json | None, gvk: GVK | None) -> Iterator[Worker]:
         configured = clusters(config) if config is not None else []
-        known = {remote.name: remote for remote in self.remotes}
+        known: dict[str, RemoteCluster] = {remote.name: remote for remote in self.remotes}
         for name in configured:
             if name in known:
                 yield _worker(known[name], key, gvk, configured=True)

@@ -1,0 +1,24 @@
+"""The only code that talks HTTP to API servers: clients, credentials, and the caches that follow a kind.
+
+Everything below raises `multikueue.errors` and nothing else; aiohttp and kubernetes-asyncio stay behind this door.
+"""
+
+from __future__ import annotations
+
+from multikueue.kube.caching import CacheState, ObjectCache, drop_managed_fields
+from multikueue.kube.client import ClientOptions, KubeClient, RequestHook
+from multikueue.kube.config import ClusterConfig
+from multikueue.kube.kubeconfig import load_incluster, load_kubeconfig, parse_worker_kubeconfig
+
+__all__ = [
+    "CacheState",
+    "ClientOptions",
+    "ClusterConfig",
+    "KubeClient",
+    "ObjectCache",
+    "RequestHook",
+    "drop_managed_fields",
+    "load_incluster",
+    "load_kubeconfig",
+    "parse_worker_kubeconfig",
+]

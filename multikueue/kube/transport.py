@@ -1,0 +1,82 @@
+"""Sockets, TLS and sessions: what every client shares."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import tempfile
+from typing import Final
+
+import aiohttp
+
+from multikueue.errors import KubeconfigError
+from multikueue.kube.config import ClusterConfig
+
+MAX_LINE: Final = 8 << 20
+"""Bytes of one watch event at most. etcd refuses objects over 1.5 MiB; JSON of them may be longer."""
+CLOSE_DEADLINE: Final = 2.0
+"""Seconds for saying goodbye: a server that does not answer is not waited for."""
+
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
+"""A peer that is gone is noticed after about 30 s, where the platform has these options. aiohttp sets none itself."""
+
+
+def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket that notices a peer that is gone."""
+    family, kind, protocol = address[:3]
+    sock = socket.socket(family, kind, protocol)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+    return sock
+
+
+def ssl_context(config: ClusterConfig) -> ssl.SSLContext:
+    """The TLS settings of a configuration.
+
+    Raises:
+        KubeconfigError: a certificate or key cannot be used.
+    """
+    try:
+        context = ssl.create_default_context(cadata=config.ca_pem or None)
+    except ssl.SSLError as error:
+        raise KubeconfigError("BadKubeConfig", "certificate-authority-data is not a PEM certificate") from error
+    if not config.verify_tls:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    # Certificates that kube-apiserver makes for itself lack fields that Python 3.13 insists on; Go does not.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if config.client_cert_pem:
+        _load_client_certificate(context, config)
+    return context
+
+
+def open_session(
+    config: ClusterConfig, tls: ssl.SSLContext, connections: int, user_agent: str
+) -> aiohttp.ClientSession:
+    """A session for one server; `connections` 0 means any number."""
+    connector = aiohttp.TCPConnector(
+        ssl=tls, limit=connections, ttl_dns_cache=60, keepalive_timeout=60, socket_factory=keepalive_socket
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept": "application/json", "User-Agent": user_agent},
+        proxy=config.proxy or None,
+        trust_env=False,  # it costs two thread hops a request
+    )
+
+
+def _load_client_certificate(context: ssl.SSLContext, config: ClusterConfig) -> None:
+    """ssl reads certificates from files only; the file is readable by us alone and gone at once."""
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(config.client_cert_pem + "\n" + config.client_key_pem)
+        file.flush()
+        try:
+            context.load_cert_chain(file.name)
+        except (ssl.SSLError, OSError) as error:
+            raise KubeconfigError(
+                "BadKubeConfig", "client-certificate-data and client-key-data are not a PEM pair"
+            ) from error
