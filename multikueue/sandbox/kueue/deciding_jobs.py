@@ -35,7 +35,7 @@ from multikueue.sandbox.kueue.effects import (
 from multikueue.sandbox.kueue.kinds import SandboxKind
 from multikueue.sandbox.kueue.naming import prebuilt_name, queue_name
 from multikueue.sandbox.kueue.podsets import Injection, TemplateConflictError, equivalent
-from multikueue.sandbox.kueue.starting import continue_stop, start, stop
+from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import finished, released, with_condition
 
 
@@ -87,6 +87,8 @@ def _to_create(situation: JobSituation, _workload: Json) -> Decision | None:
         return NOTHING
     if prebuilt_name(job):
         return situation.stopped("missing workload") or NOTHING
+    if not kind.is_suspended(job) and not dig(job, "status", "startTime"):
+        return Step(Replace(kind.resource, suspended_when_queued(job, kind)))  # no webhook was there to do it
     stopped = situation.stopped("Missing Workload; unable to restore pod templates")
     if stopped is not None:
         return stopped

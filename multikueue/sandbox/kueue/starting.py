@@ -13,7 +13,7 @@ from multikueue.core.labels import STOPPING_ANNOTATION
 from multikueue.core.names import Json
 from multikueue.core.objects import dig, with_value, without
 from multikueue.sandbox.kueue.effects import Replace
-from multikueue.sandbox.kueue.kinds import SandboxKind
+from multikueue.sandbox.kueue.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kueue.naming import queue_name
 from multikueue.sandbox.kueue.podsets import Injection, inject, restore
 
@@ -49,8 +49,12 @@ def continue_stop(kind: SandboxKind, job: Json, workload: Json | None) -> Replac
     return Replace(kind.resource, result)
 
 
-def suspended_when_queued(kind: SandboxKind, job: Json) -> Json:
-    """What Kueue's webhook does to a new job that names a queue: it is created suspended."""
+def suspended_when_queued(job: Json, kind: SandboxKind = BATCH_JOB) -> Json:
+    """What Kueue's webhook does to a new job that names a queue: it is created suspended.
+
+    For a server that can change objects on creation. Without that the small Kueue suspends the job itself, and the
+    job runner does not start a queued job that Kueue has not started.
+    """
     return with_value(job, kind.suspend, True) if queue_name(job) else job
 
 

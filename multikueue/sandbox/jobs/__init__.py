@@ -1,0 +1,8 @@
+"""Runs Jobs without pods: their status changes as if there were some. An ordinary client of the sandbox's server."""
+
+from __future__ import annotations
+
+from multikueue.sandbox.jobs.options import DURATION_ANNOTATION, OUTCOME_ANNOTATION, RunnerOptions
+from multikueue.sandbox.jobs.running import JobRunner
+
+__all__ = ["DURATION_ANNOTATION", "OUTCOME_ANNOTATION", "JobRunner", "RunnerOptions"]

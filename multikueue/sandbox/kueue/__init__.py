@@ -1,0 +1,16 @@
+"""A small Kueue: quota, queues, admission checks and eviction, for one cluster of the sandbox.
+
+What it writes is what a real Kueue writes: the same conditions, reasons and messages, under the same field managers.
+What to do is decided by functions of objects (`deciding_workloads`, `deciding_jobs`, `scheduling`); the rest watches
+and writes. It leaves out cohorts and borrowing, node placement and topologies, partial and elastic jobs, reclaimable
+pods, execution time limits, pods-ready timeouts and requeue back-off.
+"""
+
+from __future__ import annotations
+
+from multikueue.sandbox.kueue.evicting import evict
+from multikueue.sandbox.kueue.kinds import BATCH_JOB, KINDS, Ending, SandboxKind
+from multikueue.sandbox.kueue.running import SmallKueue
+from multikueue.sandbox.kueue.starting import suspended_when_queued
+
+__all__ = ["BATCH_JOB", "KINDS", "Ending", "SandboxKind", "SmallKueue", "evict", "suspended_when_queued"]

@@ -1,0 +1,145 @@
+"""The scheduler's loop: one pass over one ClusterQueue whenever who waits or what is free has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+import anyio
+import attrs
+import structlog
+
+from multikueue.core.action import Action
+from multikueue.core.conditions import condition, parse_timestamp
+from multikueue.core.labels import JOB_UID_LABEL
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import labels_of, uid
+from multikueue.core.workloads import has_quota, is_admitted, is_evicted
+from multikueue.errors import ApiError
+from multikueue.sandbox.kueue.applying import ADMISSION
+from multikueue.sandbox.kueue.configuration import NAMESPACE_MISMATCH, check_rules, is_stopped
+from multikueue.sandbox.kueue.deciding_workloads import admission, admitted_note, seconds_since
+from multikueue.sandbox.kueue.effects import Note, Step
+from multikueue.sandbox.kueue.ledger import WAITS
+from multikueue.sandbox.kueue.performing import Performer
+from multikueue.sandbox.kueue.quota import Assignment, Quota
+from multikueue.sandbox.kueue.scheduling import Candidate, Pass, Rules, schedule
+from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, reserved, unreserved
+from multikueue.sandbox.kueue.stores import Stores
+
+log = structlog.get_logger(__name__)
+
+_WRITES_AT_A_TIME = 16  # of one pass; they are independent of each other
+_RETRY = 0.02  # seconds until the next pass when a write of this one failed
+
+
+@attrs.define(eq=False)
+class Scheduler:
+    """Gives quota. At most one pass over a ClusterQueue runs at a time, so nothing is given twice."""
+
+    stores: Stores
+    performer: Performer
+    clock: Callable[[], datetime]
+
+    async def reconcile(self, name: str) -> Action:
+        """One pass over the ClusterQueue of that name."""
+        queue = self.stores.cluster_queue(name)
+        if queue is None or self.stores.configuration.inactivity(queue) is not None:
+            return Action.done()
+        open_queues, shut = self._local_queues(queue)
+        steps = [*self._refuse(shut)]
+        if self.stores.ledger.waiting_count(open_queues):
+            steps += self._steps(queue, open_queues, self._schedule(queue, open_queues))
+        return await self._perform(steps)
+
+    def _local_queues(self, queue: Json) -> tuple[list[ObjectKey], list[ObjectKey]]:
+        """Its LocalQueues, and those whose namespace it does not take."""
+        configuration = self.stores.configuration
+        going = [entry for entry in self.stores.queues_of(queue["metadata"]["name"]) if not is_stopped(entry)]
+        keys = [ObjectKey.of(entry) for entry in going]
+        taken = [key for key in keys if configuration.takes_namespace(queue, key.namespace)]
+        return taken, [key for key in keys if key not in taken]
+
+    def _schedule(self, queue: Json, local_queues: list[ObjectKey]) -> Pass:
+        ledger = self.stores.ledger
+        wanted = {name for name, flavors in check_rules(queue).items() if not flavors}
+        return schedule(
+            Quota.of(queue),
+            Rules.of(queue),
+            (candidate for candidate in ledger.waiting(local_queues) if wanted <= candidate.checks),
+            ledger.holders(queue["metadata"]["name"]),
+            shapes=ledger.shapes(local_queues),
+        )
+
+    def _steps(self, queue: Json, local_queues: list[ObjectKey], outcome: Pass) -> Iterator[Step]:
+        for candidate, assignment in outcome.admitted:
+            yield from self._admit(queue["metadata"]["name"], candidate, assignment)
+        for candidate, victims in outcome.preempted:
+            for victim in victims:
+                yield from self._preempt(queue["metadata"]["name"], candidate.key, victim.key)
+        given = {candidate.key for candidate, _ in outcome.admitted}
+        for candidate in self.stores.ledger.untold(local_queues):
+            message = outcome.refusals.get(candidate.shape)
+            if message is not None and candidate.key not in given:
+                yield from self._wait(candidate.key, message)
+
+    def _refuse(self, local_queues: list[ObjectKey]) -> Iterator[Step]:
+        for candidate in self.stores.ledger.untold(local_queues):
+            yield from self._wait(candidate.key, NAMESPACE_MISMATCH)
+
+    def _admit(self, queue: str, candidate: Candidate, assignment: Assignment) -> Iterator[Step]:
+        workload, now = self.stores.workload(candidate.key), self.clock()
+        if workload is None or has_quota(workload):
+            return
+        result = reserved(workload, queue, [*assignment.pod_sets], now)
+        waited = _seconds_queued(workload, now)
+        message = f"Quota reserved in ClusterQueue {queue}, wait time since queued was {waited:.0f}s"
+        notes = [Note(ADMISSION, workload, "QuotaReserved", message)]
+        if is_admitted(result):
+            notes.append(admitted_note(ADMISSION, result, now))
+        yield admission(result, *notes)
+
+    def _preempt(self, queue: str, winner: ObjectKey, loser: ObjectKey) -> Iterator[Step]:
+        preemptor, victim = self.stores.workload(winner), self.stores.workload(loser)
+        if preemptor is None or victim is None or is_evicted(victim):
+            return
+        job = labels_of(preemptor).get(JOB_UID_LABEL) or "UNKNOWN"
+        message = (
+            f"Preempted to accommodate a workload (UID: {uid(preemptor)}, JobUID: {job}) due to prioritization "
+            f"in the ClusterQueue; preemptor path: /{queue}; preemptee path: /{queue}"
+        )
+        notes = [Note(ADMISSION, victim, reason, message) for reason in (f"EvictedDueTo{PREEMPTED}", PREEMPTED)]
+        yield admission(evicted(victim, PREEMPTED, message, self.clock()), *notes)
+
+    def _wait(self, key: ObjectKey, message: str) -> Iterator[Step]:
+        workload = self.stores.workload(key)
+        if workload is None or has_quota(workload):
+            return
+        note = Note(ADMISSION, workload, WAITS, message, "Warning")
+        yield admission(unreserved(workload, WAITS, message, self.clock()), note)
+
+    async def _perform(self, steps: list[Step]) -> Action:
+        limiter = anyio.CapacityLimiter(_WRITES_AT_A_TIME)
+        failed: list[ApiError] = []
+
+        async def write(step: Step) -> None:
+            async with limiter:
+                try:
+                    await self.performer.perform(step)
+                except ApiError as error:  # somebody else changed that one; the others are not concerned
+                    log.debug("not written", error=str(error))
+                    failed.append(error)
+
+        async with anyio.create_task_group() as writes:
+            for step in steps:
+                writes.start_soon(write, step)
+        return Action.after(_RETRY) if failed else Action.done()
+
+
+def _seconds_queued(workload: Json, now: datetime) -> float:
+    """Since it was made, or since it was last put back into the queue."""
+    again = condition(workload, "Requeued")
+    if again is not None and again.get("status") == "True":
+        return seconds_since(again, now)
+    created = parse_timestamp(workload["metadata"].get("creationTimestamp"))
+    return max(0.0, (now - created).total_seconds()) if created else 0.0

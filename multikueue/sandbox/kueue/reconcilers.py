@@ -1,0 +1,127 @@
+"""The loops of the small Kueue: decide, write, decide again from the answer, until there is nothing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import attrs
+
+from multikueue.core.action import Action
+from multikueue.core.kinds import CLUSTER_QUEUE
+from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.objects import dig, pruned
+from multikueue.sandbox.kueue.building import priority_class
+from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
+from multikueue.sandbox.kueue.deciding_workloads import Situation, decide_workload
+from multikueue.sandbox.kueue.effects import Decision, Replace, Rest, Step
+from multikueue.sandbox.kueue.kinds import SandboxKind
+from multikueue.sandbox.kueue.performing import Performer
+from multikueue.sandbox.kueue.podsets import injections
+from multikueue.sandbox.kueue.reporting import cluster_queue_status, local_queue_status
+from multikueue.sandbox.kueue.stores import Stores
+
+_MAX_STEPS = 20  # writes in a row about one object; more means that two rules disagree
+_CLASS_RETRY = 1.0  # seconds until a missing priority class is looked for again
+
+Clock = Callable[[], datetime]
+
+
+@attrs.define(eq=False)
+class WorkloadReconciler:
+    """What Kueue's core does about Workloads."""
+
+    stores: Stores
+    performer: Performer
+    clock: Clock
+
+    async def reconcile(self, key: ObjectKey) -> Action:
+        """Bring one Workload forward."""
+        return await _until_rest(self.performer, lambda: self._decide(key))
+
+    def _decide(self, key: ObjectKey) -> Decision | None:
+        workload = self.stores.workload(key)
+        if workload is None:
+            return None
+        orphaned = self.stores.is_orphaned(workload)
+        return decide_workload(Situation(workload, self.stores.configuration, self.clock(), orphaned))
+
+
+@attrs.define(eq=False)
+class JobReconciler:
+    """What Kueue does about the jobs of one kind."""
+
+    kind: SandboxKind
+    stores: Stores
+    performer: Performer
+    clock: Clock
+
+    async def reconcile(self, key: ObjectKey) -> Action:
+        """Bring one job forward."""
+        return await _until_rest(self.performer, lambda: self._decide(key))
+
+    def _decide(self, key: ObjectKey) -> Decision | None:
+        job = self.stores.objects[self.kind.resource].get(key)
+        if job is None:
+            return None
+        workload = self.stores.workload_of(self.kind, job)
+        priority = self.stores.priority_of(job)
+        if workload is None and priority is None and priority_class(job):
+            return Rest(after=_CLASS_RETRY)
+        return decide_job(
+            JobSituation(
+                kind=self.kind,
+                job=job,
+                workload=workload,
+                now=self.clock(),
+                priority=priority or 0,
+                injections=lambda: injections(workload or {}, self._flavors(workload or {})),
+            )
+        )
+
+    def _flavors(self, workload: Json) -> dict[str, Json]:
+        entries = dig(workload, "status", "admission", "podSetAssignments") or []
+        names = {flavor for entry in entries for flavor in (entry.get("flavors") or {}).values()}
+        return self.stores.configuration.flavors_of(names)
+
+
+@attrs.define(eq=False)
+class QueueReconciler:
+    """Writes the status of ClusterQueues and LocalQueues."""
+
+    stores: Stores
+    performer: Performer
+    clock: Clock
+
+    async def reconcile(self, key: tuple[Resource, ObjectKey]) -> Action:
+        """Write the status of one queue, if it has changed."""
+        resource, name = key
+        queue = self.stores.objects[resource].get(name)
+        if queue is None:
+            return Action.done()
+        status = self._status(resource, queue)
+        if pruned(status) != pruned(queue.get("status")):
+            await self.performer.perform(Step(Replace(resource, {**queue, "status": status}, "status")))
+        return Action.done()
+
+    def _status(self, resource: Resource, queue: Json) -> Json:
+        stores, now = self.stores, self.clock()
+        if resource == CLUSTER_QUEUE:
+            local_queues = stores.queues_of(queue["metadata"]["name"])
+            return cluster_queue_status(queue, local_queues, stores.configuration, stores.ledger, now)
+        behind = stores.cluster_queue(dig(queue, "spec", "clusterQueue") or "")
+        return local_queue_status(queue, behind, stores.configuration, stores.ledger, now)
+
+
+async def _until_rest(performer: Performer, decide: Callable[[], Decision | None]) -> Action:
+    for _ in range(_MAX_STEPS):
+        match decide():
+            case None:
+                return Action.done()
+            case Rest(after, notes):
+                for note in notes:
+                    performer.recorder.record(note, once=True)
+                return Action.done() if after is None else Action.after(after)
+            case Step() as step:
+                await performer.perform(step)
+    raise AssertionError(f"no rest after {_MAX_STEPS} writes")

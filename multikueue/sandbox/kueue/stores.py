@@ -1,0 +1,157 @@
+"""Everything the small Kueue knows about its cluster, and the questions it asks about it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+import attrs
+
+from multikueue.core.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    NAMESPACE,
+    RESOURCE_FLAVOR,
+    WORKLOAD,
+    WORKLOAD_PRIORITY_CLASS,
+)
+from multikueue.core.labels import JOB_UID_LABEL
+from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.objects import dig, labels_of, uid
+from multikueue.core.workloads import cluster_queue, is_finished
+from multikueue.sandbox.kueue.building import priority_class
+from multikueue.sandbox.kueue.configuration import Configuration
+from multikueue.sandbox.kueue.kinds import SandboxKind
+from multikueue.sandbox.kueue.ledger import Ledger
+from multikueue.sandbox.kueue.naming import prebuilt_name, workload_name
+from multikueue.sandbox.kueue.newest import Newest
+
+_CONFIGURED = (LOCAL_QUEUE, CLUSTER_QUEUE, RESOURCE_FLAVOR, ADMISSION_CHECK, NAMESPACE, WORKLOAD_PRIORITY_CLASS)
+
+
+def _job_places(job: Json) -> Iterator[Hashable]:
+    yield uid(job)
+    if prebuilt_name(job):
+        yield ObjectKey(job["metadata"]["namespace"], prebuilt_name(job))
+
+
+def _workload_places(workload: Json) -> Iterator[Hashable]:
+    if not is_finished(workload):
+        yield ObjectKey(workload["metadata"]["namespace"], dig(workload, "spec", "queueName") or "")
+
+
+def _queue_places(queue: Json) -> Iterator[Hashable]:
+    yield dig(queue, "spec", "clusterQueue")
+
+
+def _cluster_queue_places(queue: Json) -> Iterator[Hashable]:
+    for group in dig(queue, "spec", "resourceGroups") or []:
+        for flavor in group.get("flavors") or []:
+            yield RESOURCE_FLAVOR, flavor["name"]
+    for check in dig(queue, "spec", "admissionChecksStrategy", "admissionChecks") or []:
+        yield ADMISSION_CHECK, check["name"]
+
+
+_PLACES = {LOCAL_QUEUE: _queue_places, CLUSTER_QUEUE: _cluster_queue_places}
+
+
+@attrs.define(eq=False)
+class Stores:
+    """The newest versions of all objects, by resource."""
+
+    kinds: Sequence[SandboxKind]
+    ledger: Ledger = attrs.field(factory=lambda: Ledger(Newest(_workload_places)))
+    objects: dict[Resource, Newest] = attrs.field(init=False)
+    """All kinds but Workload, which are in the ledger."""
+
+    def __attrs_post_init__(self) -> None:
+        self.objects = {
+            resource: Newest(_PLACES[resource]) if resource in _PLACES else Newest() for resource in _CONFIGURED
+        }
+        self.objects.update({kind.resource: Newest(_job_places) for kind in self.kinds})
+
+    @property
+    def resources(self) -> list[Resource]:
+        """All that is to be watched."""
+        return [WORKLOAD, *self.objects]
+
+    @property
+    def configuration(self) -> Configuration:
+        """What administrators made."""
+        return Configuration(
+            local_queues=self.objects[LOCAL_QUEUE],
+            cluster_queues=self.objects[CLUSTER_QUEUE],
+            flavors=self.objects[RESOURCE_FLAVOR],
+            checks=self.objects[ADMISSION_CHECK],
+            namespaces=self.objects[NAMESPACE],
+        )
+
+    def workload(self, key: ObjectKey) -> Json | None:
+        """A Workload."""
+        return self.ledger.workloads.get(key)
+
+    def cluster_queue(self, name: str) -> Json | None:
+        """A ClusterQueue."""
+        return self.objects[CLUSTER_QUEUE].get(ObjectKey("", name))
+
+    def queues_of(self, name: str) -> list[Json]:
+        """The LocalQueues of a ClusterQueue."""
+        return self.objects[LOCAL_QUEUE].by(name)
+
+    def workloads_in(self, name: str, local_queues: Iterable[ObjectKey]) -> Iterable[ObjectKey]:
+        """The Workloads that hold quota of a ClusterQueue, and those that name one of these LocalQueues."""
+        holders = [holder.key for holder in self.ledger.holders(name)]
+        waiting = [ObjectKey.of(obj) for queue in local_queues for obj in self.ledger.workloads.by(queue)]
+        return dict.fromkeys([*holders, *waiting])
+
+    def cluster_queue_name(self, workload: Json) -> str:
+        """The ClusterQueue that holds a Workload's quota or would; empty if there is none."""
+        if cluster_queue(workload):
+            return cluster_queue(workload)
+        queue = self.configuration.local_queue_of(workload) or {}
+        return str(dig(queue, "spec", "clusterQueue") or "")
+
+    def job_of(self, workload: Json) -> tuple[SandboxKind, ObjectKey] | None:
+        """Kind and key of the job a Workload says it belongs to, whether or not it is there."""
+        by_gvk = {kind.resource.gvk: kind for kind in self.kinds}
+        for reference in dig(workload, "metadata", "ownerReferences") or []:
+            kind = by_gvk.get(GVK.of(reference["apiVersion"], reference["kind"]))
+            if kind is not None and reference.get("controller"):
+                return kind, ObjectKey(workload["metadata"]["namespace"], reference["name"])
+        return None
+
+    def jobs_waiting_for(self, key: ObjectKey) -> Iterable[tuple[SandboxKind, ObjectKey]]:
+        """The jobs that were built for this Workload."""
+        for kind in self.kinds:
+            for job in self.objects[kind.resource].by(key):
+                yield kind, ObjectKey.of(job)
+
+    def is_orphaned(self, workload: Json) -> bool:
+        """Whether it belonged to a job that is gone; always false for kinds that are not known here."""
+        label = labels_of(workload).get(JOB_UID_LABEL)
+        references = dig(workload, "metadata", "ownerReferences") or []
+        known = {kind.resource.gvk for kind in self.kinds}
+        if any(GVK.of(reference["apiVersion"], reference["kind"]) not in known for reference in references):
+            return False
+        owners = {reference["uid"] for reference in references} | ({label} if label else set())
+        return bool(owners) and not any(
+            self.objects[kind.resource].by(owner) for kind in self.kinds for owner in owners
+        )
+
+    def workload_of(self, kind: SandboxKind, job: Json) -> Json | None:
+        """The Workload of a job: the one it was built for, or the one made for it."""
+        namespace = job["metadata"]["namespace"]
+        if prebuilt_name(job):
+            return self.workload(ObjectKey(namespace, prebuilt_name(job)))
+        name = workload_name(kind.resource.gvk, job["metadata"]["name"], uid(job))
+        found = self.workload(ObjectKey(namespace, name))
+        owned = any(reference["uid"] == uid(job) for reference in dig(found, "metadata", "ownerReferences") or [])
+        return found if owned else None
+
+    def priority_of(self, job: Json) -> int | None:
+        """The value of the job's priority class: 0 if it names none, None if there is no such class."""
+        name = priority_class(job)
+        if not name:
+            return 0
+        found = self.objects[WORKLOAD_PRIORITY_CLASS].get(ObjectKey("", name))
+        return None if found is None else int(found["value"])

@@ -1,0 +1,125 @@
+"""One cluster in memory with a small Kueue and a job runner, for tests on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import anyio
+import attrs
+
+from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.errors import NotFound
+from multikueue.sandbox.apiserver.direct import DirectClient
+from multikueue.sandbox.apiserver.registry import Registry
+from multikueue.sandbox.crds import load_crds
+from multikueue.sandbox.jobs import JobRunner, RunnerOptions
+from multikueue.sandbox.kueue import SmallKueue
+from tests.sandbox.kueue_objects import cluster_queue, flavor, local_queue
+
+START = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
+PATIENCE = 300.0
+"""Seconds of virtual time after which what should have happened will not."""
+
+
+def wall_clock() -> datetime:
+    """A wall clock that goes with the loop's virtual one."""
+    return START + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+@attrs.define(eq=False)
+class World:
+    """The cluster and who works on it."""
+
+    registry: Registry
+    client: DirectClient
+    kueue: SmallKueue
+    _changed: anyio.Event = attrs.field(factory=anyio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self.registry.cluster.listeners.append(lambda _row, _old, _new: self._note())
+
+    def _note(self) -> None:
+        self._changed.set()
+
+    async def create(self, *objects: Json) -> list[Json]:
+        """Create objects of any kind."""
+        return [self.registry.create_object(obj, manager="tester") for obj in objects]
+
+    async def get(self, resource: Resource, name: str) -> Json | None:
+        """An object; namespaced ones in `default`."""
+        try:
+            return await self.client.get(resource, ObjectKey("default" if resource.namespaced else "", name))
+        except NotFound:
+            return None
+
+    async def job(self, name: str = "j1") -> Json:
+        """A Job."""
+        found = await self.get(JOB, name)
+        assert found is not None
+        return found
+
+    async def workload(self, job: str = "j1") -> Json:
+        """The Workload of a Job; the first one owned by it or named after it."""
+        listed = await self.client.list(WORKLOAD)
+        return next(item for item in listed.items if item["metadata"]["name"].startswith(f"job-{job}-"))
+
+    async def workload_when(self, holds: Callable[[Json], bool], job: str = "j1") -> Json:
+        """Wait until the Workload of a Job is so."""
+        return await self.when(WORKLOAD, lambda obj: obj["metadata"]["name"].startswith(f"job-{job}-") and holds(obj))
+
+    async def job_when(self, holds: Callable[[Json], bool], name: str = "j1") -> Json:
+        """Wait until a Job is so."""
+        return await self.when(JOB, lambda obj: obj["metadata"]["name"] == name and holds(obj))
+
+    async def when(self, resource: Resource, holds: Callable[[Json], bool]) -> Json:
+        """Wait until some object is so."""
+        with anyio.fail_after(PATIENCE):
+            while True:
+                self._changed = anyio.Event()
+                for obj in (await self.client.list(resource)).items:
+                    if holds(obj):
+                        return obj
+                await self._changed.wait()
+
+    async def gone(self, resource: Resource, name: str) -> None:
+        """Wait until an object is gone."""
+        with anyio.fail_after(PATIENCE):
+            while await self.get(resource, name) is not None:
+                self._changed = anyio.Event()
+                await self._changed.wait()
+
+    async def settle(self, seconds: float = 1.0) -> None:
+        """Let virtual time pass: whatever was due then has been done."""
+        await anyio.sleep(seconds)
+
+
+@asynccontextmanager
+async def world(
+    *objects: Json, cpu: str = "1", queues: bool = True, runner: bool = True, options: RunnerOptions | None = None
+) -> AsyncIterator[World]:
+    """A cluster with a flavor `default`, a ClusterQueue `cq` with that much CPU and a LocalQueue `lq` in `default`.
+
+    Args:
+        objects: what else is there before Kueue starts.
+        queues: whether to make those queues.
+        runner: whether Jobs run.
+    """
+    registry = Registry(clock=wall_clock)
+    client = DirectClient(registry)
+    for obj in [*load_crds(), *([flavor(), cluster_queue(cpu=cpu), local_queue()] if queues else []), *objects]:
+        registry.create_object(obj, manager="tester")
+    kueue = SmallKueue(client, clock=wall_clock)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(registry.run_collector)
+        await tasks.start(kueue.run)
+        if runner:
+            jobs = JobRunner(client, clock=wall_clock, options=options or RunnerOptions())
+            await tasks.start(jobs.run)
+        try:
+            yield World(registry, client, kueue)
+        finally:
+            tasks.cancel_scope.cancel()
