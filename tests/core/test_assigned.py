@@ -1,0 +1,246 @@
+"""A Workload that a worker has: only the copy there counts, and what it says comes home."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import attrs
+import pytest
+
+from multikueue.core.effects import Announce, ApplyStatus, PatchJob, PatchJobStatus, PatchWorkload
+from multikueue.core.labels import ADMISSION_MANAGER, CONTROLLER_NAME
+from multikueue.core.names import Json
+from multikueue.core.snapshot import Worker
+from tests.core.building import (
+    ADAPTER,
+    EARLIER,
+    NOW,
+    SETTINGS,
+    copy_of,
+    decide,
+    job,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
+from tests.core.wording import in_words
+
+LOCAL = workload(cluster="w1", check="Ready")
+RUNNING_JOB = job(suspended=False, status={"active": 1})
+COMPLETE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+
+
+def running(local: Json = LOCAL, **facts: object) -> Worker:
+    """w1 as it runs the job, which the manager shows already."""
+    return worker("w1", copy_of(local, admitted=True), job_copy_of(local, status={"active": 1}), **facts)
+
+
+class TestStickiness:
+    def test_a_running_workload_costs_nothing(self) -> None:
+        """The built-in controller patches and tells on every pass; here no change is no request."""
+        seen = snapshot(LOCAL, running(), worker("w2"), job=RUNNING_JOB)
+        decided = decide(seen)
+        assert (decided.effects, decided.look_again) == ((), None)
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"admitted": True},
+            {"admitted": True, "attempt": EARLIER},
+            {"admitted": True, "finished": "Succeeded"},
+            {"finished": "OutOfSync"},
+            {"evicted": True},
+        ],
+        ids=["admitted", "admitted earlier", "finished", "out of sync", "evicted"],
+    )
+    def test_what_a_copy_elsewhere_says_is_never_believed(self, said: Json) -> None:
+        """A worker back from a partition neither takes, ends nor evicts the job that runs (items 16 to 19)."""
+        other = worker("w2", copy_of(LOCAL, **said), job_copy_of(LOCAL, status=COMPLETE))
+        for workers in ((running(), other), (other, running())):
+            seen = snapshot(LOCAL, *workers, job=RUNNING_JOB)
+            assert in_words(seen, decide(seen)) == ["delete job on w2", "delete workload on w2"]
+
+    def test_a_copy_elsewhere_is_left_until_its_worker_is_back(self) -> None:
+        """Nothing can be done there now, and nothing here waits for it."""
+        seen = snapshot(LOCAL, running(), worker("w2", copy_of(LOCAL), reachable=False), job=RUNNING_JOB)
+        assert decide(seen).effects == ()
+
+    def test_a_worker_taken_from_the_config_keeps_its_job(self) -> None:
+        """It is drained, and never forgotten: a second worker would run the job a second time (item 28)."""
+        seen = snapshot(LOCAL, worker("w2"), running(configured=False), job=RUNNING_JOB)
+        assert decide(seen).effects == ()
+
+    def test_ready_without_a_worker_is_sent_back(self) -> None:
+        """Kueue admits on Ready: without a worker nothing would ever run (item 20)."""
+        local = workload(check="Ready")
+        seen = snapshot(local, worker("w1", copy_of(local, evicted=True)))
+        base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
+        assert in_words(seen, decide(seen)) == [f"retry: {base}", "delete workload on w1"]
+
+
+class TestLostWorkers:
+    @pytest.mark.parametrize(
+        ("minutes", "words", "look_again"),
+        [(0, [], 900.0), (10, [], 300.0), (15, ["retry: Admitting remote lost"], None)],
+        ids=["just now", "for 10 minutes", "for 15 minutes"],
+    )
+    def test_it_is_waited_for_and_then_given_up(self, minutes: int, words: list[str], look_again: float | None) -> None:
+        """The job may well be running: it is not started elsewhere before the operator's timeout."""
+        lost = worker("w1", reachable=False, serves_kind=False, lost_since=NOW - timedelta(minutes=minutes))
+        seen = snapshot(LOCAL, lost)
+        decided = decide(seen)
+        assert (in_words(seen, decided), decided.look_again) == (words, look_again)
+
+    def test_the_timeout_is_the_operators(self) -> None:
+        """Short for a fleet of spot clusters, long for one whose API servers are upgraded by hand."""
+        lost = worker("w1", reachable=False, lost_since=NOW - timedelta(seconds=61))
+        settings = attrs.evolve(SETTINGS, worker_lost_timeout=timedelta(minutes=1))
+        seen = snapshot(LOCAL, lost)
+        assert in_words(seen, decide(seen, settings=settings)) == ["retry: Admitting remote lost"]
+
+    @pytest.mark.parametrize("workers", [(), (worker("w1", reachable=False),)], ids=["unknown", "no word yet"])
+    def test_a_worker_nobody_has_heard_of_is_waited_for(self, workers: tuple[Worker, ...]) -> None:
+        """A manager that has just started does not evict what runs on workers it has not reached yet."""
+        decided = decide(snapshot(LOCAL, *workers))
+        assert (decided.effects, decided.look_again) == ((), 900.0)
+
+    def test_what_lies_elsewhere_goes_meanwhile(self) -> None:
+        """Waiting for one worker is no reason to hold another's quota."""
+        seen = snapshot(LOCAL, worker("w1", reachable=False, lost_since=NOW), worker("w2", copy_of(LOCAL)))
+        assert in_words(seen, decide(seen)) == ["delete workload on w2"]
+
+    def test_a_worker_that_stopped_serving_the_kind_is_waited_for(self) -> None:
+        """Without a view of the jobs, a missing job is not a fact."""
+        seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True), serves_kind=False), worker("w2"))
+        assert decide(seen).effects == ()
+
+    def test_the_check_says_why_under_our_own_name(self) -> None:
+        """One entry and nothing else, so that Kueue's part of the status stays Kueue's."""
+        lost = worker("w1", reachable=False, lost_since=NOW - timedelta(hours=1))
+        (write,) = decide(snapshot(LOCAL, lost)).effects
+        assert isinstance(write, ApplyStatus)
+        assert write.field_manager == CONTROLLER_NAME
+        assert set(write.object["status"]) == {"admissionChecks"}
+        assert write.object["status"]["admissionChecks"] == [
+            {
+                "name": "mk",
+                "state": "Retry",
+                "message": 'Admitting remote lost, Previously: "Ready"',
+                "lastTransitionTime": "2026-11-21T12:00:00Z",
+            }
+        ]
+        assert write.object["metadata"]["resourceVersion"] == "rv-uid-local"
+
+
+class TestEnds:
+    def test_status_comes_home_before_the_workload_is_finished(self) -> None:
+        """Whoever waits for the Workload finds the job's result when it says Finished."""
+        done = worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded"), job_copy_of(LOCAL, status=COMPLETE))
+        decided = decide(snapshot(LOCAL, done, job=RUNNING_JOB))
+        first, second = decided.effects
+        assert isinstance(first, PatchJobStatus)
+        assert first.patch == {
+            "metadata": {"resourceVersion": "rv-uid-of-job"},
+            "status": {"active": None, **COMPLETE},
+        }
+        assert isinstance(second, ApplyStatus)
+        assert second.field_manager == ADMISSION_MANAGER
+        assert second.object["status"]["conditions"][-1] == {
+            "type": "Finished",
+            "status": "True",
+            "reason": "Succeeded",
+            "message": "Finished: Succeeded",
+            "lastTransitionTime": "2026-11-21T12:00:00Z",
+        }
+
+    def test_a_finished_job_that_is_gone_is_not_made_again(self) -> None:
+        """Its TTL has removed it; it has run, and runs once (item 14)."""
+        seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded")), job=RUNNING_JOB)
+        assert in_words(seen, decide(seen)) == ["finish Succeeded"]
+
+    @pytest.mark.parametrize(
+        ("ended", "reason"), [("Complete", "Succeeded"), ("Failed", "Failed")], ids=["succeeded", "failed"]
+    )
+    def test_a_finished_job_whose_workload_was_retained_away_ends_here_too(self, ended: str, reason: str) -> None:
+        """The worker's retention policy removed the Workload before we saw its end (item 15)."""
+        status = {"conditions": [{"type": ended, "status": "True", "message": "so it ended"}]}
+        seen = snapshot(LOCAL, worker("w1", None, job_copy_of(LOCAL, status=status)), job=RUNNING_JOB)
+        decided = decide(seen)
+        assert in_words(seen, decided) == ["copy job status", f"finish {reason}"]
+        finished = decided.effects[1]
+        assert isinstance(finished, ApplyStatus)
+        assert finished.object["status"]["conditions"][-1]["message"] == "so it ended"
+
+    def test_a_running_job_whose_workload_vanished_is_sent_back(self) -> None:
+        """The worker's Kueue stops such a job: the manager must find it a place again."""
+        seen = snapshot(LOCAL, worker("w1", None, job_copy_of(LOCAL)), job=RUNNING_JOB)
+        assert in_words(seen, decide(seen)) == ["retry: Admitting remote no longer exists"]
+
+    def test_an_eviction_on_the_worker_is_told(self) -> None:
+        """The user sees on which cluster it was evicted, in Kueue's words."""
+        seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True, evicted=True), job_copy_of(LOCAL)))
+        write, event = decide(seen).effects
+        text = 'Workload evicted on worker cluster: "w1", resetting for re-admission. Previously: "Ready"'
+        assert isinstance(write, ApplyStatus)
+        assert write.field_manager == ADMISSION_MANAGER
+        assert write.object["status"]["admissionChecks"][0]["message"] == text
+        assert write.object["status"]["clusterName"] == "w1"
+        assert event == Announce("Normal", text)
+
+    def test_an_out_of_sync_copy_is_sent_back_with_a_warning(self) -> None:
+        """Retrying in silence would look like a job that never starts for no reason."""
+        seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True, finished="OutOfSync"), job_copy_of(LOCAL)))
+        write, event = decide(seen).effects
+        text = (
+            'Remote workload on worker cluster "w1" is out of sync with its user job, resetting for re-dispatch, '
+            'Previously: "Ready"'
+        )
+        assert isinstance(write, ApplyStatus)
+        assert write.object["status"]["admissionChecks"][0]["message"] == text
+        assert event == Announce("Warning", text)
+
+    @pytest.mark.parametrize(
+        "w1",
+        [
+            worker("w1", copy_of(LOCAL), job_copy_of(LOCAL)),
+            worker("w1", copy_of(LOCAL, admitted=True, deleting=True), job_copy_of(LOCAL)),
+            worker("w1", copy_of(LOCAL, admitted=True)),
+            worker("w1", copy_of(LOCAL, admitted=True, spec={"queueName": "other"}), job_copy_of(LOCAL)),
+        ],
+        ids=["no longer admitted", "being deleted", "job gone", "changed"],
+    )
+    def test_a_copy_that_is_no_more_what_was_admitted_is_sent_back(self, w1: Worker) -> None:
+        """Nothing runs there any more: the manager finds it a place again."""
+        seen = snapshot(LOCAL, w1, job=RUNNING_JOB)
+        assert in_words(seen, decide(seen)) == ["retry: Admitting remote no longer exists"]
+
+
+class TestFollowing:
+    def test_a_new_priority_reaches_the_copy(self) -> None:
+        """The worker's preemption sees the priority the user has set."""
+        local = workload(cluster="w1", check="Ready", spec={"priority": 100})
+        (effect,) = decide(snapshot(local, running(), job=RUNNING_JOB)).effects
+        assert isinstance(effect, PatchWorkload)
+        assert effect.patch == {"metadata": {"uid": "uid-copy"}, "spec": {"priority": 100}}
+
+    def test_what_a_kind_forwards_reaches_the_copy(self) -> None:
+        """An elastic job is resized where it runs."""
+
+        class Elastic(type(ADAPTER)):
+            def forward_patch(self, local: Json, remote: Json) -> Json | None:
+                return {"metadata": {"uid": remote["metadata"]["uid"]}, "spec": {"parallelism": 5}}
+
+        elastic = Elastic(**attrs.asdict(ADAPTER, recurse=False))
+        (effect,) = decide(snapshot(LOCAL, running(), job=RUNNING_JOB, adapter=elastic)).effects
+        assert isinstance(effect, PatchJob)
+        assert effect.patch["metadata"]["uid"] == "uid-job-copy"
+
+    @pytest.mark.parametrize("look", ["missing", "evicted"])
+    def test_a_kind_that_stays_pending_is_sent_back_all_the_same(self, look: str) -> None:
+        """Its check never says Ready, so Pending is no reason to do nothing."""
+        pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
+        local = workload(cluster="w1", check="Pending")
+        where = worker("w1") if look == "missing" else worker("w1", copy_of(local, evicted=True), job_copy_of(local))
+        seen = snapshot(local, where, adapter=pods)
+        assert in_words(seen, decide(seen))[0].startswith("retry: ")

@@ -1,0 +1,105 @@
+"""The table itself: its order, its names, and the Workloads that can never run through us."""
+
+from __future__ import annotations
+
+import pytest
+
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.plan import TABLE
+from multikueue.core.snapshot import Snapshot
+from tests.core.building import copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.wording import in_words
+
+UNKNOWN = workload(owner=("example.com/v1", "Widget"))
+FOREIGN = job(managed_by=None)
+
+
+def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
+    """The order decides: whoever moves a row sees this test."""
+    assert [row.name for row in TABLE] == [
+        "gone",
+        "check unknown",
+        "not ours",
+        "rejected",
+        "finished",
+        "unknown kind",
+        "not delegated",
+        "no quota",
+        "evicted",
+        "retrying",
+        "job unknown",
+        "assigned",
+        "pending",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("local", "facts", "row"),
+    [
+        (None, {}, "gone"),
+        (workload(deleting=True, finished="Succeeded"), {}, "gone"),
+        (workload(deleting=True, check=None), {"check": None, "check_unknown": True}, "gone"),
+        (workload(check=None), {"check": None}, "not ours"),
+        (workload(check=None), {"check": None, "check_unknown": True}, "check unknown"),
+        (workload(check="Rejected", finished="Succeeded"), {}, "rejected"),
+        (workload(finished="Succeeded", quota=False), {}, "finished"),
+        (UNKNOWN, {"adapter": None}, "unknown kind"),
+        (workload(), {"job": FOREIGN}, "not delegated"),
+        (workload(quota=False, evicted="Preempted"), {}, "no quota"),
+        (workload(evicted="Preempted", check="Retry"), {}, "evicted"),
+        (workload(check="Retry"), {}, "retrying"),
+        (workload(check="Ready", cluster="w1"), {"job": {}}, "job unknown"),
+        (workload(check="Pending", cluster="w1"), {}, "assigned"),
+        (workload(check="Ready"), {}, "assigned"),
+        (workload(), {}, "pending"),
+    ],
+)
+def test_the_first_row_that_applies_decides(local: Json | None, facts: Json, row: str) -> None:
+    """The plan says which row it came from, for logs."""
+    assert decide(snapshot(local, **facts)).row == row
+
+
+class TestRejection:
+    def test_an_unknown_kind_is_rejected_in_kueues_words(self) -> None:
+        """The user sees which kind nobody handles."""
+        seen = snapshot(UNKNOWN, adapter=None)
+        assert in_words(seen, decide(seen)) == [
+            'rejected: No multikueue adapter found for owner kind "example.com/v1, Kind=Widget"'
+        ]
+
+    def test_a_workload_without_owner_is_rejected(self) -> None:
+        """There is no job to send."""
+        seen = snapshot(workload(owner=None), adapter=None)
+        assert in_words(seen, decide(seen)) == ["rejected: No multikueue adapter found"]
+
+    def test_a_job_that_the_managers_controllers_would_run_is_rejected(self) -> None:
+        """It would run twice: on the manager, and on a worker."""
+        seen = snapshot(workload(), job=FOREIGN)
+        reason = 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""'
+        assert in_words(seen, decide(seen)) == [f"rejected: The owner is not managed by Kueue: {reason}"]
+
+    def test_copies_of_a_rejected_workload_go_with_the_verdict(self) -> None:
+        """A rejected Workload holds nobody's quota (item 27)."""
+        local = workload()
+        seen = snapshot(local, worker("w1", copy_of(local), job_copy_of(local)), job=FOREIGN)
+        assert in_words(seen, decide(seen))[1:] == ["delete job on w1", "delete workload on w1"]
+
+    def test_a_deleted_workload_is_not_written_to(self) -> None:
+        """Its status cannot be patched any more: trying would never end (item 29)."""
+        gone = workload(owner=None, deleting=True)
+        assert decide(snapshot(gone, adapter=None)).effects == ()
+
+    def test_a_check_that_says_so_already_is_not_written_again(self) -> None:
+        """Rejected is the end."""
+        assert decide(snapshot(workload(check="Rejected", owner=None), adapter=None)).effects == ()
+
+    def test_a_finished_workload_is_not_judged(self) -> None:
+        """A finished Workload whose kind is no longer registered stays as it is."""
+        assert decide(snapshot(workload(finished="Succeeded", owner=None), adapter=None)).effects == ()
+
+
+def test_workers_are_found_by_name() -> None:
+    """An unknown name is None, not an error."""
+    seen = Snapshot(ObjectKey("a", "b"), None, workers=(worker("w1"), worker("w2")))
+    assert seen.worker("w2") == worker("w2")
+    assert seen.worker("w3") is None
