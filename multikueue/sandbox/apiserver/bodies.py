@@ -8,18 +8,21 @@ from aiohttp import web
 
 from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.encoding import decode, decode_yaml, encode
-from multikueue.sandbox.apiserver.statuses import StatusError, bad_request
+from multikueue.sandbox.apiserver.statuses import StatusError, bad_request, unsupported_media
 
 MAX_BODY = 3 * 1024 * 1024
 """Bytes; kube-apiserver's limit."""
+_ACCEPTED = ("application/json", "application/yaml")
 
 
 async def read_body(request: web.BaseRequest) -> Any:
     """The decoded body; None if there is none.
 
     Raises:
-        StatusError: 400 or 413.
+        StatusError: 400, 413 or 415.
     """
+    if "protobuf" in request.content_type:
+        raise unsupported_media(_ACCEPTED)
     try:
         raw = await request.read()
     except web.HTTPRequestEntityTooLarge as error:

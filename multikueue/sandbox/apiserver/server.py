@@ -134,7 +134,12 @@ class ApiServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._stack.__aexit__(kind, error, trace)
+        try:
+            await self._stack.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            # The body's own error comes back alone, not wrapped by a task group the caller does not know of.
+            if group.exceptions != (error,):
+                raise
 
     async def _listen(self, stack: AsyncExitStack) -> None:
         if self._uses_tls:

@@ -1,0 +1,119 @@
+"""Kinds from CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+from tests.conformance.client import Open, eventually
+from tests.conformance.objects import GROUP, definition, widget
+
+
+async def test_b1_definition_lifecycle(control_plane: Open) -> None:
+    """A CRD is answered with 201, becomes Established, serves its kind, and takes it along when it goes."""
+    async with control_plane() as cluster:
+        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        gizmos = f"/apis/{GROUP}/v1/namespaces/default/gizmos"
+
+        async def established() -> bool:
+            _, found = await cluster.get(f"{definitions}/gizmos.{GROUP}")
+            conditions = (found.get("status") or {}).get("conditions") or []
+            return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)
+
+        async def answers(code: int) -> bool:
+            return (await cluster.get(gizmos))[0] == code
+
+        assert (await cluster.get(gizmos))[0] in (404, 429)
+        code, body = await cluster.post(definitions, definition("Gizmo"))
+        assert code == 201, body
+        await eventually(established)
+        await eventually(lambda: answers(200))
+        assert (await cluster.get(gizmos))[1]["kind"] == "GizmoList"
+        gizmo = {"apiVersion": f"{GROUP}/v1", "kind": "Gizmo", "metadata": {"name": "g"}}
+        code, body = await cluster.post(gizmos, gizmo)
+        assert code == 201, body
+        code, body = await cluster.delete(f"{definitions}/gizmos.{GROUP}")
+        assert code == 200, body
+        await eventually(lambda: answers(404))
+
+
+async def test_b2_schema_validation(control_plane: Open) -> None:
+    """Schema validation: wrong type / enum / range is answered with 422 Invalid with causes."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        for spec in ({"size": "x"}, {"mode": "zzz"}, {"size": 99}):
+            code, body = await cluster.post(cluster.widgets(ns), widget("bad", spec))
+            assert code == 422, str(spec)
+            assert body["reason"] == "Invalid"
+            assert body["details"]["causes"]
+
+
+async def test_b3_schema_defaults(control_plane: Open) -> None:
+    """Defaults applied."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        body = await cluster.make_widget(ns, "a", {"mode": "a"})
+        assert body["spec"].get("size") == 3
+
+
+async def test_b4_schema_pruning(control_plane: Open) -> None:
+    """Unknown fields pruned; preserve-unknown kept."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        body = await cluster.make_widget(ns, "a", {"junk": 1, "free": {"x": {"y": 1}}})
+        assert "junk" not in body["spec"], "not pruned"
+        assert body["spec"]["free"] == {"x": {"y": 1}}
+
+
+async def test_b5_transition_rules(control_plane: Open) -> None:
+    """CEL x-kubernetes-validations (transition rule) is answered with 422."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        await cluster.make_widget(ns, "a", {"cluster": "c1"})
+        code, body = await cluster.merge_patch(cluster.widgets(ns, "a"), {"spec": {"cluster": "c2"}})
+        assert code == 422
+        assert "immutable" in body["message"]
+
+
+async def test_b6_two_versions_one_object(control_plane: Open) -> None:
+    """Two served versions, same object (conversion None)."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        await cluster.make_widget(ns, "a", version="v1alpha1")
+        code, body = await cluster.get(cluster.widgets(ns, "a"))
+        assert code == 200
+        assert body["apiVersion"] == f"{GROUP}/v1"
+
+
+async def test_b7_scale(control_plane: Open) -> None:
+    """Scale subresource GET/PATCH."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        await cluster.make_widget(ns, "a", {"replicas": 2})
+        code, body = await cluster.get(cluster.widgets(ns, "a", "scale"))
+        assert code == 200
+        assert body["kind"] == "Scale"
+        assert body["spec"]["replicas"] == 2
+        code, body = await cluster.merge_patch(cluster.widgets(ns, "a", "scale"), {"spec": {"replicas": 5}})
+        assert code == 200
+        code, body = await cluster.get(cluster.widgets(ns, "a"))
+        assert body["spec"]["replicas"] == 5
+
+
+async def test_b8_strict_field_validation(control_plane: Open) -> None:
+    """FieldValidation=Strict unknown field is answered with 400."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        code, _ = await cluster.post(
+            cluster.widgets(ns), widget("s", {"junk": 1}), params={"fieldValidation": "Strict"}
+        )
+        assert code == 400
+
+
+async def test_b9_printer_columns(control_plane: Open) -> None:
+    """AdditionalPrinterColumns via Table Accept header (kubectl get)."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        await cluster.make_widget(ns, "a", {"mode": "a"})
+        _, body = await cluster.get(
+            cluster.widgets(ns), headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
+        )
+        assert body.get("kind") == "Table"
+        assert "a" in body["rows"][0]["cells"]

@@ -1,0 +1,161 @@
+"""Creating objects."""
+
+from __future__ import annotations
+
+import re
+
+from tests.conformance.client import Open
+from tests.conformance.objects import GROUP, config_map, widget
+
+
+async def test_c1_created_metadata(control_plane: Open) -> None:
+    """Create: 201, uid, resourceVersion, creationTimestamp, generation=1, namespace filled from URL."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        code, body = await cluster.post(cluster.widgets(ns), widget("a"))
+        assert code == 201
+        m = body["metadata"]
+        assert m.get("namespace") == ns
+        assert m.get("uid")
+        assert str(m.get("resourceVersion", "")).isdigit()
+        assert re.fullmatch("\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ", m.get("creationTimestamp", ""))
+        assert m.get("generation") == 1
+
+
+async def test_c2_duplicate(control_plane: Open) -> None:
+    """Duplicate create is answered with 409 AlreadyExists with details.name."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        await cluster.make_widget(ns)
+        code, body = await cluster.post(cluster.widgets(ns), widget("w"))
+        assert code == 409
+        assert body["reason"] == "AlreadyExists"
+        assert body["details"].get("name") == "w"
+
+
+async def test_c3_generated_names(control_plane: Open) -> None:
+    """GenerateName, several objects."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        names = set()
+        for _ in range(3):
+            code, body = await cluster.post(cluster.widgets(ns), widget(None, meta={"generateName": "g-"}))
+            assert code == 201
+            assert body["metadata"].get("name", "").startswith("g-")
+            assert len(body["metadata"]["name"]) > 2
+            names.add(body["metadata"]["name"])
+        assert len(names) == 3
+
+
+async def test_c4_namespace_mismatch(control_plane: Open) -> None:
+    """Namespace mismatch body/URL is answered with 400."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        code, body = await cluster.post(cluster.widgets(ns), widget("a", meta={"namespace": "other"}))
+        assert code == 400
+        assert body["reason"] == "BadRequest"
+
+
+async def test_c5_missing_name(control_plane: Open) -> None:
+    """No name and no generateName is answered with 422."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        code, _ = await cluster.post(cluster.widgets(ns), widget(None))
+        assert code == 422
+
+
+async def test_c6_invalid_name(control_plane: Open) -> None:
+    """Invalid DNS-1123 name is answered with 422."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        code, _ = await cluster.post(cluster.widgets(ns), widget("Bad_Name"))
+        assert code == 422
+
+
+async def test_c7_status_is_ignored(control_plane: Open) -> None:
+    """Create ignores .status when status subresource on."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        body = await cluster.make_widget(ns, "a", status={"phase": "X"})
+        assert "status" not in body, "status kept"
+
+
+async def test_c8_missing_namespace(control_plane: Open) -> None:
+    """Create in a missing namespace is answered with 404."""
+    async with control_plane() as cluster:
+        code, _ = await cluster.post(cluster.widgets("no-such-ns-zz"), widget("a"))
+        assert code == 404
+
+
+async def test_c9_dry_run(control_plane: Open) -> None:
+    """DryRun=All does not persist."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        code, _ = await cluster.post(cluster.widgets(ns), widget("a"), params={"dryRun": "All"})
+        assert code == 201
+        code, _ = await cluster.get(cluster.widgets(ns, "a"))
+        assert code == 404
+
+
+async def test_c10_wrong_kind_or_version(control_plane: Open) -> None:
+    """Wrong kind is answered with 422 (CR) / 400 (core), wrong or missing apiVersion/kind is answered with 400."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        o = widget("a")
+        o["kind"] = "Other"
+        code, _ = await cluster.post(cluster.widgets(ns), o)
+        assert code == 422, "CR kind"
+        o = widget("a")
+        o["apiVersion"] = f"{GROUP}/v1alpha1"
+        code, _ = await cluster.post(cluster.widgets(ns), o)
+        assert code == 400, "CR version"
+        o = config_map("a")
+        o["kind"] = "Secret"
+        code, _ = await cluster.post(f"/api/v1/namespaces/{ns}/configmaps", o)
+        assert code == 400, "core kind"
+        o = widget("a")
+        o.pop("kind")
+        code, _ = await cluster.post(cluster.widgets(ns), o)
+        assert code == 400, "no kind"
+
+
+async def test_c11_secrets_and_namespaces_are_defaulted(control_plane: Open) -> None:
+    """Secret stringData: then data(base64); namespace auto default labels."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        code, body = await cluster.post(
+            f"/api/v1/namespaces/{ns}/secrets",
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}},
+        )
+        assert code == 201
+        assert body.get("data") == {"k": "dg=="}
+        assert "stringData" not in body
+        code, body = await cluster.get(f"/api/v1/namespaces/{ns}")
+        assert code == 200
+        assert body["status"]["phase"] == "Active"
+        assert body["metadata"]["labels"]["kubernetes.io/metadata.name"] == ns
+
+
+async def test_c12_resource_version_is_refused(control_plane: Open) -> None:
+    """Create with resourceVersion set is rejected."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        code, _ = await cluster.post(cluster.widgets(ns), widget("a", meta={"resourceVersion": "5"}))
+        assert code >= 400, code
+
+
+async def test_c13_malformed_json(control_plane: Open) -> None:
+    """Malformed JSON is answered with 400."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        code, body = await cluster.request("POST", cluster.widgets(ns), raw="{bad")
+        assert code == 400
+        assert body.get("kind") == "Status"
+
+
+async def test_c14_invalid_label(control_plane: Open) -> None:
+    """Invalid label value is answered with 422."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        code, _ = await cluster.post(cluster.widgets(ns), widget("a", meta={"labels": {"x": "bad value!"}}))
+        assert code == 422

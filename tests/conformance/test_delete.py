@@ -1,0 +1,174 @@
+"""Deletion: finalizers, preconditions, garbage collection."""
+
+from __future__ import annotations
+
+import re
+
+from tests.conformance.client import Open, eventually
+from tests.conformance.objects import owned_by, widget
+
+
+async def test_g1_delete(control_plane: Open) -> None:
+    """DELETE is answered with 200, then 404; second DELETE 404."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        await cluster.make_widget(ns)
+        code, _ = await cluster.delete(cluster.widgets(ns, "w"))
+        assert code == 200
+        code, _ = await cluster.get(cluster.widgets(ns, "w"))
+        assert code == 404
+        code, _ = await cluster.delete(cluster.widgets(ns, "w"))
+        assert code == 404
+
+
+async def test_g2_finalizers_hold_the_object(control_plane: Open) -> None:
+    """Finalizers: DELETE sets deletionTimestamp (RFC3339 Z), object stays; clearing removes + DELETED event."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        body = await cluster.make_widget(ns, meta={"finalizers": ["ex.com/f"]})
+        async with cluster.watch(cluster.widgets(ns), resourceVersion=body["metadata"]["resourceVersion"]) as w:
+            code, body = await cluster.delete(cluster.widgets(ns, "w"))
+            assert code == 200
+            code, body = await cluster.get(cluster.widgets(ns, "w"))
+            assert code == 200
+            assert re.fullmatch(
+                "\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ", body["metadata"].get("deletionTimestamp", "")
+            ), body["metadata"].get("deletionTimestamp")
+            code, _ = await cluster.merge_patch(cluster.widgets(ns, "w"), {"metadata": {"finalizers": None}})
+            assert code == 200
+            code, _ = await cluster.get(cluster.widgets(ns, "w"))
+            assert code == 404
+            ev = await w.take(2)
+            assert [e["type"] for e in ev] == ["MODIFIED", "DELETED"]
+
+
+async def test_g3_no_new_finalizers_while_deleting(control_plane: Open) -> None:
+    """Adding finalizer while terminating is answered with 422; removing one of two keeps object."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        await cluster.make_widget(ns, meta={"finalizers": ["ex.com/f", "ex.com/g"]})
+        await cluster.delete(cluster.widgets(ns, "w"))
+        code, _ = await cluster.merge_patch(
+            cluster.widgets(ns, "w"), {"metadata": {"finalizers": ["ex.com/f", "ex.com/g", "ex.com/h"]}}
+        )
+        assert code == 422
+        code, _ = await cluster.merge_patch(cluster.widgets(ns, "w"), {"metadata": {"finalizers": ["ex.com/g"]}})
+        assert code == 200
+        code, _ = await cluster.get(cluster.widgets(ns, "w"))
+        assert code == 200
+
+
+async def test_g4_preconditions(control_plane: Open) -> None:
+    """Delete preconditions uid / resourceVersion mismatch is answered with 409."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        body = await cluster.make_widget(ns)
+        code, _ = await cluster.delete(cluster.widgets(ns, "w"), {"preconditions": {"uid": "nope"}})
+        assert code == 409
+        code, _ = await cluster.delete(cluster.widgets(ns, "w"), {"preconditions": {"resourceVersion": "1"}})
+        assert code == 409
+        code, _ = await cluster.delete(
+            cluster.widgets(ns, "w"),
+            {"preconditions": {"uid": body["metadata"]["uid"], "resourceVersion": body["metadata"]["resourceVersion"]}},
+        )
+        assert code == 200
+
+
+async def test_g5_delete_collection(control_plane: Open) -> None:
+    """DELETE collection with labelSelector."""
+    async with control_plane() as cluster:
+        ns = await cluster.labelled_widgets()
+        code, body = await cluster.delete(cluster.widgets(ns), params={"labelSelector": "x"})
+        assert code == 200
+        code, body = await cluster.get(cluster.widgets(ns))
+        assert [i["metadata"]["name"] for i in body["items"]] == ["c"]
+
+
+async def test_g6_foreground_deletion_waits(control_plane: Open) -> None:
+    """Foreground deletion holds the owner until the dependent that blocks it is gone."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        owner = await cluster.make_widget(ns, "a")
+        meta = {"finalizers": ["ex.com/f"], **owned_by(owner, blockOwnerDeletion=True)}
+        await cluster.make_widget(ns, "dep", meta=meta)
+
+        async def deleting() -> bool:
+            _, found = await cluster.get(cluster.widgets(ns, "dep"))
+            return "deletionTimestamp" in found["metadata"]
+
+        async def gone() -> bool:
+            return (await cluster.get(cluster.widgets(ns, "a")))[0] == 404
+
+        code, _ = await cluster.delete(cluster.widgets(ns, "a"), {"propagationPolicy": "Foreground"})
+        assert code == 200
+        await eventually(deleting)
+        code, body = await cluster.get(cluster.widgets(ns, "a"))
+        assert code == 200
+        assert body["metadata"]["finalizers"] == ["foregroundDeletion"]
+        await cluster.merge_patch(cluster.widgets(ns, "dep"), {"metadata": {"finalizers": None}})
+        await eventually(gone)
+
+
+async def test_g7_dependents_are_collected(control_plane: Open) -> None:
+    """Objects whose owner is deleted go too."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        owner = await cluster.make_widget(ns, "own")
+        await cluster.make_widget(ns, "dep", meta=owned_by(owner))
+
+        async def gone() -> bool:
+            return (await cluster.get(cluster.widgets(ns, "dep")))[0] == 404
+
+        await cluster.delete(cluster.widgets(ns, "own"))
+        await eventually(gone)
+
+
+async def test_g8_namespace_contents_are_deleted(control_plane: Open) -> None:
+    """Deleting a namespace deletes what is in it."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        await cluster.make_widget(ns, "a")
+
+        async def gone() -> bool:
+            return (await cluster.get(cluster.widgets(ns, "a")))[0] == 404
+
+        code, _ = await cluster.delete(f"/api/v1/namespaces/{ns}")
+        assert code == 200
+        await eventually(gone)
+
+
+async def test_g9_no_creation_in_a_terminating_namespace(control_plane: Open) -> None:
+    """While a namespace is being deleted nothing can be created in it."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        await cluster.make_widget(ns, "a", meta={"finalizers": ["ex.com/f"]})
+        await cluster.delete(f"/api/v1/namespaces/{ns}")
+
+        async def refused() -> bool:
+            return (await cluster.post(cluster.widgets(ns), widget("b")))[0] == 403
+
+        await eventually(refused)
+        await cluster.merge_patch(cluster.widgets(ns, "a"), {"metadata": {"finalizers": None}})
+
+
+async def test_g10_recreated_object_is_another(control_plane: Open) -> None:
+    """Delete then re-create same name: new uid, ADDED event."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        body = await cluster.make_widget(ns)
+        async with cluster.watch(cluster.widgets(ns), resourceVersion=body["metadata"]["resourceVersion"]) as w:
+            await cluster.delete(cluster.widgets(ns, "w"))
+            d2 = await cluster.make_widget(ns)
+            assert body["metadata"]["uid"] != d2["metadata"]["uid"]
+            assert [e["type"] for e in await w.take(2)] == ["DELETED", "ADDED"]
+
+
+async def test_g11_delete_dry_run(control_plane: Open) -> None:
+    """DELETE dryRun=All keeps object; DeleteOptions gracePeriod on Pod."""
+    async with control_plane() as cluster:
+        ns = await cluster.namespace()
+        await cluster.make_widget(ns)
+        code, _ = await cluster.delete(cluster.widgets(ns, "w"), params={"dryRun": "All"})
+        assert code == 200
+        code, _ = await cluster.get(cluster.widgets(ns, "w"))
+        assert code == 200
