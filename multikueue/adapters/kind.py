@@ -67,6 +67,11 @@ class JobKind:
     keeps_check_pending: bool = False
     """Whether Ready would start the job on the manager as well."""
 
+    @property
+    def ends(self) -> bool:
+        """See `JobAdapter`."""
+        return self.finished is not never_finished
+
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
         """See `JobAdapter`. The words are Kueue's, with the field's true path."""
         if self.managed_by is None:

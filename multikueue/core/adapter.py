@@ -42,6 +42,11 @@ class JobAdapter(Protocol):
         """Whether Ready would start the job on the manager too, so that the check must stay Pending."""
         ...
 
+    @property
+    def ends(self) -> bool:
+        """Whether jobs of this kind end by themselves."""
+        ...
+
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
         """Why the manager's own controllers would run this job; None if they leave it to us."""
         ...

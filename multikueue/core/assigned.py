@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from multikueue.core.cleaning import clean_all
-from multikueue.core.conditions import condition
 from multikueue.core.copies import Drift, drift, priority_patch
-from multikueue.core.effects import Effect, PatchJob, PatchJobStatus, PatchWorkload, Plan
+from multikueue.core.effects import Effect, PatchJob, PatchWorkload, Plan
+from multikueue.core.finishing import bring_end_home, sync_status
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
@@ -38,6 +40,10 @@ def follow_assigned(situation: Situation) -> Plan:
         return _wait_for_lost(situation, worker, others)
     if not worker.serves_kind:
         return Plan(others)  # the job cannot be seen: neither its absence nor its end is a fact
+    copy = worker.workload
+    if copy is not None and is_finished(copy):
+        end = _follow_finished(situation, worker, copy, situation.job_on(worker))
+        return attrs.evolve(end, effects=(*end.effects, *others))
     return Plan((*_follow(situation, worker), *others))
 
 
@@ -58,8 +64,6 @@ def _follow(situation: Situation, worker: Worker) -> Iterator[Effect]:
     job = situation.job_on(worker)
     if copy is None:
         yield from _follow_vanished(situation, job)
-    elif is_finished(copy):
-        yield from _follow_finished(situation, worker, copy, job)
     elif is_evicted(copy):
         if situation.state is not CheckState.RETRY:
             yield from retry_evicted(situation, worker.name)
@@ -79,15 +83,11 @@ def _follow_vanished(situation: Situation, job: Json | None) -> Iterator[Effect]
     yield finish(situation, outcome.reason, outcome.message)
 
 
-def _follow_finished(situation: Situation, worker: Worker, copy: Json, job: Json | None) -> Iterator[Effect]:
-    if finish_reason(copy) == OUT_OF_SYNC:
-        if situation.state is CheckState.READY:
-            yield from retry_out_of_sync(situation, worker.name)
-        return
-    if job is not None:  # a job that is gone already is not made again: it has run
-        yield from sync_status(situation, job)
-    ended = condition(copy, "Finished") or {}
-    yield finish(situation, ended.get("reason", ""), ended.get("message", ""))
+def _follow_finished(situation: Situation, worker: Worker, copy: Json, job: Json | None) -> Plan:
+    if finish_reason(copy) != OUT_OF_SYNC:
+        return bring_end_home(situation, copy, job)
+    ready = situation.state is CheckState.READY
+    return Plan(tuple(retry_out_of_sync(situation, worker.name)) if ready else ())
 
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, job: Json) -> Iterator[Effect]:
@@ -99,14 +99,6 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, job: Json) ->
     forward = situation.adapter.forward_patch(local, job) if local is not None else None
     if forward is not None:
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), forward)
-
-
-def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
-    """Copy the job's status home, if the kind's rule wants it and it differs."""
-    local = situation.job
-    patch = situation.adapter.status_patch(local, remote, situation.now) if local is not None else None
-    if local is not None and patch is not None:
-        yield PatchJobStatus(situation.adapter.resource, ObjectKey.of(local), patch)
 
 
 def _retry_once(situation: Situation, base: str) -> Iterator[Effect]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from multikueue.core.assigned import sync_status
 from multikueue.core.cleaning import clean
 from multikueue.core.conditions import is_true
 from multikueue.core.effects import Effect, PatchJobStatus, Plan
+from multikueue.core.finishing import sync_status
 from multikueue.core.names import ObjectKey
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker

@@ -16,6 +16,7 @@ from multikueue.core.cleaning import clean_all
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.effects import Effect, Plan
 from multikueue.core.evicting import stop_evicted
+from multikueue.core.finishing import clean_finished
 from multikueue.core.pending import dispatch
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import PlanSettings, Snapshot
@@ -138,7 +139,7 @@ TABLE: tuple[Row, ...] = (
     Row("check unknown", _check_is_unknown, _wait),  # a check deleted by mistake must not stop running jobs
     Row("not ours", _is_not_ours, _clean_up),
     Row("rejected", _is_rejected, _clean_up),
-    Row("finished", _is_finished, _clean_up),
+    Row("finished", _is_finished, clean_finished),
     # it can never run through us: say so, once
     Row("unknown kind", _has_no_adapter, _reject_unknown_kind),
     Row("not delegated", _is_not_delegated, _reject_undelegated),

@@ -201,7 +201,8 @@ class ObjectCache:
         delay = (self.refused_backoff if refused else self.backoff).delay(self._watch.failures, self.fraction())
         if error is not None and error.retry_after is not None:
             delay = max(delay, error.retry_after)
-        log.info("cache", resource=str(self.resource), error=reason, seconds=round(delay, 1))
+        tell = log.info if self._watch.failures == 1 else log.debug
+        tell("cache", resource=str(self.resource), error=reason, seconds=round(delay, 1))
         self._tell(attrs.evolve(self.state, failures=self._watch.failures, last_error=reason, retry_in=delay))
         await anyio.sleep(delay)
 

@@ -13,7 +13,7 @@ import structlog
 from multikueue.core.action import Action
 from multikueue.core.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.queue import QueueStatistics, WorkQueue
-from multikueue.errors import ApiError
+from multikueue.errors import ApiError, Conflict
 
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
@@ -124,7 +124,9 @@ class Controller(Generic[K]):
     def _retry(self, key: K, failure: Exception) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = self.backoff.delay(failures, self.fraction())
-        if isinstance(failure, ApiError):
+        if isinstance(failure, Conflict):  # somebody else wrote first: their change is on its way to us
+            log.debug("conflict", controller=self.name, key=str(key), error=str(failure))
+        elif isinstance(failure, ApiError):
             delay = max(delay, failure.retry_after or 0.0)
             log.info("retry", controller=self.name, key=str(key), error=str(failure), seconds=round(delay, 3))
         else:

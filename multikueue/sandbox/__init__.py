@@ -1,4 +1,14 @@
+"""Control planes inside this process: an API server that answers like a real one, with a small Kueue and a job runner.
+
+For the demo, for tests and for people who write an adapter. Nothing here is meant for production, and nothing outside
+this package but the demo imports it.
 """
-Control planes inside this process: an API server that answers like a real one, for the demo, for tests and for
-people who write an adapter. Nothing here is meant for production, and nothing outside this package imports it.
-"""
+
+from __future__ import annotations
+
+from multikueue.sandbox.apiserver.server import ApiServer
+from multikueue.sandbox.jobs import JobRunner, RunnerOptions
+from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.sandbox import Sandbox, SandboxCluster, SandboxOptions
+
+__all__ = ["ApiServer", "JobRunner", "RunnerOptions", "Sandbox", "SandboxCluster", "SandboxOptions", "SmallKueue"]

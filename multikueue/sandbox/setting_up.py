@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Iterable, Mapping
 
 import orjson
@@ -106,7 +107,5 @@ async def connect_workers(client: Writer, kubeconfigs: Mapping[str, Json]) -> No
 
 
 async def _ensure(client: Writer, resource: Resource, obj: Json) -> None:
-    try:
+    with contextlib.suppress(AlreadyExists):
         await client.create(resource, obj)
-    except AlreadyExists:
-        pass

@@ -1,0 +1,63 @@
+"""The end of a job: its status comes home first, then its Workload is finished, then the copies go.
+
+The manager's Kueue finishes a Workload by itself once it sees that the job has ended. We do it only where that does
+not happen: writing at the same moment would make one of the two writes fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from multikueue.core.cleaning import clean_all
+from multikueue.core.conditions import condition, parse_timestamp
+from multikueue.core.effects import Effect, PatchJobStatus, Plan
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.situation import Situation
+from multikueue.core.verdicts import finish
+
+KUEUE_GRACE: Final = timedelta(seconds=5)
+"""How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
+
+
+def bring_end_home(situation: Situation, copy: Json, job: Json | None) -> Plan:
+    """The assigned worker's Workload copy is Finished: finish the manager's.
+
+    Args:
+        situation: the Workload.
+        copy: the Finished copy.
+        job: the job copy; None if it is gone. It is not made again then: it has run.
+    """
+    if job is not None and situation.adapter.outcome(job) is None and situation.adapter.ends:
+        return Plan()  # the job's own watch is a little behind the Workload's
+    ended = condition(copy, "Finished") or {}
+    patches = tuple(sync_status(situation, job)) if job is not None else ()
+    finished = finish(situation, str(ended.get("reason", "")), str(ended.get("message", "")))
+    if job is None or not situation.adapter.ends:
+        return Plan((*patches, finished))
+    since = parse_timestamp(ended.get("lastTransitionTime"))
+    if patches or (since is not None and situation.now - since < KUEUE_GRACE):
+        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
+    return Plan((finished,))
+
+
+def clean_finished(situation: Situation) -> Plan:
+    """The manager's Workload is Finished: remove the copies, but not before the job's last status is home."""
+    name = situation.assigned_to
+    worker = situation.snapshot.worker(name) if name else None
+    if worker is None or not worker.reachable or situation.snapshot.adapter is None:
+        return Plan(tuple(clean_all(situation.workers)))
+    job = situation.job_on(worker)
+    ended = job is not None and situation.adapter.outcome(job) is not None
+    patches = tuple(sync_status(situation, job)) if job is not None and ended else ()
+    keep = name if patches or not worker.serves_kind else None
+    return Plan((*patches, *clean_all(situation.workers, keep=keep)))
+
+
+def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
+    """Copy the job's status home, if the kind's rule wants it and it differs."""
+    local = situation.job
+    patch = situation.adapter.status_patch(local, remote, situation.now) if local is not None else None
+    if local is not None and patch is not None:
+        yield PatchJobStatus(situation.adapter.resource, ObjectKey.of(local), patch)

@@ -1,0 +1,154 @@
+"""The sandbox: one manager and some workers, each an API server with a small Kueue and a job runner beside it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Final, Self
+
+import anyio
+import attrs
+
+from multikueue.core.names import Json
+from multikueue.errors import SandboxError
+from multikueue.protocols import ApiClient
+from multikueue.sandbox.apiserver.direct import DirectClient
+from multikueue.sandbox.apiserver.server import ApiServer
+from multikueue.sandbox.crds import load_crds
+from multikueue.sandbox.jobs import JobRunner, RunnerOptions
+from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
+
+USERS: Final = ("admin", "multikueue", "kueue", "kube-controller-manager")
+"""Who has a token: a person, the dispatcher, Kueue and the job runner."""
+
+
+@attrs.frozen
+class SandboxOptions:
+    """What a sandbox is like."""
+
+    quota: Mapping[str, str] = attrs.field(factory=lambda: {"cpu": "4", "memory": "16Gi"})
+    """Each worker's. The manager's is that times the number of workers."""
+    runner: RunnerOptions = attrs.field(factory=RunnerOptions)
+    """How long jobs run and how they end."""
+    connect: bool = True
+    """Whether to create queues everywhere, and on the manager what connects it to the workers."""
+    port: int = 0
+    """The manager's port; workers take those after it. 0: any free ones."""
+
+
+@attrs.define(eq=False)
+class SandboxCluster:
+    """One cluster of the sandbox."""
+
+    name: str
+    server: ApiServer
+
+    @property
+    def kubeconfig(self) -> Json:
+        """A kubeconfig for a person, as a dictionary."""
+        return self.server.kubeconfig("admin")
+
+    def client(self, user: str) -> ApiClient:
+        """A client that does without the network, and is known to the server as `user`."""
+        return DirectClient(self.server, user=user)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Sandbox:
+    """A fleet in this process::
+
+        async with Sandbox(workers=2) as sandbox:
+            sandbox.manager.kubeconfig
+            sandbox.workers["worker1"].kubeconfig
+
+    Enter and leave it in the same task.
+
+    Args:
+        workers: how many worker clusters; they are called worker1, worker2, ...
+        seed: of everything drawn: how long jobs run, uids.
+        options: see `SandboxOptions`.
+        clock: the wall clock that timestamps are read from.
+    """
+
+    def __init__(
+        self,
+        workers: int = 2,
+        *,
+        seed: int = 0,
+        options: SandboxOptions | None = None,
+        clock: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        if workers < 1:
+            raise SandboxError("a sandbox needs at least one worker cluster")
+        self.options = options or SandboxOptions()
+        self._seed = seed
+        self._clock = clock
+        self.manager = self._cluster("manager", 0)
+        names = [f"worker{number}" for number in range(1, workers + 1)]
+        self.workers = {name: self._cluster(name, number) for number, name in enumerate(names, 1)}
+        self._stack = AsyncExitStack()
+
+    @property
+    def clusters(self) -> list[SandboxCluster]:
+        """The manager and the workers."""
+        return [self.manager, *self.workers.values()]
+
+    async def __aenter__(self) -> Self:
+        """Start everything.
+
+        Raises:
+            SandboxError: a port is in use.
+        """
+        async with AsyncExitStack() as stack:
+            for cluster in self.clusters:
+                await stack.enter_async_context(cluster.server)
+                for definition in load_crds():
+                    cluster.server.registry.create_object(definition)
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(tasks.cancel_scope.cancel)
+            if self.options.connect:
+                await self._set_up()
+            for cluster in self.clusters:
+                kueue = SmallKueue(cluster.client("kueue"), clock=self._clock)
+                runner = JobRunner(
+                    cluster.client("kube-controller-manager"),
+                    seed=self._seed,
+                    clock=self._clock,
+                    options=self.options.runner,
+                )
+                await tasks.start(kueue.run)
+                await tasks.start(runner.run)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._stack.__aexit__(kind, error, trace)
+
+    def _cluster(self, name: str, number: int) -> SandboxCluster:
+        tokens = {secrets.token_urlsafe(24): user for user in USERS}
+        port = self.options.port + number if self.options.port else 0
+        return SandboxCluster(name, ApiServer(name, port=port, tokens=tokens, clock=self._clock, seed=self._seed))
+
+    async def _set_up(self) -> None:
+        total = {name: _times(amount, len(self.workers)) for name, amount in self.options.quota.items()}
+        for worker in self.workers.values():
+            await set_up_queues(worker.client("admin"), self.options.quota)
+        administrator = self.manager.client("admin")
+        await set_up_queues(administrator, total, [CHECK])
+        kubeconfigs = {name: worker.server.kubeconfig("multikueue") for name, worker in self.workers.items()}
+        await connect_workers(administrator, kubeconfigs)
+
+
+def _times(quantity: str, count: int) -> str:
+    """A quantity so many times: `4` and 3 give `12`, `16Gi` and 2 give `32Gi`."""
+    digits = quantity.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    return f"{int(digits) * count}{quantity[len(digits) :]}"
