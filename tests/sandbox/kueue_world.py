@@ -13,8 +13,11 @@ import attrs
 from multikueue.core.kinds import JOB, WORKLOAD
 from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound
+from multikueue.sandbox.apiserver.cluster import WriteOptions
 from multikueue.sandbox.apiserver.direct import DirectClient
+from multikueue.sandbox.apiserver.patching import MERGE_PATCH
 from multikueue.sandbox.apiserver.registry import Registry
+from multikueue.sandbox.apiserver.updating import Target
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kueue import SmallKueue
@@ -55,6 +58,11 @@ class World:
             return await self.client.get(resource, ObjectKey("default" if resource.namespaced else "", name))
         except NotFound:
             return None
+
+    async def patch(self, resource: Resource, name: str, patch: Json) -> None:
+        """Merge-patch an object, as the user."""
+        target = Target(self.registry.type_of(resource), "default" if resource.namespaced else None, name)
+        self.registry.patch(target, MERGE_PATCH, patch, WriteOptions(manager="tester"))
 
     async def job(self, name: str = "j1") -> Json:
         """A Job."""
@@ -99,7 +107,12 @@ class World:
 
 @asynccontextmanager
 async def world(
-    *objects: Json, cpu: str = "1", queues: bool = True, runner: bool = True, options: RunnerOptions | None = None
+    *objects: Json,
+    cpu: str = "1",
+    queues: bool = True,
+    runner: bool = True,
+    collect: bool = True,
+    options: RunnerOptions | None = None,
 ) -> AsyncIterator[World]:
     """A cluster with a flavor `default`, a ClusterQueue `cq` with that much CPU and a LocalQueue `lq` in `default`.
 
@@ -107,8 +120,10 @@ async def world(
         objects: what else is there before Kueue starts.
         queues: whether to make those queues.
         runner: whether Jobs run.
+        collect: whether the server deletes what has lost its owner.
+        options: of the runner.
     """
-    registry = Registry(clock=wall_clock)
+    registry = Registry(clock=wall_clock, garbage_collection=collect)
     client = DirectClient(registry)
     for obj in [*load_crds(), *([flavor(), cluster_queue(cpu=cpu), local_queue()] if queues else []), *objects]:
         registry.create_object(obj, manager="tester")
