@@ -7,8 +7,9 @@ it the plain case: quota reserved, our check Pending, one pod set, a suspended J
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from multikueue.adapters import BUILTIN
 from multikueue.core.adapter import JobAdapter, Stamp
@@ -49,114 +50,119 @@ def condition(
     }
 
 
-def workload(
-    *,
-    quota: bool = True,
-    reserved_at: str = RESERVED_AT,
-    check: str | None = "Pending",
-    other_checks: dict[str, str] | None = None,
-    cluster: str | None = None,
-    nominated: tuple[str, ...] = (),
-    finished: str | None = None,
-    evicted: str | None = None,
-    evictions: int = 0,
-    deleting: bool = False,
-    owner: tuple[str, str] | None = ("batch/v1", "Job"),
-    spec: Json | None = None,
-) -> Json:
-    """The manager's Workload.
+class WorkloadFacts(TypedDict, total=False):
+    """What a test may say about the manager's Workload; see `workload`."""
 
-    Args:
-        quota: whether quota is reserved, at `reserved_at`.
-        check: state of our check; None for a Workload without it.
-        other_checks: states of other checks by name.
-        cluster: `status.clusterName`.
-        nominated: `status.nominatedClusterNames`.
-        finished: reason of a true Finished condition.
-        evicted: message of a true Evicted condition.
-        evictions: how often it has been evicted so far.
-        deleting: whether somebody has deleted it.
-        owner: apiVersion and kind of the job; None for no owner.
-        spec: fields of the spec in place of the plain ones.
-    """
-    status: Json = {"conditions": [], "admissionChecks": []}
-    if quota:
-        status["conditions"].append(condition("QuotaReserved", "QuotaReserved", at=reserved_at))
-        status["admission"] = {"clusterQueue": "cq", "podSetAssignments": [{"name": "main", "count": 1}]}
-    if check is not None:
-        status["admissionChecks"].append(_check(CHECK, check))
-    status["admissionChecks"] += [_check(name, state) for name, state in (other_checks or {}).items()]
-    if finished:
-        status["conditions"].append(condition("Finished", finished))
-    if evicted:
-        status["conditions"].append(condition("Evicted", "Preempted", message=evicted))
-    if evictions:
-        status["schedulingStats"] = {"evictions": [{"reason": "Preempted", "count": evictions}]}
-    if cluster:
-        status["clusterName"] = cluster
-    if nominated:
-        status["nominatedClusterNames"] = list(nominated)
+    quota: bool
+    """Whether quota is reserved."""
+    reserved_at: str
+    check: str | None
+    """State of our check; None for a Workload without it."""
+    other_checks: dict[str, str]
+    """States of other checks by name."""
+    cluster: str | None
+    """`status.clusterName`."""
+    nominated: tuple[str, ...]
+    finished: str | None
+    """Reason of a true Finished condition."""
+    evicted: str | None
+    """Message of a true Evicted condition."""
+    evictions: int
+    """How often it has been evicted so far."""
+    deleting: bool
+    """Whether somebody has deleted it."""
+    owner: tuple[str, str] | None
+    """apiVersion and kind of the job; None for no owner."""
+    spec: Json
+    """Fields of the spec in place of the plain ones."""
+
+
+def workload(**facts: Unpack[WorkloadFacts]) -> Json:
+    """The manager's Workload: with quota, our check Pending, and the plain Job as owner unless told otherwise."""
+    check, owner = facts.get("check", "Pending"), facts.get("owner", ("batch/v1", "Job"))
+    deleting = facts.get("deleting", False)
     metadata = _metadata(NAME, uid="uid-local", deleting=deleting, held=deleting)
     metadata["labels"] = {JOB_UID_LABEL: "uid-of-job"}
     if owner:
-        reference = {
-            "apiVersion": owner[0],
-            "kind": owner[1],
-            "name": JOB_NAME,
-            "uid": "uid-of-job",
-            "controller": True,
-        }
-        metadata["ownerReferences"] = [reference]
+        reference = {"apiVersion": owner[0], "kind": owner[1], "name": JOB_NAME, "uid": "uid-of-job"}
+        metadata["ownerReferences"] = [reference | {"controller": True}]
+    checks = ({} if check is None else {CHECK: check}) | facts.get("other_checks", {})
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Workload",
         "metadata": metadata,
-        "spec": {**_plain_spec(), **(spec or {})},
-        "status": status,
+        "spec": _plain_spec() | facts.get("spec", {}),
+        "status": _status(facts) | {"admissionChecks": [_check(name, state) for name, state in checks.items()]},
     }
 
 
-def copy_of(
-    local: Json,
-    *,
-    admitted: bool = False,
-    finished: str | None = None,
-    evicted: bool = False,
-    stopping: bool = False,
-    attempt: str | None = None,
-    deleting: bool = False,
-    held: bool = False,
-    spec: Json | None = None,
-    uid: str = "uid-copy",
-) -> Json:
-    """A worker's copy of a Workload, as its Kueue has gone on with it.
+def _status(facts: WorkloadFacts) -> Json:
+    status: Json = {"conditions": []}
+    if facts.get("quota", True):
+        reserved = condition("QuotaReserved", "QuotaReserved", at=facts.get("reserved_at", RESERVED_AT))
+        status["conditions"].append(reserved)
+        status["admission"] = {"clusterQueue": "cq", "podSetAssignments": [{"name": "main", "count": 1}]}
+    if reason := facts.get("finished"):
+        status["conditions"].append(condition("Finished", reason))
+    if message := facts.get("evicted"):
+        status["conditions"].append(condition("Evicted", "Preempted", message=message))
+    if count := facts.get("evictions"):
+        status["schedulingStats"] = {"evictions": [{"reason": "Preempted", "count": count}]}
+    if cluster := facts.get("cluster"):
+        status["clusterName"] = cluster
+    if nominated := facts.get("nominated"):
+        status["nominatedClusterNames"] = list(nominated)
+    return status
 
-    Args:
-        local: what it is a copy of; it is of that one's attempt unless `attempt` says otherwise.
-        admitted: whether the worker admitted it.
-        finished: reason of a true Finished condition.
-        evicted: whether the worker evicted it.
-        stopping: whether it carries DeactivationTarget.
-        attempt: EARLIER, UNMARKED or None.
-        deleting: whether it is being deleted.
-        held: whether Kueue's finalizer is on it.
-        spec: what the worker changed in the spec.
-        uid: its UID on the worker.
-    """
+
+class CopyFacts(TypedDict, total=False):
+    """What a test may say about a Workload copy; see `copy_of`."""
+
+    admitted: bool
+    finished: str | None
+    """Reason of a true Finished condition."""
+    evicted: bool
+    stopping: bool
+    """Whether it carries DeactivationTarget."""
+    attempt: str | None
+    """EARLIER, UNMARKED, or None for the attempt of what it is a copy of."""
+    deleting: bool
+    held: bool
+    """Whether Kueue's finalizer is on it."""
+    spec: Json
+    """What the worker changed in the spec."""
+    uid: str
+
+
+def copy_of(local: Json, **facts: Unpack[CopyFacts]) -> Json:
+    """A worker's copy of the Workload `local`, as its Kueue has gone on with it: untouched unless told otherwise."""
+    attempt = facts.get("attempt")
     made = workload_copy(local, _stamp(local, attempt))
     if attempt == UNMARKED:
         made["metadata"]["annotations"] = {}
-    made["metadata"] |= _metadata(NAME, uid=uid, deleting=deleting, held=held)
-    made["spec"] |= spec or {}
-    told = [condition("QuotaReserved", "QuotaReserved")] if admitted else []
-    told += [condition("Admitted", "Admitted")] if admitted else []
-    told += [condition("Finished", finished, message=f"Finished: {finished}")] if finished else []
-    told += [condition("Evicted", "Preempted")] if evicted else []
-    told += [condition("DeactivationTarget", "EvictedOnManagerCluster")] if stopping else []
-    made["status"] = {"conditions": told}
-    if admitted:
+    made["metadata"] |= _metadata(
+        NAME,
+        uid=facts.get("uid", "uid-copy"),
+        deleting=facts.get("deleting", False),
+        held=facts.get("held", False),
+    )
+    made["spec"] |= facts.get("spec", {})
+    made["status"] = {"conditions": list(_copy_conditions(facts))}
+    if facts.get("admitted"):
         made["status"]["admission"] = {"clusterQueue": "cq-of-worker"}
     return made
+
+
+def _copy_conditions(facts: CopyFacts) -> Iterator[Json]:
+    if facts.get("admitted"):
+        yield condition("QuotaReserved", "QuotaReserved")
+        yield condition("Admitted", "Admitted")
+    if reason := facts.get("finished"):
+        yield condition("Finished", reason, message=f"Finished: {reason}")
+    if facts.get("evicted"):
+        yield condition("Evicted", "Preempted")
+    if facts.get("stopping"):
+        yield condition("DeactivationTarget", "EvictedOnManagerCluster")
 
 
 def job(*, suspended: bool = True, managed_by: str | None = CONTROLLER_NAME, status: Json | None = None) -> Json:
@@ -185,7 +191,7 @@ def job_copy_of(
     name: str = JOB_NAME,
     uid: str = "uid-job-copy",
 ) -> Json:
-    """A worker's copy of the Job for the Workload `local`; arguments as for `copy_of`."""
+    """A worker's copy of the Job for the Workload `local`; `attempt` as for `copy_of`."""
     made = ADAPTER.copy(job(), _stamp(local, attempt))
     if attempt == UNMARKED:
         made["metadata"]["annotations"].pop(ATTEMPT_ANNOTATION)

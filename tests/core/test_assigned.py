@@ -7,7 +7,8 @@ from datetime import timedelta
 import attrs
 import pytest
 
-from multikueue.core.effects import Announce, ApplyStatus, PatchJob, PatchJobStatus, PatchWorkload
+from multikueue.adapters import JobKind
+from multikueue.core.effects import Announce, ApplyStatus, PatchJob, PatchWorkload
 from multikueue.core.labels import ADMISSION_MANAGER, CONTROLLER_NAME
 from multikueue.core.names import Json
 from multikueue.core.snapshot import Worker
@@ -134,26 +135,6 @@ class TestLostWorkers:
 
 
 class TestEnds:
-    def test_status_comes_home_before_the_workload_is_finished(self) -> None:
-        """Whoever waits for the Workload finds the job's result when it says Finished."""
-        done = worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded"), job_copy_of(LOCAL, status=COMPLETE))
-        decided = decide(snapshot(LOCAL, done, job=RUNNING_JOB))
-        first, second = decided.effects
-        assert isinstance(first, PatchJobStatus)
-        assert first.patch == {
-            "metadata": {"resourceVersion": "rv-uid-of-job"},
-            "status": {"active": None, **COMPLETE},
-        }
-        assert isinstance(second, ApplyStatus)
-        assert second.field_manager == ADMISSION_MANAGER
-        assert second.object["status"]["conditions"][-1] == {
-            "type": "Finished",
-            "status": "True",
-            "reason": "Succeeded",
-            "message": "Finished: Succeeded",
-            "lastTransitionTime": "2026-11-21T12:00:00Z",
-        }
-
     def test_a_finished_job_that_is_gone_is_not_made_again(self) -> None:
         """Its TTL has removed it; it has run, and runs once (item 14)."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded")), job=RUNNING_JOB)
@@ -227,7 +208,7 @@ class TestFollowing:
     def test_what_a_kind_forwards_reaches_the_copy(self) -> None:
         """An elastic job is resized where it runs."""
 
-        class Elastic(type(ADAPTER)):
+        class Elastic(JobKind):
             def forward_patch(self, local: Json, remote: Json) -> Json | None:
                 return {"metadata": {"uid": remote["metadata"]["uid"]}, "spec": {"parallelism": 5}}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import pytest
 
 from multikueue.core.effects import ApplyStatus, PatchJobStatus
@@ -9,7 +11,7 @@ from multikueue.core.labels import ADMISSION_MANAGER
 from multikueue.core.names import Json
 from multikueue.core.objects import dig
 from multikueue.core.snapshot import Worker
-from tests.core.building import copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import CopyFacts, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
 BEFORE = workload(cluster="w1", check="Ready")
@@ -17,7 +19,7 @@ EVICTED = workload(evicted="Preempted to accommodate a workload", evictions=1)
 RUNNING_JOB = job(suspended=True, status={"active": 1, "ready": 1})
 
 
-def w1(*, status: Json | None = None, suspended: bool = False, **said: object) -> Worker:
+def w1(*, status: Json | None = None, suspended: bool = False, **said: Unpack[CopyFacts]) -> Worker:
     """The worker the job was on; its copies are of the attempt that is being evicted."""
     return worker("w1", copy_of(BEFORE, **said), job_copy_of(BEFORE, suspended=suspended, status=status))
 

@@ -15,6 +15,7 @@ from tests.core.building import (
     ADAPTER,
     EARLIER,
     UNMARKED,
+    CopyFacts,
     copy_of,
     decide,
     job_copy_of,
@@ -220,11 +221,15 @@ class TestWinning:
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, attempt=EARLIER)))
         assert in_words(seen, decide(seen)) == ["delete job on w1"]
 
-    @pytest.mark.parametrize("spoiled", ["deleting", "evicted"])
-    def test_a_copy_that_is_on_its_way_out_does_not_win(self, spoiled: str) -> None:
+    @pytest.mark.parametrize(
+        "spoiled",
+        [CopyFacts(admitted=True, deleting=True), CopyFacts(admitted=True, evicted=True)],
+        ids=["deleted", "evicted"],
+    )
+    def test_a_copy_that_is_on_its_way_out_does_not_win(self, spoiled: CopyFacts) -> None:
         """A job created there would be stopped at once, and the manager's quota lost for a round."""
         local = workload(nominated=("w1",))
-        seen = snapshot(local, worker("w1", copy_of(local, admitted=True, **{spoiled: True})))
+        seen = snapshot(local, worker("w1", copy_of(local, **spoiled)))
         assert decide(seen).effects == ()
 
     def test_a_job_that_has_run_already_is_not_run_again(self) -> None:

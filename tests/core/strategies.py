@@ -1,0 +1,130 @@
+"""Snapshots as Hypothesis draws them: every combination the caches could show, likely or not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import attrs
+from hypothesis import strategies as st
+
+from multikueue.core.names import Json
+from multikueue.core.snapshot import Snapshot, Worker
+from tests.core.building import (
+    ADAPTER,
+    EARLIER,
+    NOW,
+    UNMARKED,
+    WorkloadFacts,
+    copy_of,
+    job,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
+
+NAMES = ("w1", "w2", "w3")
+ATTEMPTS = st.sampled_from((None, None, EARLIER, UNMARKED))
+NO_FACTS: Json = {}
+STATUSES: st.SearchStrategy[Json] = st.sampled_from(
+    (NO_FACTS, {"active": 1}, {"active": 0}, {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]})
+)
+rarely = st.sampled_from((False, False, False, True))
+mostly = rarely.map(lambda value: not value)
+
+
+LIVES: dict[str, WorkloadFacts] = {
+    "pending": {},
+    "offered": {"nominated": ("w1", "w2")},
+    "offered to one": {"nominated": ("w3",)},
+    "assigned": {"check": "Ready", "cluster": "w1"},
+    "assigned elsewhere": {"check": "Ready", "cluster": "gone"},
+    "assigned, check pending": {"cluster": "w2"},
+    "evicted": {"evicted": "Preempted"},
+    "evicted early": {"evicted": "Preempted", "nominated": ("w1",)},
+    "ready without a worker": {"check": "Ready"},
+    "retrying": {"check": "Retry", "cluster": "w1"},
+    "rejected": {"check": "Rejected"},
+    "no quota": {"quota": False},
+    "finished": {"finished": "Succeeded", "cluster": "w1", "check": "Ready"},
+    "deleted": {"deleting": True},
+}
+"""States of the manager's Workload as the API server allows them: a clusterName or nominations, not both."""
+lives = st.sampled_from([*LIVES, *list(LIVES)[:8], *list(LIVES)[:4]])
+"""The states in which copies run come up more often."""
+
+
+@st.composite
+def locals_(draw: st.DrawFn) -> Json:
+    """The manager's Workload."""
+    facts: WorkloadFacts = {
+        **LIVES[draw(lives)],
+        "other_checks": draw(st.sampled_from((NO_FACTS, NO_FACTS, {"budget": "Pending"}, {"budget": "Ready"}))),
+        "evictions": draw(st.integers(0, 1)),
+        "spec": draw(st.sampled_from((NO_FACTS, NO_FACTS, {"priority": 7}))),
+    }
+    return workload(**facts)
+
+
+@st.composite
+def workers(draw: st.DrawFn, name: str, local: Json) -> Worker:
+    """One worker with copies of `local`, of any attempt and in any state."""
+    copy = None
+    if draw(st.booleans()):
+        copy = copy_of(
+            local,
+            admitted=draw(st.booleans()),
+            finished=draw(st.sampled_from((None, None, None, "Succeeded", "OutOfSync", "OwnerNotFound"))),
+            evicted=draw(rarely),
+            stopping=draw(rarely),
+            attempt=draw(ATTEMPTS),
+            deleting=draw(rarely),
+            held=draw(rarely),
+            spec=draw(st.sampled_from(({}, {}, {}, {"priority": 1}, {"queueName": "other"}, {"active": False}))),
+            uid=f"uid-copy-{name}",
+        )
+    jobs = [
+        job_copy_of(
+            local,
+            name=job_name,
+            suspended=draw(st.booleans()),
+            status=draw(STATUSES),
+            attempt=draw(ATTEMPTS),
+            deleting=draw(rarely),
+            uid=f"uid-{job_name}-{name}",
+        )
+        for job_name in draw(st.sampled_from(((), ("train",), ("train",), ("other",), ("train", "other"))))
+    ]
+    lost = draw(st.sampled_from((None, timedelta(minutes=1), timedelta(hours=1))))
+    return worker(
+        name,
+        copy,
+        *jobs,
+        reachable=draw(mostly),
+        configured=draw(mostly),
+        serves_kind=draw(mostly),
+        lost_since=None if lost is None else NOW - lost,
+    )
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    """One Workload, its job, and what lies on up to three workers."""
+    local = draw(locals_())
+    names = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=draw(mostly)))
+    workers_ = [draw(workers(name, local)) for name in names]
+    facts: Json = {"job": {**draw(st.sampled_from((job(), job(suspended=False)))), "status": draw(STATUSES)}}
+    facts["adapter"] = attrs.evolve(ADAPTER, keeps_check_pending=draw(rarely))
+    oddity = draw(
+        st.sampled_from((*[""] * 14, "gone", "not ours", "unknown check", "unseen job", "foreign job", "no row"))
+    )
+    if oddity == "gone":
+        return snapshot(None, *workers_, check=None)
+    odd: dict[str, Json] = {
+        "not ours": {"check": None},
+        "unknown check": {"check": None, "check_unknown": True},
+        "unseen job": {"job": {}},
+        "foreign job": {"job": job(managed_by=None)},
+        "no row": {"adapter": None},
+    }
+    return snapshot(local, *workers_, **(facts | odd.get(oddity, {})))
