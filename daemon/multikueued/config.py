@@ -1,0 +1,91 @@
+"""The daemon's settings. In the file they are written in camelCase; `multikueued.loading` reads it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal, NewType
+
+import attrs
+
+from multikueue.core.labels import CONTROLLER_NAME
+from multikueue.core.lease import LeaseSettings
+
+ControllerName = NewType("ControllerName", str)
+"""A domain and a path, `example.com/dispatcher`: what Kubernetes takes in a job's `managedBy`."""
+LabelValue = NewType("LabelValue", str)
+"""A text that Kubernetes takes as a label's value."""
+ObjectName = NewType("ObjectName", str)
+"""A text that Kubernetes takes as the name of a namespace or a Lease."""
+Port = NewType("Port", int)
+"""A TCP port; 0 for any free one."""
+
+LEASE_DEFAULTS = LeaseSettings()
+
+
+@attrs.frozen
+class LeaderElectionSettings:
+    """Which of several replicas works."""
+
+    enabled: bool = True
+    """On: during a rolling update two replicas run for a while, and only one may work. Turn it off where there is
+    never more than one process, such as on a developer's machine."""
+    lease_name: ObjectName = ObjectName("multikueue")
+    """The Lease in the daemon's namespace. Two daemons with different `controllerName`s need two names."""
+    lease_duration: timedelta = timedelta(seconds=LEASE_DEFAULTS.duration)
+    """How long a leader that died keeps others waiting; see `multikueue.core.lease.LeaseSettings`."""
+    renew_deadline: timedelta = timedelta(seconds=LEASE_DEFAULTS.renew_deadline)
+    """How long a leader works on without being able to renew the Lease."""
+    retry_period: timedelta = timedelta(seconds=LEASE_DEFAULTS.retry_period)
+    """Between two attempts to get or renew it."""
+
+    def lease_settings(self) -> LeaseSettings:
+        """The same in the library's words.
+
+        Raises:
+            SettingsError: the times do not leave room for each other.
+        """
+        return LeaseSettings(
+            duration=self.lease_duration.total_seconds(),
+            renew_deadline=self.renew_deadline.total_seconds(),
+            retry_period=self.retry_period.total_seconds(),
+        )
+
+
+@attrs.frozen
+class LoggingSettings:
+    """What is written to standard error."""
+
+    format: Literal["json", "console"] = "json"
+    """`json`: one object a line, for a cluster's log collector. `console`: for people at a terminal."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """`info` says what happens to clusters and what is retried; a workload that goes its way costs no line."""
+
+
+@attrs.frozen
+class ServingSettings:
+    """Where health and metrics are served."""
+
+    bind_address: str = ""
+    """Empty: all addresses, of IPv4 and IPv6, since kubelet and Prometheus come from outside the pod."""
+    port: Port = Port(8080)
+    """One port for `/healthz`, `/readyz` and `/metrics`: nothing on it is secret, so it is plain HTTP."""
+
+
+@attrs.frozen
+class Settings:
+    """All settings. An empty file gives the defaults, which are Kueue's where Kueue has the same setting."""
+
+    controller_name: ControllerName = ControllerName(CONTROLLER_NAME)
+    """Which AdmissionChecks are ours, and what delegated jobs say in `managedBy`. The default takes the place of the
+    MultiKueue built into Kueue, which must then be off. To run beside it choose another name."""
+    origin: LabelValue = LabelValue("multikueue")
+    """Marks our copies on the workers. Managers that share a worker need different ones."""
+    namespace: ObjectName = ObjectName("")
+    """Where the kubeconfig Secrets and the Lease are. Empty: the pod's own, or `kueue-system` outside a pod."""
+    gc_interval: timedelta = timedelta(minutes=1)
+    """How often all copies are looked at again; 0 turns it off. It reads caches only, so it costs little."""
+    worker_lost_timeout: timedelta = timedelta(minutes=15)
+    """How long a job stays assigned to a worker that cannot be reached, before it is sent elsewhere."""
+    leader_election: LeaderElectionSettings = attrs.field(factory=LeaderElectionSettings)
+    logging: LoggingSettings = attrs.field(factory=LoggingSettings)
+    serving: ServingSettings = attrs.field(factory=ServingSettings)

@@ -1,0 +1,116 @@
+"""Health and metrics over HTTP, in the loop that does the work: if that loop is stuck, so is the answer.
+
+* `/healthz`: the loop is alive. It never fails because of a cluster: restarting the process would not help.
+* `/readyz`: the caches are complete, or another replica leads. A standby is ready, or a rolling update would not end.
+* `/metrics`: for Prometheus.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+import attrs
+from aiohttp import web
+from prometheus_client.aiohttp import make_aiohttp_handler
+
+from multikueue.errors import SettingsError
+from multikueued.config import ServingSettings
+from multikueued.metrics import Metrics
+
+HEARTBEAT: Final = 1.0
+"""Seconds between heartbeats."""
+MAX_LAG: Final = 10.0
+"""Seconds a heartbeat may be late: far beyond any garbage collection, within kubelet's usual patience of 30 s."""
+_CLOSE_TIMEOUT: Final = 2.0
+
+
+@attrs.define(eq=False)
+class Heartbeat:
+    """Notes how late the loop runs a task that only sleeps."""
+
+    on_lag: Callable[[float], None]
+    """Called with the lag of each beat, in seconds."""
+    _last: float = attrs.field(factory=anyio.current_time, init=False)
+    _lag: float = attrs.field(default=0.0, init=False)
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            self._last = anyio.current_time()
+            await anyio.sleep(HEARTBEAT)
+            self._lag = max(0.0, anyio.current_time() - self._last - HEARTBEAT)
+            self.on_lag(self._lag)
+
+    @property
+    def lag(self) -> float:
+        """Seconds the last beat was late, or the next one is by now."""
+        return max(self._lag, anyio.current_time() - self._last - HEARTBEAT)
+
+
+@asynccontextmanager
+async def serving(
+    settings: ServingSettings, metrics: Metrics, why_not_ready: Callable[[], str | None]
+) -> AsyncIterator[int]:
+    """Serve while the context lasts; it yields the port.
+
+    Args:
+        settings: where to listen.
+        metrics: what `/metrics` shows.
+        why_not_ready: what is being waited for; None if nothing.
+
+    Raises:
+        SettingsError: the address cannot be listened on.
+    """
+    heartbeat = Heartbeat(metrics.lagged)
+    runner = web.AppRunner(_application(metrics, heartbeat, why_not_ready), access_log=None)
+    try:
+        await runner.setup()
+        port = await _listen(runner, settings)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(heartbeat.run)
+            yield port
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.move_on_after(_CLOSE_TIMEOUT, shield=True):
+            await runner.cleanup()
+
+
+def _application(metrics: Metrics, heartbeat: Heartbeat, why_not_ready: Callable[[], str | None]) -> web.Application:
+    async def healthz(_: web.Request) -> web.Response:
+        lag = heartbeat.lag
+        return _verdict(f"the loop is {lag:.1f} s late" if lag > MAX_LAG else None)
+
+    async def readyz(_: web.Request) -> web.Response:
+        return _verdict(why_not_ready())
+
+    application = web.Application()
+    application.router.add_get("/healthz", healthz)
+    application.router.add_get("/readyz", readyz)
+    application.router.add_get("/metrics", make_aiohttp_handler(metrics.registry))
+    return application
+
+
+def _verdict(complaint: str | None) -> web.Response:
+    if complaint is None:
+        return web.Response(text="ok\n")
+    return web.Response(text=f"{complaint}\n", status=503)
+
+
+async def _listen(runner: web.AppRunner, settings: ServingSettings) -> int:
+    site = web.TCPSite(runner, settings.bind_address or None, settings.port, shutdown_timeout=_CLOSE_TIMEOUT)
+    try:
+        await site.start()
+    except OSError as error:
+        where = f"{settings.bind_address or 'port'}{':' if settings.bind_address else ' '}{settings.port}"
+        if error.errno == errno.EADDRINUSE:
+            raise SettingsError(f"cannot listen on {where}: it is in use; set serving.port to a free one") from error
+        raise SettingsError(
+            f"cannot listen on {where}: {error.strerror}; set serving.bindAddress and serving.port to an address of "
+            "this machine and a port this user may open"
+        ) from error
+    address: tuple[str, int] = runner.addresses[0]
+    return address[1]

@@ -1,0 +1,228 @@
+"""Reading the settings file: YAML in, `Settings` out, or one message that lists everything that is wrong with it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import attrs
+import cattrs
+import yaml
+from cattrs.gen import make_dict_structure_fn, override
+
+from multikueue.errors import SettingsError
+from multikueued.config import ControllerName, LabelValue, ObjectName, Port, Settings
+from multikueued.durations import parse_duration
+
+NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""Where a pod finds its own namespace."""
+KUEUE_NAMESPACE: Final = "kueue-system"
+
+_CONTROLLER_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+_OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def load_settings(path: Path | None, *, namespace_file: Path = NAMESPACE_FILE) -> Settings:
+    """Read the settings file; without one, the defaults.
+
+    Args:
+        path: the file.
+        namespace_file: where the pod's own namespace is found, for settings that name none.
+
+    Raises:
+        SettingsError: the file cannot be read or used; the message names every setting at fault and what to do.
+    """
+    settings = Settings() if path is None else parse_settings(_read(path), source=str(path))
+    return settings if settings.namespace else attrs.evolve(settings, namespace=_own_namespace(namespace_file))
+
+
+def parse_settings(text: str, *, source: str = "settings") -> Settings:
+    """Read settings from YAML.
+
+    Raises:
+        SettingsError: see `load_settings`.
+    """
+    try:
+        document = yaml.load(text, _Loader)  # a SafeLoader
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise SettingsError(f"{source}: not valid YAML{where}: {getattr(error, 'problem', error)}") from error
+    try:
+        settings = _CONVERTER.structure({} if document is None else document, Settings)
+    except (cattrs.BaseValidationError, ValueError) as error:
+        raise SettingsError(_listed(source, list(_complaints(error, "")))) from error
+    try:
+        settings.leader_election.lease_settings()
+    except SettingsError as error:
+        raise SettingsError(_listed(source, [f"leaderElection: {error}"])) from error
+    return settings
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SettingsError(f"cannot read the settings file {path}: {why}") from error
+
+
+def _own_namespace(file: Path) -> ObjectName:
+    try:
+        return ObjectName(file.read_text().strip() or KUEUE_NAMESPACE)
+    except OSError:  # not in a pod
+        return ObjectName(KUEUE_NAMESPACE)
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a setting that is written twice, of which YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping whose keys all differ."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in seen:
+                raise yaml.constructor.ConstructorError(None, None, f'"{name}" is written twice', key.start_mark)
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _group(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    """How a group of settings is read: its keys in camelCase, and no others."""
+    fields = {field.name: override(rename=_camel(field.name)) for field in attrs.fields(cls)}
+    known = [_camel(name) for name in fields]
+    # `**fields` are the renamed fields, keyed by name: cattrs' signature cannot say so.
+    structure: Any = make_dict_structure_fn
+    read = structure(cls, converter, **fields)
+
+    def checked(value: Any, _: Any) -> Any:
+        value = {} if value is None else value  # a group whose every line is commented out
+        if not isinstance(value, dict):
+            raise ValueError(f"{_shown(value)} is not a group of settings: write its settings below it, indented")
+        unknown = [_UnknownSettingError(str(key), known) for key in value if key not in known]
+        try:
+            result = read({key: item for key, item in value.items() if key in known}, cls)
+        except cattrs.ClassValidationError as error:
+            raise cattrs.ClassValidationError(error.message, [*error.exceptions, *unknown], cls) from None
+        if unknown:
+            raise cattrs.ClassValidationError("unknown settings", unknown, cls)
+        return result
+
+    return checked
+
+
+class _UnknownSettingError(ValueError):
+    def __init__(self, key: str, known: list[str]) -> None:
+        close = difflib.get_close_matches(key, known, n=1)
+        advice = f'did you mean "{close[0]}"?' if close else f"the settings here are {', '.join(known)}"
+        super().__init__(f"there is no such setting: {advice}")
+        self.key = key
+
+
+def _exactly(kind: type[Any], name: str) -> Callable[[Any, Any], Any]:
+    def structure(value: Any, _: Any) -> Any:
+        if type(value) is not kind:
+            raise ValueError(f"{_shown(value)} is not {name}")
+        return value
+
+    return structure
+
+
+def _duration(value: Any, _: Any) -> timedelta:
+    if type(value) in (int, float) and value != 0:
+        raise ValueError(f'{value} lacks a unit: write it like "15m", "1m30s" or "500ms"')
+    return parse_duration(str(value))
+
+
+def _controller_name(value: Any, _: Any) -> ControllerName:
+    if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value) or len(value) > 63:
+        raise ValueError(
+            f"{_shown(value)} cannot be a controller's name: use a domain and a path, as example.com/multikueue, of at "
+            "most 63 characters"
+        )
+    return ControllerName(value)
+
+
+def _label_value(value: Any, _: Any) -> LabelValue:
+    if not isinstance(value, str) or not _LABEL_VALUE.fullmatch(value):
+        raise ValueError(
+            f"{_shown(value)} cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning "
+            "and ending with a letter or digit"
+        )
+    return LabelValue(value)
+
+
+def _object_name(value: Any, _: Any) -> ObjectName:
+    if not isinstance(value, str) or not _OBJECT_NAME.fullmatch(value):
+        raise ValueError(
+            f"{_shown(value)} cannot be a name: use at most 63 lower-case letters, digits and '-', beginning and "
+            "ending with a letter or digit"
+        )
+    return ObjectName(value)
+
+
+def _port(value: Any, _: Any) -> Port:
+    if type(value) is not int or not 0 <= value <= 65_535:
+        raise ValueError(f"{_shown(value)} is not a port: use 1 to 65535, or 0 for any free one")
+    return Port(value)
+
+
+def _choice(value: Any, kind: Any) -> Any:
+    if value not in get_args(kind):
+        raise ValueError(f"{_shown(value)} is not one of {', '.join(get_args(kind))}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else "an empty value" if value is None else str(value)
+
+
+def _complaints(error: BaseException, path: str) -> Iterator[str]:
+    if not isinstance(error, cattrs.BaseValidationError):
+        yield f"{path or 'the file'}: {error}"
+        return
+    for nested in error.exceptions:
+        name = _name_of(nested)
+        yield from _complaints(nested, f"{path}.{name}".strip(".") if name else path)
+
+
+def _name_of(error: BaseException) -> str:
+    """Which setting of its group an error is about."""
+    if isinstance(error, _UnknownSettingError):
+        return error.key
+    notes = getattr(error, "__notes__", [])
+    return next((_camel(note.name) for note in notes if isinstance(note, cattrs.AttributeValidationNote)), "")
+
+
+def _listed(source: str, complaints: list[str]) -> str:
+    if len(complaints) == 1:
+        return f"{source}: {complaints[0]}"
+    return "\n".join([f"{source}: {len(complaints)} settings cannot be used", *(f"  {line}" for line in complaints)])
+
+
+def _converter() -> cattrs.Converter:
+    converter = cattrs.Converter(detailed_validation=True)
+    converter.register_structure_hook_factory(attrs.has, _group)
+    converter.register_structure_hook_func(lambda kind: getattr(kind, "__origin__", None) is Literal, _choice)
+    converter.register_structure_hook(bool, _exactly(bool, "true or false"))
+    converter.register_structure_hook(str, _exactly(str, "a text: put it in quotes"))
+    converter.register_structure_hook(timedelta, _duration)
+    converter.register_structure_hook(ControllerName, _controller_name)
+    converter.register_structure_hook(LabelValue, _label_value)
+    converter.register_structure_hook(ObjectName, _object_name)
+    converter.register_structure_hook(Port, _port)
+    return converter
+
+
+_CONVERTER: Final = _converter()

@@ -1,0 +1,65 @@
+"""`multikueue run`: the daemon for a cluster that exists."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import click
+import structlog
+
+from multikueue.kube import ClusterConfig, load_incluster, load_kubeconfig
+from multikueued.failures import known_error
+from multikueued.loading import load_settings
+from multikueued.logs import configure_logging
+from multikueued.wiring import serve
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--config", "config", type=_FILE, help="Settings, in YAML. Without it every setting has its default.")
+@click.option(
+    "--kubeconfig",
+    type=_FILE,
+    envvar="KUBECONFIG",
+    show_envvar=True,
+    help="How to reach the manager cluster. Without it: the pod's service account.",
+)
+@click.option("--context", help="The context of the kubeconfig, if not its current one.")
+def run(config: Path | None, kubeconfig: Path | None, context: str | None) -> None:
+    """Dispatch the jobs of a manager cluster until told to stop.
+
+    Logs go to standard error; health and metrics are served on one port.
+    """
+    if context is not None and kubeconfig is None:
+        raise click.UsageError("--context names a context of a kubeconfig: name that with --kubeconfig, too")
+    settings = load_settings(config)
+    manager = _manager_cluster(kubeconfig, context)
+    configure_logging(settings.logging, sys.stderr)
+    _tune_process()
+    try:
+        anyio.run(serve, settings, manager, backend_options={"use_uvloop": _has_uvloop()})
+    except Exception as error:
+        if known_error(error) is None:  # a bug: its traceback belongs into the log, not in front of the user
+            structlog.get_logger(__name__).error("internal error", exc_info=error)
+        raise
+
+
+def _manager_cluster(kubeconfig: Path | None, context: str | None) -> ClusterConfig:
+    if kubeconfig is None:
+        return load_incluster(environment=os.environ)
+    return load_kubeconfig(kubeconfig, context)
+
+
+def _tune_process() -> None:
+    # Rare collections: three quarters of the time of reading a big list is the collector looking at it.
+    gc.set_threshold(50_000, 20, 100)
+
+
+def _has_uvloop() -> bool:
+    return importlib.util.find_spec("uvloop") is not None

@@ -1,0 +1,141 @@
+"""Putting the daemon together: settings in, the library's parts connected, one task tree until it is told to stop."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import random
+import signal
+import socket
+import uuid
+
+import anyio
+import anyio.abc
+import attrs
+import structlog
+
+from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.core.names import ObjectKey
+from multikueue.core.snapshot import PlanSettings
+from multikueue.kube import ClusterConfig, KubeClient
+from multikueue.protocols import ApiClient
+from multikueue.runtime.election import Elector
+from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
+from multikueued.config import Settings
+from multikueued.health import serving
+from multikueued.metrics import Metrics
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.define(eq=False)
+class Term:
+    """The time this process works: from being elected to losing that, or from start to end."""
+
+    elected: bool
+    """Whether there is a time before it, as a standby."""
+    manager: Manager | None = None
+
+    def why_not_ready(self) -> str | None:
+        """What readiness waits for; None if nothing. A standby is ready: it has nothing to wait for but its turn."""
+        if self.manager is None:
+            return None if self.elected else "starting"
+        return None if self.manager.ready else "the manager cluster's objects are not all read yet"
+
+
+async def serve(settings: Settings, config: ClusterConfig) -> None:
+    """Be the daemon until SIGTERM or SIGINT; then stop in order: work, lease, connections.
+
+    Args:
+        settings: the operator's choices.
+        config: how to reach the manager cluster.
+
+    Raises:
+        SettingsError: the port of health and metrics cannot be opened.
+        KubeconfigError: the certificates in `config` cannot be used.
+    """
+    metrics = Metrics("leader" if settings.leader_election.enabled else "standalone")
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as work:
+            # Outside of the work: a second signal while it stops must not kill it half-way.
+            await tasks.start(_stop_on_signal, work)
+            await _work(settings, config, metrics)
+        tasks.cancel_scope.cancel()
+    log.info("stopped")
+
+
+async def _stop_on_signal(
+    work: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for received in signals:
+            log.info("stopping", signal=received.name)
+            work.cancel()
+
+
+async def _work(settings: Settings, config: ClusterConfig, metrics: Metrics) -> None:
+    election = settings.leader_election
+    term = Term(elected=election.enabled)
+    async with (
+        KubeClient(config, name="manager", hook=metrics) as client,
+        serving(settings.serving, metrics, term.why_not_ready) as port,
+    ):
+        log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
+        lead = functools.partial(_lead, settings, client, metrics, term)
+        if not election.enabled:
+            await lead()
+            return
+        elector = Elector(
+            client,
+            ObjectKey(settings.namespace, election.lease_name),
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            settings=election.lease_settings(),
+            clock=utc_now,
+            fraction=random.random,
+        )
+        await elector.run(lead)
+
+
+async def _lead(settings: Settings, client: ApiClient, metrics: Metrics, term: Term) -> None:
+    """Do the work until cancelled. Each term has a manager of its own: what an earlier one knew is out of date."""
+    manager = term.manager = build_manager(settings, client, metrics)
+    metrics.follow_queues(manager.statistics)
+    metrics.leading(True)
+    try:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(manager.run)
+            _freeze()
+            log.info("working", controller=settings.controller_name, origin=settings.origin)
+    finally:
+        term.manager = None
+        metrics.leading(False)
+
+
+def build_manager(settings: Settings, client: ApiClient, metrics: Metrics) -> Manager:
+    """The library's manager, as these settings want it."""
+    return Manager(
+        client,
+        AdapterRegistry(BUILTIN),
+        ManagerSettings(
+            plan=PlanSettings(
+                controller_name=settings.controller_name,
+                origin=settings.origin,
+                worker_lost_timeout=settings.worker_lost_timeout,
+            ),
+            namespace=settings.namespace,
+            gc_interval=settings.gc_interval,
+        ),
+        lambda name, config: KubeClient(config, name=name, hook=metrics),
+        hook=metrics,
+        controller_hook=metrics,
+        fraction=random.random,
+        instance=socket.gethostname(),
+    )
+
+
+def _freeze() -> None:
+    """Take what the caches hold out of the garbage collector's sight: it would stop the loop for 250 ms to look."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
