@@ -13,6 +13,7 @@ import click
 from multikueued import failures
 
 SUBCOMMANDS: Final[Mapping[str, str]] = {
+    "demo": "multikueued.demo.command:demo",
     "run": "multikueued.running:run",
 }
 """Where each subcommand is: `module:attribute`."""

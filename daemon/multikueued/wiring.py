@@ -54,12 +54,11 @@ async def serve(settings: Settings, config: ClusterConfig) -> None:
         SettingsError: the port of health and metrics cannot be opened.
         KubeconfigError: the certificates in `config` cannot be used.
     """
-    metrics = Metrics("leader" if settings.leader_election.enabled else "standalone")
     async with anyio.create_task_group() as tasks:
-        with anyio.CancelScope() as work:
+        with anyio.CancelScope() as scope:
             # Outside of the work: a second signal while it stops must not kill it half-way.
-            await tasks.start(_stop_on_signal, work)
-            await _work(settings, config, metrics)
+            await tasks.start(_stop_on_signal, scope)
+            await work(settings, config)
         tasks.cancel_scope.cancel()
     log.info("stopped")
 
@@ -74,8 +73,15 @@ async def _stop_on_signal(
             work.cancel()
 
 
-async def _work(settings: Settings, config: ClusterConfig, metrics: Metrics) -> None:
+async def work(settings: Settings, config: ClusterConfig) -> None:
+    """Be the daemon until cancelled: health and metrics, election, and dispatching while elected.
+
+    Raises:
+        SettingsError: the port of health and metrics cannot be opened.
+        KubeconfigError: the certificates in `config` cannot be used.
+    """
     election = settings.leader_election
+    metrics = Metrics("leader" if election.enabled else "standalone")
     term = Term(elected=election.enabled)
     async with (
         KubeClient(config, name="manager", hook=metrics) as client,

@@ -1,0 +1,115 @@
+"""The command `multikueue demo`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+import orjson
+from rich.console import Console
+from rich.live import Live
+
+from multikueue.errors import SettingsError
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from multikueued.config import LoggingSettings, ObjectName, Port, ServingSettings, Settings
+from multikueued.demo.jobs import load_jobs
+from multikueued.demo.keeping import keep
+from multikueued.demo.reporting import print_table, problems, summary
+from multikueued.demo.running import Demo, DemoOptions
+from multikueued.demo.viewing import render
+from multikueued.logs import configure_logging
+from multikueued.wiring import work
+
+_FRAMES_PER_SECOND = 8
+_DAEMON = Settings(
+    namespace=ObjectName(KUEUE_NAMESPACE),
+    logging=LoggingSettings(format="console", level="error"),
+    serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
+)
+"""The daemon as it is, but quiet, and on any free port of this machine."""
+
+
+@click.command("demo")
+@click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
+@click.option("--jobs", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Jobs to submit.")
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Submit the Jobs of this YAML file instead; may be given more than once.",
+)
+@click.option("--keep", "keep_up", is_flag=True, help="Leave the clusters up, with a kubeconfig for each.")
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object, as the last line.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn: jobs and their times.")
+@click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
+@click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, help="Seconds to give up after.")
+def demo(files: tuple[Path, ...], keep_up: bool, as_json: bool, **options: Any) -> None:
+    """Show jobs spreading over worker clusters.
+
+    The clusters run inside this process: API servers that speak HTTPS, each with a small Kueue and a job runner. The
+    dispatcher is the real one. Exits with 0 if every job finished on the worker that the manager names.
+    """
+    own_jobs = tuple(job for file in files for job in load_jobs(file))
+    if options["port"] and options["port"] + options["workers"] > 65_535:
+        raise SettingsError("--port: leaves no room for the workers' ports above it")
+    chosen = DemoOptions(own_jobs=own_jobs, **options)
+    console = Console(stderr=as_json)
+    configure_logging(_DAEMON.logging, sys.stderr)
+    raise SystemExit(anyio.run(_demo, chosen, keep_up, as_json, console))
+
+
+async def _demo(options: DemoOptions, keep_up: bool, as_json: bool, console: Console) -> int:
+    running = Demo.prepare(options)
+    running.started = anyio.current_time()
+    with tempfile.TemporaryDirectory(prefix="multikueue-demo-") as folder:
+        async with running.sandbox, anyio.create_task_group() as tasks:
+            tasks.start_soon(work, _DAEMON, running.dispatcher_config())
+            tasks.start_soon(running.observe)
+            in_time = await _watch(running, options, console)
+            seconds = running.elapsed
+            _report(running, console, in_time=in_time)
+            if as_json:
+                outcome = summary(running.tally, list(running.sandbox.workers), seconds)
+                click.echo(orjson.dumps(outcome).decode())
+            if keep_up:
+                await keep(running.sandbox, Path(folder), console)
+            tasks.cancel_scope.cancel()
+    return 1 if problems(running.tally) or running.tally.leftovers else 0
+
+
+async def _watch(running: Demo, options: DemoOptions, console: Console) -> bool:
+    """Submit the jobs and show them until all have ended; False if that takes too long."""
+    with Live(console=console, refresh_per_second=_FRAMES_PER_SECOND, transient=True) as live:
+        async with anyio.create_task_group() as drawing:
+            drawing.start_soon(_draw, running, live)
+            await running.submit(options)
+            with anyio.move_on_after(options.timeout) as limit:
+                await running.wait_ended()
+                await running.wait_clean()
+            drawing.cancel_scope.cancel()
+    return not limit.cancelled_caught
+
+
+async def _draw(running: Demo, live: Live) -> None:
+    while True:
+        live.update(render(running.tally, running.quota, running.used(), running.elapsed))
+        await anyio.sleep(1 / _FRAMES_PER_SECOND)
+
+
+def _report(running: Demo, console: Console, *, in_time: bool) -> None:
+    print_table(console, running.tally)
+    counts = summary(running.tally, list(running.sandbox.workers), running.elapsed)
+    spread = ", ".join(f"{count} on {worker}" for worker, count in counts["per_cluster"].items())
+    console.print(f"{counts['finished']} of {counts['jobs']} jobs finished: {spread}.")
+    if not in_time:
+        console.print("Gave up waiting: raise --timeout to wait longer.", style="red")
+    for problem in problems(running.tally):
+        console.print(problem, style="red")
+    if counts["leftovers"]:
+        console.print(f"{counts['leftovers']} objects are still on workers.", style="red")
