@@ -34,8 +34,8 @@ class WorkQueue(Generic[K]):
     * Keys that are due come out in the order of their times, ties in the order they were added.
     """
 
-    _due: dict[K, float] = attrs.field(factory=dict, init=False)
-    """The time each waiting key is due: the truth. Heap entries that disagree are stale and skipped."""
+    _due: dict[K, tuple[float, int]] = attrs.field(factory=dict, init=False)
+    """When each waiting key is due, and its turn among equals: the truth. Heap entries that disagree are stale."""
     _heap: list[tuple[float, int, K]] = attrs.field(factory=list, init=False)
     _held: set[K] = attrs.field(factory=set, init=False)
     _readded: dict[K, float] = attrs.field(factory=dict, init=False)
@@ -43,19 +43,16 @@ class WorkQueue(Generic[K]):
 
     def add(self, key: K, at: float) -> None:
         """Make `key` due at time `at`; if it already waits for an earlier time, keep that."""
-        waiting = self._readded if key in self._held else self._due
-        known = waiting.get(key)
-        if known is not None and known <= at:
-            return
-        waiting[key] = at
-        if waiting is self._due:
+        if key in self._held:
+            self._readded[key] = min(at, self._readded.get(key, at))
+        elif key not in self._due or at < self._due[key][0]:
             self._push(key, at)
 
     def take(self, now: float) -> K | None:
         """Hand out the key that has been due longest; None if none is due."""
         while self._heap:
-            at, _, key = self._heap[0]
-            stale = self._due.get(key) != at
+            at, order, key = self._heap[0]
+            stale = self._due.get(key) != (at, order)
             if not stale and at > now:
                 return None
             heapq.heappop(self._heap)
@@ -71,12 +68,11 @@ class WorkQueue(Generic[K]):
         self._held.discard(key)
         at = self._readded.pop(key, None)
         if at is not None:
-            self._due[key] = at
             self._push(key, at)
 
     def next_due(self) -> float | None:
         """The earliest time a waiting key is due; None if no key waits."""
-        while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][0]:
+        while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][:2]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
@@ -89,4 +85,5 @@ class WorkQueue(Generic[K]):
 
     def _push(self, key: K, at: float) -> None:
         self._order += 1
+        self._due[key] = (at, self._order)
         heapq.heappush(self._heap, (at, self._order, key))
