@@ -214,7 +214,7 @@ class Store:
     def compact(self) -> None:
         """Forget all history: a watch or an exact list from an older revision gets 410."""
         for bucket in self.buckets.values():
-            bucket.forget(self.revision - 1)
+            bucket.forget(self.revision)
 
     def snapshot(self, resource: GroupResource, revision: int) -> tuple[list[Key], dict[Key, Entry]]:
         """Keys and objects as they were at a revision.

@@ -1,0 +1,138 @@
+"""Server-side apply and field ownership."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multikueue.core.names import Json
+from multikueue.sandbox.apiserver.applying import apply_config
+from multikueue.sandbox.apiserver.fieldsets import collect, from_fields_v1, to_fields_v1
+from multikueue.sandbox.apiserver.managedfields import Write
+from multikueue.sandbox.apiserver.statuses import StatusError
+
+KEYED: Json = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {"type": "object", "properties": {"name": {"type": "string"}, "state": {"type": "string"}}},
+}
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "a": {"type": "string"},
+                "b": {"type": "string"},
+                "checks": KEYED,
+                "atoms": {"type": "array", "items": {"type": "string"}},
+                "tags": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "set",
+                    "items": {"type": "string"},
+                },
+            },
+        }
+    },
+}
+
+
+def config(**spec: Any) -> Json:
+    return {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec}
+
+
+def applied(live: Json | None, manager: str, *, force: bool = False, **spec: Any) -> Json:
+    write = Write(manager, "g/v1", "", "2026-01-01T00:00:00Z")
+    return apply_config(SCHEMA, live, config(**spec), write, force=force)
+
+
+def test_what_a_manager_no_longer_applies_goes() -> None:
+    """Declarative removal: that is what apply is for."""
+    live = applied(None, "m", a="1", b="2")
+    assert applied(live, "m", a="1")["spec"] == {"a": "1"}
+
+
+def test_what_another_manager_applies_too_stays() -> None:
+    """A field is removed only with its last owner."""
+    live = applied(applied(None, "m", a="1", b="2"), "n", b="2")
+    assert applied(live, "m", a="1")["spec"] == {"a": "1", "b": "2"}
+
+
+def test_another_value_for_a_foreign_field_is_a_conflict() -> None:
+    """The message names the owner and the field, because a person has to decide."""
+    live = applied(None, "m", a="1")
+    with pytest.raises(StatusError) as caught:
+        applied(live, "n", a="2")
+    assert caught.value.code == 409
+    assert 'conflict with "m": .spec.a' in caught.value.message
+
+
+def test_the_same_value_is_shared() -> None:
+    """Agreement is no conflict, and both own the field."""
+    live = applied(applied(None, "m", a="1"), "n", a="1")
+    assert [line["manager"] for line in live["metadata"]["managedFields"]] == ["m", "n"]
+
+
+def test_force_takes_over() -> None:
+    """The former owner loses the field, so its next apply does not remove it."""
+    live = applied(applied(None, "m", a="1", b="1"), "n", force=True, a="2")
+    assert applied(live, "m", b="1")["spec"] == {"a": "2", "b": "1"}
+
+
+def test_lists_with_keys_merge_item_by_item() -> None:
+    """Two controllers keep their own entries of one list, as admission checks do."""
+    live = applied(None, "m", checks=[{"name": "x", "state": "Ready"}])
+    live = applied(live, "n", checks=[{"name": "y", "state": "Pending"}])
+    live = applied(live, "m", checks=[])
+    assert live["spec"]["checks"] == [{"name": "y", "state": "Pending"}]
+
+
+def test_sets_are_joined_and_plain_lists_replaced() -> None:
+    """As their list types say."""
+    live = applied(applied(None, "m", tags=["x"], atoms=["p"]), "n", force=True, tags=["y"], atoms=["q"])
+    assert live["spec"] == {"tags": ["x", "y"], "atoms": ["q"]}
+
+
+def test_a_repeated_apply_changes_nothing() -> None:
+    """So that it causes no write, and no watch event."""
+    live = applied(None, "m", a="1", checks=[{"name": "x"}])
+    assert applied(live, "m", a="1", checks=[{"name": "x"}]) == live
+
+
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": st.sampled_from(["1", "2"]),
+        "b": st.sampled_from(["1", "2"]),
+        "tags": st.lists(st.sampled_from(["x", "y", "z"]), unique=True),
+        "checks": st.lists(
+            st.sampled_from([{"name": "x"}, {"name": "y", "state": "s"}]),
+            unique_by=str,
+        ),
+    },
+)
+
+
+@given(SPECS, SPECS)
+def test_a_lone_manager_gets_what_it_applies(first: Json, second: Json) -> None:
+    """Whatever it applied before, only the last configuration counts (empty containers may disappear)."""
+    live = applied(applied(None, "m", **first), "m", **second)
+    wanted = {key: value for key, value in second.items() if value}
+    found = {key: value for key, value in live.get("spec", {}).items() if value}
+    for key in ("tags", "checks"):
+        for side in (wanted, found):
+            if key in side:
+                side[key] = sorted(side[key], key=str)
+    assert found == wanted
+
+
+@given(SPECS)
+def test_fields_v1_reads_back_as_written(spec: Json) -> None:
+    """Ownership survives being stored."""
+    paths: set[tuple[str, ...]] = set()
+    collect(SCHEMA, {"spec": spec}, paths)
+    assert from_fields_v1(to_fields_v1(paths)) == paths

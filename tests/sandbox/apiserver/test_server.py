@@ -1,0 +1,140 @@
+"""The server's life: start, access, stop."""
+
+from __future__ import annotations
+
+import ssl
+
+import aiohttp
+import anyio
+import pytest
+
+from multikueue.core.names import Json
+from multikueue.errors import SandboxError
+from multikueue.sandbox.apiserver import ApiServer
+from tests.sandbox.apiserver.objects import config_map, job
+
+TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
+
+
+async def test_https_with_a_token_from_the_kubeconfig() -> None:
+    """The kubeconfig is all a client needs, and it works for kubernetes_asyncio as it is."""
+    from kubernetes_asyncio import client, config
+
+    async with ApiServer("worker1", tokens={"t1": "admin"}) as server:
+        configuration = client.Configuration()
+        await config.load_kube_config_from_dict(server.kubeconfig(), client_configuration=configuration)
+        async with client.ApiClient(configuration) as api:
+            found = await client.CoreV1Api(api).list_namespace()
+        assert "default" in [item.metadata.name for item in found.items or []]
+        assert server.requests["admin", "list", "namespaces"] == 1
+
+
+async def test_tokens_come_and_go_while_it_runs() -> None:
+    """A revoked token is a 401 at once, a new one works at once."""
+    async with (
+        ApiServer("a", tls=False, tokens={"old": "admin"}) as server,
+        aiohttp.ClientSession(server.url) as session,
+    ):
+
+        async def code(token: str) -> int:
+            headers = {"Authorization": f"Bearer {token}"}
+            async with session.get("/api/v1/namespaces", headers=headers) as response:
+                return response.status
+
+        assert [await code("old"), await code("new")] == [200, 401]
+        assert server.tokens is not None
+        del server.tokens["old"]
+        server.tokens["new"] = "admin"
+        assert [await code("old"), await code("new")] == [401, 200]
+
+
+def test_a_kubeconfig_needs_a_token() -> None:
+    """The message says what to do, and holds no token."""
+    server = ApiServer("a", tokens={"secret-token": "admin"})
+    with pytest.raises(SandboxError, match="no token for user 'nobody'") as caught:
+        server.kubeconfig("nobody")
+    assert "secret-token" not in str(caught.value)
+
+
+async def test_a_taken_port_is_one_clear_message() -> None:
+    """It names the cluster, the address, and what to do."""
+    async with ApiServer("first", tls=False) as first:
+        with pytest.raises(SandboxError, match=f"'second' cannot listen on 127.0.0.1:{first.port}"):
+            async with ApiServer("second", port=first.port):
+                raise AssertionError("it started")
+
+
+async def test_errors_of_the_body_come_out_as_they_are() -> None:
+    """Not wrapped in a group by the server's own tasks."""
+    with pytest.raises(KeyError):
+        async with ApiServer("a", tls=False):
+            raise KeyError("mine")
+
+
+async def test_it_stops_at_once_with_watches_and_hanging_requests_open() -> None:
+    """No client can keep it from stopping, and nobody waits for a timeout."""
+    with anyio.fail_after(3):
+        async with aiohttp.ClientSession() as session, ApiServer("a", tls=False) as server:
+            server.registry.create_object(config_map("a"))
+            url = server.url + "/api/v1/configmaps"
+            async with session.get(url, params={"watch": "true"}) as response:
+                assert await response.content.readline()
+
+
+async def test_other_clients_trust_only_its_own_authority() -> None:
+    """Each server has a CA of its own."""
+    async with ApiServer("a") as first, ApiServer("b") as second, aiohttp.ClientSession() as session:
+        trusted = ssl.create_default_context(cadata=first.ca_pem)
+        async with session.get(first.url + "/version", ssl=trusted) as response:
+            assert response.status == 200
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await session.get(second.url + "/version", ssl=trusted)
+
+
+async def get_json(session: aiohttp.ClientSession, path: str, **options: str) -> Json:
+    async with session.get(path, headers=TABLE, params=options) as response:
+        found: Json = await response.json(content_type=None)
+        return found
+
+
+async def test_kubectl_get_watch_gets_tables() -> None:
+    """Each event of a watch is a table of one row, and only the first one repeats the columns."""
+    async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
+        for name in ("j1", "j2"):
+            server.registry.create_object(job(name))
+        path, seen = "/apis/batch/v1/namespaces/default/jobs", []
+        table = await get_json(session, path)
+        assert [column["name"] for column in table["columnDefinitions"][:5]] == [
+            "Name",
+            "Status",
+            "Completions",
+            "Duration",
+            "Age",
+        ]
+        async with session.get(path, headers=TABLE, params={"watch": "true"}) as response:
+            for _ in range(2):
+                seen.append((await response.content.readline()).decode())
+        assert all('"kind":"Table"' in line for line in seen)
+        assert ['"columnDefinitions":[]' in line for line in seen] == [False, True]
+
+
+async def test_protobuf_is_refused_by_name() -> None:
+    """`kubectl create namespace` sends it; the message says what is taken instead."""
+    async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
+        headers = {"Content-Type": "application/vnd.kubernetes.protobuf"}
+        async with session.post("/api/v1/namespaces", data=b"k8s\0", headers=headers) as response:
+            assert response.status == 415
+            assert "application/json" in (await response.json())["message"]
+
+
+@pytest.mark.parametrize("path", ["/openapi/v3/apis/batch/v1", "/openapi/v3/api/v1", "/openapi/v2"])
+async def test_openapi_tells_kubectl_that_the_server_validates(path: str) -> None:
+    """Version 3 lists `fieldValidation` among the parameters of a patch, version 2 the kinds."""
+    async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
+        async with session.get(path) as response:
+            document = await response.json()
+        if path.endswith("v2"):
+            assert "batch.v1.Job" in document["definitions"]
+            return
+        for operations in document["paths"].values():
+            assert "fieldValidation" in [entry["name"] for entry in operations["patch"]["parameters"]]
