@@ -1,0 +1,110 @@
+"""`multikueue demo`, as a user runs it: a process, its output and its exit code."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+DEMO = [sys.executable, "-m", "multikueued", "demo"]
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: mine
+  labels: {kueue.x-k8s.io/queue-name: user-queue}
+  annotations: {sandbox.multikueue.dev/duration: 500ms, sandbox.multikueue.dev/outcome: %s}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox, resources: {requests: {cpu: 500m}}}]
+"""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the demo to its end."""
+    return subprocess.run([*DEMO, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.timeout(90)
+def test_every_job_finishes_on_some_worker_and_nothing_is_left_there() -> None:
+    """The promise of the README's first command."""
+    done = run("--jobs", "12", "--workers", "3", "--json")
+    outcome = orjson.loads(done.stdout.splitlines()[-1])
+
+    assert done.returncode == 0, done.stderr
+    assert (outcome["jobs"], outcome["finished"], outcome["failed"], outcome["leftovers"]) == (12, 12, 0, 0)
+    assert sum(outcome["per_cluster"].values()) == 12
+    assert sum(count > 0 for count in outcome["per_cluster"].values()) > 1
+    assert 0 < outcome["first_finished_s"] < outcome["seconds"]
+
+
+def test_the_users_own_job_is_submitted_and_a_failed_one_is_told(tmp_path: Path) -> None:
+    """`-f` takes a file; a job that fails makes the demo fail, and says where it ran."""
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB % "fail")
+    done = run("-f", str(file))
+
+    assert done.returncode == 1
+    assert 'Job "mine" failed on worker1' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "is not YAML"),
+        ("- 1\n- 2", "is not a Kubernetes object"),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: x}}", "is v1 Pod, not batch/v1 Job"),
+        ("{apiVersion: batch/v1, kind: Job, spec: {}}", "has no metadata.name"),
+        ("{apiVersion: batch/v1, kind: Job, metadata: {name: x}}", "has no spec"),
+        ("{apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {}}", "names no queue"),
+        ((JOB % "fail").replace("user-queue", "nowhere"), 'names the queue "nowhere", which does not exist'),
+        ("", "holds no Job"),
+    ],
+)
+def test_a_file_that_is_no_job_for_our_queue_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    """Nothing is started for input that cannot work; the line names file and fault."""
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    done = run("-f", str(file))
+
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+    assert str(file) in done.stderr
+
+
+def test_a_port_in_use_is_told_in_one_line() -> None:
+    """Another program on the port: no traceback, and nothing keeps running."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("--port", str(port))
+
+    assert done.returncode != 0
+    assert str(port) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The kubeconfigs of `--keep` hold tokens: their folder goes with the process."""
+    process = subprocess.Popen(
+        [*DEMO, "--jobs", "1", "--keep"], stdout=subprocess.PIPE, text=True, env={"TMPDIR": str(tmp_path)}
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "get workloads" in line:
+            break
+    assert [path.name for path in tmp_path.glob("multikueue-demo-*/*.yaml")]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+
+    assert process.returncode == 0
+    assert list(tmp_path.iterdir()) == []
