@@ -43,7 +43,7 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except (Exception, KeyboardInterrupt) as error:
+        except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
             if failures.holds(error, KeyboardInterrupt):
                 ctx.exit(failures.INTERRUPTED)
             if failures.holds(error, BrokenPipeError):

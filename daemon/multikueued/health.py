@@ -66,7 +66,9 @@ async def serving(
         SettingsError: the address cannot be listened on.
     """
     heartbeat = Heartbeat(metrics.lagged)
-    runner = web.AppRunner(_application(metrics, heartbeat, why_not_ready), access_log=None)
+    runner = web.AppRunner(
+        _application(metrics, heartbeat, why_not_ready), access_log=None, shutdown_timeout=_CLOSE_TIMEOUT / 2
+    )
     try:
         await runner.setup()
         port = await _listen(runner, settings)
@@ -101,7 +103,7 @@ def _verdict(complaint: str | None) -> web.Response:
 
 
 async def _listen(runner: web.AppRunner, settings: ServingSettings) -> int:
-    site = web.TCPSite(runner, settings.bind_address or None, settings.port, shutdown_timeout=_CLOSE_TIMEOUT)
+    site = web.TCPSite(runner, settings.bind_address or None, settings.port)
     try:
         await site.start()
     except OSError as error:

@@ -64,13 +64,13 @@ async def serve(settings: Settings, config: ClusterConfig) -> None:
 
 
 async def _stop_on_signal(
-    work: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         task_status.started()
         async for received in signals:
             log.info("stopping", signal=received.name)
-            work.cancel()
+            scope.cancel()
 
 
 async def work(settings: Settings, config: ClusterConfig) -> None:

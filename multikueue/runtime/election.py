@@ -116,12 +116,15 @@ class Elector:
     async def _hold(self) -> bool:
         if not self.leading:
             await self._look()
-        for _ in range(2):  # a leader writes from what it knows; a conflict tells it to look, which may say "go on"
+        # A leader writes from what it knows; a conflict tells it to look again, which may well say "go on".
+        for last in (False, True):
             if self._candidate.decide(anyio.current_time()) is Step.WAIT:
                 return False
             try:
                 await self._write()
             except (Conflict, AlreadyExists, NotFound):
+                if last:
+                    raise
                 await self._look()
             else:
                 return True

@@ -1,0 +1,128 @@
+"""The command line: what people see when it works and when it does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from multikueue import __version__
+from multikueue.errors import AdapterError, KubeconfigError, MultiKueueError, SettingsError, Unreachable
+from multikueued.cli import SUBCOMMANDS, LazyGroup, main
+
+COMMAND = [sys.executable, "-m", "multikueued"]
+
+
+def failing_with(error: BaseException) -> LazyGroup:
+    """A command line whose only subcommand, itself without options, fails."""
+
+    @click.group(cls=LazyGroup, invoke_without_command=True)
+    def group() -> None:
+        raise error
+
+    return group
+
+
+def test_version_and_help_tell_what_there_is() -> None:
+    version = CliRunner().invoke(main, ["--version"])
+    text = CliRunner().invoke(main, ["--help"])
+
+    assert version.output == f"multikueue, version {__version__}\n"
+    assert text.exit_code == 0
+    assert all(name in text.output for name in SUBCOMMANDS)
+
+
+@pytest.mark.parametrize("name", sorted(SUBCOMMANDS))
+def test_every_subcommand_has_help(name: str) -> None:
+    result = CliRunner().invoke(main, [name, "--help"])
+
+    assert result.exit_code == 0
+    assert result.output.startswith(f"Usage: main {name}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["run", "--nonsense"], "No such option '--nonsense'"),
+        (["run", "--config", "/nowhere/config.yaml"], "'/nowhere/config.yaml' does not exist"),
+        (["run", "--kubeconfig", "/nowhere/config"], "'/nowhere/config' does not exist"),
+        (["run", "--context", "prod"], "name that with --kubeconfig, too"),
+        (["run", "extra"], "unexpected extra argument"),
+    ],
+)
+def test_wrong_usage_is_told_and_exits_with_2(arguments: list[str], told: str) -> None:
+    result = CliRunner().invoke(main, arguments, env={"KUBECONFIG": ""})
+
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert result.stdout == ""
+
+
+def test_outside_a_pod_and_without_a_kubeconfig_it_says_what_to_name() -> None:
+    result = CliRunner().invoke(main, ["run"], env={"KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""})
+
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "multikueue: error: this is not a pod with a service account: name a kubeconfig with --kubeconfig or "
+        "KUBECONFIG\n"
+    )
+
+
+def test_bad_settings_are_told_before_anything_starts(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("gcInterval: 60\n")
+    result = CliRunner().invoke(main, ["run", "--config", str(config)])
+
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f'multikueue: error: {config}: gcInterval: 60 lacks a unit: write it like "15m", "1m30s" or "500ms"\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "code"),
+    [
+        (SettingsError("port in use"), "port in use", 2),
+        (KubeconfigError("BadKubeConfig", "no such context"), "no such context", 2),
+        (AdapterError("two adapters"), "two adapters", 2),
+        (Unreachable("manager: connection refused"), "manager: connection refused", 1),
+        (MultiKueueError("something"), "something", 1),
+        (ExceptionGroup("tasks", [OSError("x"), ExceptionGroup("inner", [SettingsError("deep")])]), "deep", 2),
+        (ValueError("broken"), "unexpected ValueError: broken; this is a bug, please report it", 1),
+        (ExceptionGroup("tasks", [ValueError("broken")]), "unexpected ValueError: broken; this is a bug, please", 1),
+    ],
+)
+def test_a_failure_is_one_line_and_no_traceback(error: Exception, told: str, code: int) -> None:
+    result = CliRunner().invoke(failing_with(error), [])
+
+    assert result.exit_code == code
+    assert result.stderr.startswith(f"multikueue: error: {told}")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), BaseExceptionGroup("tasks", [KeyboardInterrupt()])])
+def test_ctrl_c_is_no_error_message(error: BaseException) -> None:
+    result = CliRunner().invoke(failing_with(error), [])
+
+    assert result.exit_code == 130
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "pipe"), ExceptionGroup("tasks", [BrokenPipeError(32, "pipe")])])
+def test_a_reader_that_left_is_no_error_message(error: Exception) -> None:
+    """`multikueue demo | head` ends quietly."""
+    result = CliRunner().invoke(failing_with(error), [])
+
+    assert result.exit_code == 1
+    assert result.stderr == ""
+
+
+def test_python_m_is_the_same_command() -> None:
+    result = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True, timeout=20)
+
+    assert result.stdout == f"multikueue, version {__version__}\n"

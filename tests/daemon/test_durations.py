@@ -1,0 +1,37 @@
+"""Durations are written as in Kueue's own configuration."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multikueued.durations import parse_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0", 0), ("0s", 0), ("15m", 900), ("1m30s", 90), ("1.5h", 5400), ("250ms", 0.25), (".5s", 0.5), ("1h0m1s", 3601)],
+)
+def test_gos_forms_are_read(text: str, seconds: float) -> None:
+    assert parse_duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "15", "m", "15 m", "1m 30s", "-5m", "1d", "5M", "1s1", "inf", "1e3s", "1mx"])
+def test_anything_else_is_refused_and_shown(text: str) -> None:
+    with pytest.raises(ValueError, match=f'"{text}" is not a duration: write it like "15m"'):
+        parse_duration(text)
+
+
+def test_a_duration_beyond_all_calendars_is_refused() -> None:
+    with pytest.raises(ValueError, match="too long"):
+        parse_duration("9" * 30 + "h")
+
+
+@given(st.integers(0, 10_000), st.integers(0, 59), st.integers(0, 59))
+def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int) -> None:
+    text = f"{hours}h{minutes}m{seconds}s"
+
+    assert parse_duration(text) == timedelta(hours=hours, minutes=minutes, seconds=seconds)

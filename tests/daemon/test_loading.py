@@ -1,0 +1,146 @@
+"""The settings file: defaults, what is refused, and how that is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from multikueue.core.lease import LeaseSettings
+from multikueue.errors import SettingsError
+from multikueued.config import (
+    ControllerName,
+    LabelValue,
+    LeaderElectionSettings,
+    LoggingSettings,
+    ObjectName,
+    Port,
+    ServingSettings,
+    Settings,
+)
+from multikueued.loading import load_settings, parse_settings
+
+FULL = """
+controllerName: example.com/dispatcher
+origin: site-a
+namespace: batch-system
+gcInterval: 0
+workerLostTimeout: 1m30s
+leaderElection:
+  enabled: false
+  leaseName: site-a
+  leaseDuration: 30s
+  renewDeadline: 20s
+  retryPeriod: 500ms
+logging:
+  format: console
+  level: debug
+serving:
+  bindAddress: 127.0.0.1
+  port: 0
+"""
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "leaderElection:\nlogging: {}\n"])
+def test_an_empty_file_gives_the_defaults(text: str) -> None:
+    assert parse_settings(text) == Settings()
+
+
+def test_the_defaults_are_kueues() -> None:
+    """Somebody who moves over from the MultiKueue built into Kueue sets nothing."""
+    settings = Settings()
+
+    assert settings.controller_name == "kueue.x-k8s.io/multikueue"
+    assert settings.origin == "multikueue"
+    assert settings.gc_interval == timedelta(minutes=1)
+    assert settings.worker_lost_timeout == timedelta(minutes=15)
+    assert settings.leader_election.lease_settings() == LeaseSettings()
+
+
+def test_every_setting_can_be_set() -> None:
+    assert parse_settings(FULL) == Settings(
+        controller_name=ControllerName("example.com/dispatcher"),
+        origin=LabelValue("site-a"),
+        namespace=ObjectName("batch-system"),
+        gc_interval=timedelta(0),
+        worker_lost_timeout=timedelta(seconds=90),
+        leader_election=LeaderElectionSettings(
+            enabled=False,
+            lease_name=ObjectName("site-a"),
+            lease_duration=timedelta(seconds=30),
+            renew_deadline=timedelta(seconds=20),
+            retry_period=timedelta(milliseconds=500),
+        ),
+        logging=LoggingSettings(format="console", level="debug"),
+        serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("orign: x", 'orign: there is no such setting: did you mean "origin"?'),
+        ("serving: {x: 1}", "serving.x: there is no such setting: the settings here are bindAddress, port"),
+        ("kind: Configuration", "kind: there is no such setting"),
+        ("gcInterval: 60", 'gcInterval: 60 lacks a unit: write it like "15m"'),
+        ("gcInterval: soon", 'gcInterval: "soon" is not a duration'),
+        ("origin: -a-", 'origin: "-a-" cannot be a label\'s value: use at most 63'),
+        ("origin: ''", 'origin: "" cannot be a label\'s value'),
+        ("namespace: Kueue_System", 'namespace: "Kueue_System" cannot be a name'),
+        ("controllerName: multikueue", 'controllerName: "multikueue" cannot be a controller\'s name'),
+        ("serving: {port: 70000}", "serving.port: 70000 is not a port"),
+        ("serving: {port: '80'}", 'serving.port: "80" is not a port'),
+        ("serving: {bindAddress: 1}", "serving.bindAddress: 1 is not a text: put it in quotes"),
+        ("logging: {level: loud}", 'logging.level: "loud" is not one of debug, info, warning, error'),
+        ("leaderElection: {enabled: 1}", "leaderElection.enabled: 1 is not true or false"),
+        ("leaderElection: {enabled: }", "leaderElection.enabled: an empty value is not true or false"),
+        ("leaderElection: 5", "leaderElection: 5 is not a group of settings"),
+        ("leaderElection: {renewDeadline: 1m}", "leaderElection: leaseDuration must be longer than renewDeadline"),
+        ("- a", "the file: ['a'] is not a group of settings"),
+        ("origin: a\norigin: b", 'not valid YAML in line 2, column 1: "origin" is written twice'),
+        ("a: [", "not valid YAML in line 1"),
+    ],
+)
+def test_a_mistake_is_told_by_place_reason_and_remedy(text: str, told: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(text, source="config.yaml")
+
+    assert str(caught.value).startswith(f"config.yaml: {told}")
+    assert "\n" not in str(caught.value)
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    """Nobody fixes a file one start at a time."""
+    with pytest.raises(SettingsError) as caught:
+        parse_settings("orign: x\ngcInterval: 60\nserving: {port: -1, prot: 2}", source="config.yaml")
+
+    head, *rest = str(caught.value).splitlines()
+    assert head == "config.yaml: 4 settings cannot be used"
+    assert sorted(line.split(":")[0].strip() for line in rest) == [
+        "gcInterval",
+        "orign",
+        "serving.port",
+        "serving.prot",
+    ]
+
+
+def test_the_namespace_is_the_pods_own_unless_set(tmp_path: Path) -> None:
+    file = tmp_path / "namespace"
+    file.write_text("batch-system\n")
+    config = tmp_path / "config.yaml"
+    config.write_text("namespace: elsewhere\n")
+
+    assert load_settings(None, namespace_file=file).namespace == "batch-system"
+    assert load_settings(None, namespace_file=tmp_path / "none").namespace == "kueue-system"
+    assert load_settings(config, namespace_file=file).namespace == "elsewhere"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    binary = tmp_path / "config.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(SettingsError, match=r"none\.yaml: No such file"):
+        load_settings(tmp_path / "none.yaml")
+    with pytest.raises(SettingsError, match=r"config\.yaml: it is not UTF-8"):
+        load_settings(binary)

@@ -1,0 +1,117 @@
+"""What the log looks like, and what never gets into it."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from multikueued.config import LoggingSettings
+from multikueued.logs import configure_logging
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    """Logging is the process's: put it back."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    logging.captureWarnings(False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def configured(settings: LoggingSettings) -> io.TextIOWrapper:
+    stream = io.TextIOWrapper(io.BytesIO(), write_through=True)
+    configure_logging(settings, stream)
+    return stream
+
+
+def lines(stream: io.TextIOWrapper) -> list[dict[str, Any]]:
+    stream.seek(0)
+    return [json.loads(line) for line in stream.read().splitlines()]
+
+
+def test_a_line_is_one_json_object() -> None:
+    stream = configured(LoggingSettings())
+    with structlog.contextvars.bound_contextvars(controller="multikueue_workload"):
+        structlog.get_logger().info("retry", key="team/job", seconds=0.5)
+
+    (line,) = lines(stream)
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "event": "retry",
+        "level": "info",
+        "controller": "multikueue_workload",
+        "key": "team/job",
+        "seconds": 0.5,
+    }
+
+
+def test_less_important_lines_are_left_out() -> None:
+    stream = configured(LoggingSettings(level="warning"))
+    log = structlog.get_logger()
+    log.info("left out")
+    log.warning("kept")
+
+    assert [line["event"] for line in lines(stream)] == ["kept"]
+
+
+def test_values_of_keys_that_sound_like_secrets_are_hidden_at_any_depth() -> None:
+    stream = configured(LoggingSettings())
+    structlog.get_logger().info(
+        "connect",
+        token="s3cret",
+        kubeconfig=b"s3cret",
+        config={"users": [{"user": {"client-key-data": "s3cret", "name": "me"}}]},
+        headers={"Authorization": "Bearer s3cret"},
+        passwords=["s3cret"],
+        server="https://worker",
+        token_file="",
+    )
+
+    stream.seek(0)
+    text = stream.read()
+    (line,) = lines(stream)
+    assert "s3cret" not in text
+    assert line["config"] == {"users": [{"user": {"client-key-data": "[redacted]", "name": "me"}}]}
+    assert (line["token"], line["server"], line["token_file"]) == ("[redacted]", "https://worker", "")
+
+
+def test_an_exception_is_one_line_too() -> None:
+    stream = configured(LoggingSettings())
+    try:
+        raise ValueError("broken")
+    except ValueError as error:
+        structlog.get_logger().error("reconcile failed", exc_info=error)
+
+    (line,) = lines(stream)
+    assert "ValueError: broken" in line["exception"]
+
+
+def test_warnings_of_other_libraries_come_in_the_same_form() -> None:
+    stream = configured(LoggingSettings())
+    logging.getLogger("aiohttp.client").warning("slow %s", "server", extra={"token": "s3cret"})
+    logging.getLogger("asyncio").info("left out")
+
+    (line,) = lines(stream)
+    assert (line["event"], line["level"], line["logger"]) == ("slow server", "warning", "aiohttp.client")
+
+
+def test_console_lines_are_for_people() -> None:
+    stream = configured(LoggingSettings(format="console"))
+    structlog.get_logger().info("worker", cluster="worker-1", token="s3cret")
+    logging.getLogger("asyncio").error("oops")
+
+    stream.seek(0)
+    text = stream.read()
+    assert "worker-1" in text
+    assert "oops" in text
+    assert "s3cret" not in text
+    assert "\x1b" not in text  # colours are for terminals

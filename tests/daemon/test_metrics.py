@@ -1,0 +1,95 @@
+"""What Prometheus is told, and that it stays small."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from prometheus_client import generate_latest
+
+from multikueue.core.names import ClusterName
+from multikueue.core.queue import QueueStatistics
+from multikueue.kube import RequestHook
+from multikueue.runtime.controller import ControllerHook
+from multikueue.runtime.hooks import ManagerHook
+from multikueued.metrics import Metrics
+
+
+def series(metrics: Metrics) -> dict[str, float]:
+    lines = generate_latest(metrics.registry).decode().splitlines()
+    samples = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
+    return {name: float(value) for name, value in samples}
+
+
+def test_metrics_implement_every_hook_of_the_library() -> None:
+    """Proved by the type checker; here so that it is checked at all."""
+    metrics = Metrics("leader")
+    hooks: tuple[ManagerHook, ControllerHook, RequestHook] = (metrics, metrics, metrics)
+
+    assert all(hook is metrics for hook in hooks)
+
+
+def test_kueues_own_metrics_have_kueues_names_and_labels() -> None:
+    """Dashboards made for the MultiKueue built into Kueue go on working."""
+    metrics = Metrics("leader")
+    metrics.dispatched("team-a", ClusterName("w1"))
+    metrics.dispatched("team-a", ClusterName("w1"))
+    metrics.admitted("team-a", ClusterName("w1"))
+
+    labels = '{cluster="w1",cluster_queue="team-a",replica_role="leader"}'
+    assert series(metrics)[f"multikueue_workloads_dispatched_total{labels}"] == 2
+    assert series(metrics)[f"multikueue_workloads_admitted_total{labels}"] == 1
+
+
+def test_requests_reconciles_and_connections_are_counted() -> None:
+    metrics = Metrics("standalone")
+    metrics.observe("w1", "create", "jobs.batch", 201, 0.02)
+    metrics.observe("w1", "watch", "jobs.batch", 200, 300.0)
+    metrics.observe("w1", "create", "jobs.batch", 0, 30.0)
+    metrics.reconciled("multikueue_workload", 0.005, None)
+    metrics.reconciled("multikueue_workload", 0.005, ValueError("broken"))
+    metrics.cluster_connected(ClusterName("w1"), True)
+    metrics.cluster_connected(ClusterName("w2"), False)
+    metrics.leading(True)
+
+    found = series(metrics)
+    assert found['multikueue_requests_total{cluster="w1",code="201",resource="jobs.batch",verb="create"}'] == 1
+    assert found['multikueue_requests_total{cluster="w1",code="0",resource="jobs.batch",verb="create"}'] == 1
+    assert found['multikueue_request_seconds_count{cluster="w1",verb="create"}'] == 2
+    assert 'multikueue_request_seconds_count{cluster="w1",verb="watch"}' not in found
+    assert found['multikueue_reconcile_seconds_count{controller="multikueue_workload"}'] == 2
+    assert found['multikueue_reconcile_failures_total{controller="multikueue_workload"}'] == 1
+    assert found['multikueue_cluster_connected{cluster="w1"}'] == 1
+    assert found['multikueue_cluster_connected{cluster="w2"}'] == 0
+    assert found["multikueue_leading"] == 1
+
+
+def test_queues_are_read_when_asked() -> None:
+    metrics = Metrics("leader")
+    assert not any("queue_waiting" in name for name in series(metrics))
+
+    waiting = {"multikueue_workload": QueueStatistics(ready_or_delayed=3, held=1)}
+    metrics.follow_queues(lambda: waiting)
+    assert series(metrics)['multikueue_queue_waiting{controller="multikueue_workload"}'] == 3
+    assert series(metrics)['multikueue_queue_active{controller="multikueue_workload"}'] == 1
+
+
+def test_a_big_fleet_stays_under_2000_series_and_nothing_is_lost() -> None:
+    """A scrape runs in the loop: 10,000 series would stop all work for 100 ms."""
+    metrics = Metrics("leader")
+    clusters = [ClusterName(f"worker-{number}") for number in range(200)]
+    for cluster in clusters:
+        metrics.cluster_connected(cluster, True)
+        for queue in range(20):
+            metrics.dispatched(f"queue-{queue}", cluster)
+            metrics.admitted(f"queue-{queue}", cluster)
+        for verb, kind, code in product(("create", "patch", "delete", "list"), ("jobs", "workloads"), (200, 404, 503)):
+            metrics.observe(cluster, verb, kind, code, 0.01)
+    for number in range(50):
+        metrics.reconciled(f"controller-{number}", 0.1, ValueError())
+
+    found = series(metrics)
+    assert len(found) < 2_000
+    dispatched = sum(value for name, value in found.items() if name.startswith("multikueue_workloads_dispatched_total"))
+    assert dispatched == 200 * 20
+    assert 'cluster="other"' in "".join(found)
+    assert not any("_created" in name for name in found)
