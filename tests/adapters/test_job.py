@@ -1,0 +1,183 @@
+"""`batch/v1` Job: its copy, and when its status comes home (adapters.md §3.1)."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from multikueue.core.adapter import Outcome, Stamp
+from multikueue.core.conditions import is_true
+from multikueue.core.labels import ATTEMPT_ANNOTATION, CONTROLLER_NAME, ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.names import Json
+from multikueue.core.objects import annotations_of, dig, without
+from tests.core.applying import merged
+from tests.core.building import ADAPTER, NOW, job
+from tests.core.recorded import Recorded, recorded
+
+STAMP = Stamp("multikueue", "job-train-1a2b3", "abc")
+SUSPENDED = {"type": "Suspended", "status": "True", "reason": "JobSuspended"}
+RUNNING: Json = {"active": 1, "startTime": "2026-11-21T11:59:00Z", "conditions": [{**SUSPENDED, "status": "False"}]}
+COMPLETE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+FAILED: Json = {"failed": 1, "conditions": [{"type": "Failed", "status": "True", "message": "BackoffLimitExceeded"}]}
+
+
+PAIRS = [
+    (local, remote)
+    for local in recorded("jobs", "manager")
+    for remote in recorded("jobs", "worker")
+    if local.step == remote.step and local.object["metadata"]["name"] == remote.object["metadata"]["name"]
+]
+
+
+def stopping(obj: Json) -> Json:
+    obj["metadata"]["annotations"] = {"kueue.x-k8s.io/stopping": "true"}
+    return obj
+
+
+class TestCopy:
+    def test_it_leaves_out_what_the_managers_api_server_filled_in(self) -> None:
+        """A worker's API server refuses another Job's selector and template labels."""
+        made = ADAPTER.copy(job(), STAMP)
+        assert "selector" not in made["spec"]
+        assert dig(made, "spec", "template", "metadata", "labels") == {"app": "train"}
+
+    def test_the_worker_runs_it_itself(self) -> None:
+        """With managedBy set, the worker's own controller would leave it alone."""
+        assert "managedBy" not in ADAPTER.copy(job(), STAMP)["spec"]
+
+    def test_it_is_marked(self) -> None:
+        metadata = ADAPTER.copy(job(), STAMP)["metadata"]
+        assert metadata["labels"][ORIGIN_LABEL] == "multikueue"
+        assert metadata["labels"][PREBUILT_WORKLOAD] == metadata["annotations"][PREBUILT_WORKLOAD] == STAMP.workload
+        assert metadata["annotations"][ATTEMPT_ANNOTATION] == "abc"
+
+    def test_it_has_neither_status_nor_past(self) -> None:
+        made = ADAPTER.copy(job(status=RUNNING), STAMP)
+        assert set(made) == {"apiVersion", "kind", "metadata", "spec"}
+        assert set(made["metadata"]) == {"name", "namespace", "labels", "annotations"}
+
+    def test_the_cached_job_stays_as_it_is(self) -> None:
+        local = job()
+        before = copy.deepcopy(local)
+        ADAPTER.copy(local, STAMP)["spec"]["template"]["spec"]["containers"].clear()
+        assert local == before
+
+    @pytest.mark.parametrize(("local", "remote"), PAIRS, ids=str)
+    def test_of_a_real_job_it_is_what_a_real_worker_took(self, local: Recorded, remote: Recorded) -> None:
+        """All that the copy says is found on the Job of the worker, which a real Kueue adopted and ran."""
+        there = {"apiVersion": "batch/v1", "kind": "Job", **remote.object}  # lists leave these two out
+        workload = annotations_of(there)[PREBUILT_WORKLOAD]
+        made = ADAPTER.copy(local.object, Stamp("multikueue", workload, "abc"))
+        made = without(made, [("metadata", "annotations", ATTEMPT_ANNOTATION), ("spec", "suspend")])
+        assert merged(there, made) == there
+
+
+class TestStatus:
+    @pytest.mark.parametrize(
+        ("local", "remote"),
+        [
+            (job(suspended=False), job(suspended=False, status=RUNNING)),
+            (job(suspended=False), job(suspended=True, status={"active": 0})),
+            (job(suspended=True, status=RUNNING), job(suspended=True, status={"active": 0})),
+            (job(suspended=True), job(suspended=False, status=COMPLETE)),
+            (job(suspended=True), job(suspended=False, status=FAILED)),
+            (stopping(job(suspended=True)), job(suspended=False, status=RUNNING)),
+            (job(suspended=True, status={"active": 1}), stopping(job(suspended=True, status=COMPLETE))),
+        ],
+        ids=["running", "stopped there", "both suspended", "complete", "failed", "stopping here", "stopping there"],
+    )
+    def test_it_comes_home(self, local: Json, remote: Json) -> None:
+        """What the user reads of the manager's Job is what the worker's says."""
+        patch = ADAPTER.status_patch(local, remote, NOW)
+        assert patch is not None
+        assert patch["metadata"] == {"resourceVersion": "rv-uid-of-job"}
+        assert merged(local["status"], patch["status"]) == remote["status"]
+
+    def test_a_job_that_runs_while_the_managers_is_still_suspended_waits(self) -> None:
+        """A startTime on a suspended Job would make Kueue's later edits of the template fail."""
+        patch = ADAPTER.status_patch(job(suspended=True), job(suspended=False, status=RUNNING), NOW)
+        assert patch is not None
+        (told,) = patch["status"].pop("conditions")
+        assert patch["status"] == {}
+        assert told == {
+            "type": "Suspended",
+            "status": "True",
+            "reason": "MultiKueueAdapter",
+            "message": "Set by MultiKueue adapter",
+            "lastTransitionTime": "2026-11-21T12:00:00Z",
+            "lastProbeTime": "2026-11-21T12:00:00Z",
+        }
+
+    @pytest.mark.parametrize("remote", [job(suspended=False, status=RUNNING), stopping(job(status=RUNNING))])
+    def test_a_managers_job_that_says_suspended_is_left_alone_meanwhile(self, remote: Json) -> None:
+        """Also where the worker's Kueue is just stopping the copy: that one is not suspended yet."""
+        local = job(suspended=True, status={"conditions": [SUSPENDED]})
+        assert ADAPTER.status_patch(local, remote, NOW) is None
+
+    def test_a_false_suspended_condition_is_turned(self) -> None:
+        """Kubernetes 1.36 refuses a suspended Job's start without it; other conditions stay."""
+        other = {"type": "FailureTarget", "status": "False"}
+        local = job(suspended=True, status={"conditions": [other, {**SUSPENDED, "status": "False"}]})
+        patch = ADAPTER.status_patch(local, job(suspended=False, status=RUNNING), NOW)
+        assert patch is not None
+        after = {"status": merged(local["status"], patch["status"])}
+        assert is_true(after, "Suspended")
+        assert after["status"]["conditions"][0] == other
+
+    def test_a_status_that_is_home_is_not_sent_again(self) -> None:
+        both = job(suspended=False, status=RUNNING)
+        assert ADAPTER.status_patch(both, both, NOW) is None
+        assert ADAPTER.status_patch(job(), job(), NOW) is None
+
+    def test_a_status_without_the_field_empties_the_managers(self) -> None:
+        """A new copy that has not started shows nothing, whatever the attempt before has left."""
+        local, remote = job(suspended=False, status=RUNNING), job(suspended=False)
+        del remote["status"]
+        patch = ADAPTER.status_patch(local, remote, NOW)
+        assert patch is not None
+        assert merged(local["status"], patch["status"]) == {}
+
+
+class TestEnd:
+    @pytest.mark.parametrize(
+        ("status", "outcome"),
+        [
+            (COMPLETE, Outcome("Succeeded", "All done")),
+            (FAILED, Outcome("Failed", "BackoffLimitExceeded")),
+            (
+                {"conditions": [{"type": "Complete", "status": "True"}]},
+                Outcome("Succeeded", "Job finished successfully"),
+            ),
+            ({"conditions": [{"type": "Failed", "status": "True", "message": ""}]}, Outcome("Failed", "Job failed")),
+            ({"conditions": [{"type": "Complete", "status": "False"}]}, None),
+            (RUNNING, None),
+            ({}, None),
+        ],
+        ids=["complete", "failed", "no words", "no words either", "not yet", "running", "new"],
+    )
+    def test_a_job_ends_by_its_conditions(self, status: Json, outcome: Outcome | None) -> None:
+        """In its own words where it has some."""
+        assert ADAPTER.outcome(job(status=status)) == outcome
+
+    def test_jobs_end(self) -> None:
+        assert ADAPTER.ends
+
+    def test_a_job_whose_copy_is_gone_lets_go_of_its_pods(self) -> None:
+        """Kueue keeps the quota while the manager's Job shows active pods."""
+        local = job(status={"active": 2, "ready": 1, "terminating": 1, "succeeded": 3})
+        patch = ADAPTER.release_patch(local)
+        assert patch == {
+            "metadata": {"resourceVersion": "rv-uid-of-job"},
+            "status": {"active": 0, "ready": 0, "terminating": 0},
+        }
+        assert local["status"]["active"] == 2
+
+    @pytest.mark.parametrize("status", [{}, {"active": 0}, {"succeeded": 1}])
+    def test_one_that_shows_none_is_not_written(self, status: Json) -> None:
+        assert ADAPTER.release_patch(job(status=status)) is None
+
+
+@pytest.mark.parametrize("local", recorded("jobs", "manager"), ids=str)
+def test_real_delegated_jobs_are_taken(local: Recorded) -> None:
+    assert ADAPTER.not_delegated(local.object, CONTROLLER_NAME) is None

@@ -1,0 +1,108 @@
+"""What all job kinds share, for rows that differ from Job's."""
+
+from __future__ import annotations
+
+import pytest
+
+from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
+from multikueue.adapters.kind import never_finished
+from multikueue.core.adapter import JobAdapter, Stamp
+from multikueue.core.kinds import JOB
+from multikueue.core.names import GVK, Json, Resource
+from multikueue.errors import AdapterError
+from tests.core.building import NOW
+
+WIDGETS = Resource(GVK("example.com", "v1", "Widget"), "widgets")
+PLAIN = JobKind(resource=WIDGETS)
+POLICY = JobKind(resource=WIDGETS, managed_by=("spec", "runPolicy", "managedBy"))
+ALWAYS = JobKind(resource=WIDGETS, managed_by=None)
+STAMP = Stamp("here", "wl", "abc")
+
+
+def widget(spec: Json | None = None, status: Json | None = None) -> Json:
+    found: Json = {"apiVersion": "example.com/v1", "kind": "Widget", "spec": spec or {}, "extra": 1}
+    found["metadata"] = {"name": "w", "namespace": "ns", "resourceVersion": "7", "uid": "u"}
+    if status is not None:
+        found["status"] = status
+    return found
+
+
+class TestDelegation:
+    @pytest.mark.parametrize("found", [{}, {"managedBy": None}, {"managedBy": ""}])
+    def test_a_job_that_does_not_say_is_not_delegated(self, found: Json) -> None:
+        """Kueue's words: an absent field prints as empty."""
+        assert PLAIN.not_delegated(widget(found), "ours") == 'Expecting spec.managedBy to be "ours" not ""'
+
+    def test_the_fields_true_path_is_named(self) -> None:
+        """Kueue names spec.managedBy for kinds that have it under runPolicy, and sends people to the wrong place."""
+        other = widget({"runPolicy": {"managedBy": "theirs"}})
+        assert POLICY.not_delegated(other, "ours") == 'Expecting spec.runPolicy.managedBy to be "ours" not "theirs"'
+        assert POLICY.not_delegated(widget({"runPolicy": {"managedBy": "ours"}}), "ours") is None
+
+    def test_a_kind_without_the_field_is_always_taken(self) -> None:
+        assert ALWAYS.not_delegated(widget(), "ours") is None
+
+
+class TestCopy:
+    def test_the_field_goes_from_where_it_is(self) -> None:
+        """And what lies beside it stays, fields nobody here knows included."""
+        made = POLICY.copy(widget({"runPolicy": {"managedBy": "ours", "ttl": 5}, "newer": {"a": [1]}}), STAMP)
+        assert made["spec"] == {"runPolicy": {"ttl": 5}, "newer": {"a": [1]}}
+        assert (made["apiVersion"], made["kind"]) == ("example.com/v1", "Widget")
+        assert "extra" not in made
+
+    def test_a_kind_without_the_field_keeps_its_spec(self) -> None:
+        assert ALWAYS.copy(widget({"managedBy": "x"}), STAMP)["spec"] == {"managedBy": "x"}
+
+
+class TestStatus:
+    def test_the_plain_rule_copies_all_of_it(self) -> None:
+        local, remote = widget(status={"phase": "New", "old": 1}), widget(status={"phase": "Running"})
+        patch = PLAIN.status_patch(local, remote, NOW)
+        assert patch == {"metadata": {"resourceVersion": "7"}, "status": {"phase": "Running", "old": None}}
+
+    def test_a_status_that_is_home_is_not_sent_again(self) -> None:
+        assert PLAIN.status_patch(widget(status={"a": 1}), widget(status={"a": 1}), NOW) is None
+        assert PLAIN.status_patch(widget(), widget(status={}), NOW) is None
+
+    def test_a_kind_whose_status_is_the_managers_own_is_left_alone(self) -> None:
+        """StatefulSets: the manager's pods are what its status counts."""
+        own = JobKind(resource=WIDGETS, status=None)
+        assert own.status_patch(widget(), widget(status={"a": 1}), NOW) is None
+
+    def test_counters_may_lie_deeper(self) -> None:
+        """Only those that are there and not zero are written."""
+        row = JobKind(resource=WIDGETS, active=(("workers", "running"), ("masters", "running")))
+        patch = row.release_patch(widget(status={"workers": {"running": 2, "done": 1}}))
+        assert patch == {"metadata": {"resourceVersion": "7"}, "status": {"workers": {"running": 0}}}
+
+
+def test_a_plain_kind_neither_ends_nor_forwards() -> None:
+    assert not PLAIN.ends
+    assert PLAIN.outcome(widget()) is never_finished(widget()) is None
+    assert PLAIN.forward_patch(widget(), widget()) is None
+
+
+class TestRegistry:
+    def test_rows_are_found_by_exactly_their_kind(self) -> None:
+        registry = AdapterRegistry([*BUILTIN, PLAIN])
+        assert registry.get(WIDGETS.gvk) is PLAIN
+        assert registry.get(JOB.gvk) is not None
+        assert registry.get(GVK("example.com", "v2", "Widget")) is None
+
+    def test_two_rows_for_one_kind_are_refused(self) -> None:
+        """Which of them would win would depend on their order."""
+        with pytest.raises(AdapterError, match=r"two adapters for example\.com/v1, Kind=Widget: leave one of them out"):
+            AdapterRegistry([PLAIN, POLICY])
+
+    def test_it_can_be_walked_and_read(self) -> None:
+        """Watches are opened for each of its rows; logs show it."""
+        registry = AdapterRegistry([PLAIN])
+        assert list(registry) == [PLAIN]
+        assert len(registry) == 1
+        assert repr(registry) == "AdapterRegistry([Widget])"
+
+    def test_the_built_in_rows_fit_together(self) -> None:
+        """No kind twice, and each is what the plan asks for."""
+        rows: list[JobAdapter] = list(BUILTIN)
+        assert len(AdapterRegistry(BUILTIN)) == len(rows)

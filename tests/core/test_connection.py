@@ -1,0 +1,86 @@
+"""A worker's connection: what is told about it, and what survives a restart."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from multikueue.core.conditions import timestamp
+from multikueue.core.connection import Connection, active_status, remembered_loss
+from multikueue.core.names import Json
+from tests.core.building import NOW
+
+LATER = NOW + timedelta(minutes=10)
+LOST = Connection().failed("connection refused", NOW, failures=1, next_attempt=LATER)
+
+
+def cluster(told: Json | None) -> Json:
+    return {"metadata": {"generation": 2}, "status": {"conditions": [] if told is None else [told]}}
+
+
+def test_a_connected_worker_says_so() -> None:
+    told = active_status(cluster(None), LOST.succeeded(), NOW)
+    assert told is not None
+    assert (told["status"], told["reason"], told["message"]) == ("True", "Active", "Connected")
+    assert told["observedGeneration"] == 2
+
+
+def test_a_lost_worker_says_why_and_when_it_is_tried_again() -> None:
+    """In Kueue's form, which dashboards read."""
+    told = active_status(cluster(None), LOST, NOW)
+    assert told is not None
+    assert (told["status"], told["reason"]) == ("False", "ClientConnectionFailed")
+    assert told["message"] == (
+        "connection refused; connection attempts: 1, next connection attempt: 2026-11-21T12:10:00Z"
+    )
+
+
+def test_a_cluster_that_is_not_tried_again_has_no_attempts() -> None:
+    """A bad kubeconfig waits for its owner, not for a timer."""
+    refused = Connection().failed("no such key", NOW, failures=0, next_attempt=None, reason="BadKubeConfig")
+    told = refused.active_condition(NOW, 1)
+    assert (told["reason"], told["message"]) == ("BadKubeConfig", "no such key")
+
+
+def test_the_first_loss_is_what_counts() -> None:
+    """However often it fails after that: a job is given up by the time since then."""
+    again = LOST.failed("timeout", LATER, failures=2, next_attempt=None)
+    assert again.lost_since == NOW
+    assert LOST.succeeded().lost_since is None
+
+
+def test_the_time_of_loss_survives_a_restart_on_the_object() -> None:
+    """A manager that restarts every ten minutes still gives up a worker lost for fifteen (item 39)."""
+    told = LOST.active_condition(LATER, 2)
+    assert told["lastTransitionTime"] == timestamp(NOW)
+    assert remembered_loss(cluster(told)) == NOW
+    assert remembered_loss(cluster(LOST.succeeded().active_condition(NOW, 2))) is None
+    assert remembered_loss(cluster(None)) is None
+
+
+def test_another_attempt_with_the_same_error_is_not_written() -> None:
+    """A fleet with a dead worker does not write a status every few seconds."""
+    found = cluster(LOST.active_condition(NOW, 2))
+    assert active_status(found, LOST.failed("connection refused", LATER, failures=7, next_attempt=LATER), LATER) is None
+
+
+def test_a_new_error_is_written_and_keeps_the_time() -> None:
+    found = cluster(LOST.active_condition(NOW, 2))
+    told = active_status(found, LOST.failed("certificate expired", LATER, failures=2, next_attempt=LATER), LATER)
+    assert told is not None
+    assert told["message"].startswith("certificate expired; connection attempts: 2")
+    assert told["lastTransitionTime"] == timestamp(NOW)
+
+
+def test_a_change_to_connected_and_back_moves_the_time() -> None:
+    up = LOST.succeeded().active_condition(LATER, 2)
+    assert up["lastTransitionTime"] == timestamp(LATER)
+    down = active_status(
+        cluster(up), Connection(connected=True).failed("e", LATER, failures=1, next_attempt=None), LATER
+    )
+    assert down is not None
+    assert down["lastTransitionTime"] == timestamp(LATER)
+
+
+def test_no_word_yet_is_told_without_a_time_of_loss() -> None:
+    """A connection that was never tried has lost nothing."""
+    assert Connection().active_condition(NOW, None)["lastTransitionTime"] == timestamp(NOW)
