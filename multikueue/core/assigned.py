@@ -65,8 +65,7 @@ def _follow(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if copy is None:
         yield from _follow_vanished(situation, job)
     elif is_evicted(copy):
-        if situation.state is not CheckState.RETRY:
-            yield from retry_evicted(situation, worker.name)
+        yield from retry_evicted(situation, worker.name)
     elif not is_admitted(copy) or is_terminating(copy) or job is None or drift(situation.workload, copy) is Drift.SPEC:
         yield from _retry_once(situation, "Admitting remote no longer exists")
     else:
