@@ -51,6 +51,11 @@ class Children(Generic[M]):
             child = self._known[values] = self.metric.labels(*values)
         return child
 
+    def clear(self) -> None:
+        """Forget all series."""
+        self._known.clear()
+        self.metric.clear()
+
 
 @attrs.define(eq=False)
 class _Queues(Collector):
@@ -164,17 +169,20 @@ class Metrics:
         if verb != "watch":  # a watch lasts as long as it lasts
             self._request_seconds.of(cluster, verb).observe(seconds)
 
-    def leading(self, leading: bool) -> None:
-        """Whether this process does the work."""
-        self._leading.set(leading)
+    def began(self, queues: QueueSource) -> None:
+        """This process works from now on; its queues are read at each scrape."""
+        self._leading.set(1)
+        self._queues.source = queues
+
+    def ended(self) -> None:
+        """It works no more, and watches no cluster."""
+        self._leading.set(0)
+        self._queues.source = None
+        self._connected.clear()
 
     def lagged(self, seconds: float) -> None:
         """How late the loop's last heartbeat was."""
         self._lag.set(seconds)
-
-    def follow_queues(self, source: QueueSource) -> None:
-        """Where the lengths of the queues are read from at each scrape."""
-        self._queues.source = source
 
     def _counter(self, name: str, about: str, labels: tuple[str, ...]) -> Counter:
         return Counter(name, about, labels, registry=self.registry)

@@ -106,8 +106,7 @@ async def work(settings: Settings, config: ClusterConfig) -> None:
 async def _lead(settings: Settings, client: ApiClient, metrics: Metrics, term: Term) -> None:
     """Do the work until cancelled. Each term has a manager of its own: what an earlier one knew is out of date."""
     manager = term.manager = build_manager(settings, client, metrics)
-    metrics.follow_queues(manager.statistics)
-    metrics.leading(True)
+    metrics.began(manager.statistics)
     try:
         async with anyio.create_task_group() as tasks:
             await tasks.start(manager.run)
@@ -115,7 +114,7 @@ async def _lead(settings: Settings, client: ApiClient, metrics: Metrics, term: T
             log.info("working", controller=settings.controller_name, origin=settings.origin)
     finally:
         term.manager = None
-        metrics.leading(False)
+        metrics.ended()
 
 
 def build_manager(settings: Settings, client: ApiClient, metrics: Metrics) -> Manager:

@@ -49,7 +49,6 @@ def test_requests_reconciles_and_connections_are_counted() -> None:
     metrics.reconciled("multikueue_workload", 0.005, ValueError("broken"))
     metrics.cluster_connected(ClusterName("w1"), True)
     metrics.cluster_connected(ClusterName("w2"), False)
-    metrics.leading(True)
 
     found = series(metrics)
     assert found['multikueue_requests_total{cluster="w1",code="201",resource="jobs.batch",verb="create"}'] == 1
@@ -60,17 +59,23 @@ def test_requests_reconciles_and_connections_are_counted() -> None:
     assert found['multikueue_reconcile_failures_total{controller="multikueue_workload"}'] == 1
     assert found['multikueue_cluster_connected{cluster="w1"}'] == 1
     assert found['multikueue_cluster_connected{cluster="w2"}'] == 0
-    assert found["multikueue_leading"] == 1
 
 
-def test_queues_are_read_when_asked() -> None:
+def test_queues_and_connections_are_shown_while_the_process_works() -> None:
+    """A replica that has lost the lease must not look as if it still held connections."""
     metrics = Metrics("leader")
-    assert not any("queue_waiting" in name for name in series(metrics))
+    assert series(metrics)["multikueue_leading"] == 0
 
     waiting = {"multikueue_workload": QueueStatistics(ready_or_delayed=3, held=1)}
-    metrics.follow_queues(lambda: waiting)
+    metrics.began(lambda: waiting)
+    metrics.cluster_connected(ClusterName("w1"), True)
+    assert series(metrics)["multikueue_leading"] == 1
     assert series(metrics)['multikueue_queue_waiting{controller="multikueue_workload"}'] == 3
     assert series(metrics)['multikueue_queue_active{controller="multikueue_workload"}'] == 1
+
+    metrics.ended()
+    assert series(metrics)["multikueue_leading"] == 0
+    assert not any("queue_" in name or "connected" in name for name in series(metrics))
 
 
 def test_a_big_fleet_stays_under_2000_series_and_nothing_is_lost() -> None:

@@ -169,6 +169,19 @@ async def test_one_of_two_leads_for_as_long_as_it_renews() -> None:
         tasks.cancel_scope.cancel()
 
 
+async def test_of_many_that_start_at_once_one_leads() -> None:
+    stage = Stage()
+    electors = [stage.elector(f"replica-{number}")[0] for number in range(5)]
+    async with anyio.create_task_group() as tasks:
+        for elector in electors:
+            tasks.start_soon(_lead_as, elector, stage)
+        await anyio.sleep(60)
+
+        assert sum(elector.leading for elector in electors) == 1
+        assert stage.terms == []
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_leader_that_is_stopped_hands_over_at_once() -> None:
     """A rolling update costs the time of one retry, not the whole duration of the lease."""
     stage = Stage()
@@ -391,3 +404,7 @@ async def _run(
     with anyio.CancelScope() as scope:
         task_status.started(scope)
         await elector.run(lambda: stage.lead(elector.identity, ends_after))
+
+
+async def _lead_as(elector: Elector, stage: Stage) -> None:
+    await elector.run(lambda: stage.lead(elector.identity))
