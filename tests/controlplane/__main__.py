@@ -1,0 +1,37 @@
+"""`python -m tests.controlplane build`: build the control plane's binaries, once."""
+
+from __future__ import annotations
+
+import click
+
+from tests.controlplane import binaries, building
+from tests.controlplane.errors import ControlPlaneError
+
+
+@click.group()
+def main() -> None:
+    """Binaries of the control planes that tests start."""
+
+
+@main.command()
+@click.option("--force", is_flag=True, help="Build again even if nothing changed.")
+def build(force: bool) -> None:
+    """Build etcd, kube-apiserver and kube-controller-manager into the cache folder."""
+    try:
+        building.build(binaries.cache_folder(), say=click.echo, force=force)
+    except ControlPlaneError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.command()
+def where() -> None:
+    """Say which binaries the tests would use."""
+    try:
+        found = binaries.find()
+    except ControlPlaneError as error:
+        raise click.ClickException(str(error)) from error
+    for path in (found.etcd, found.apiserver, found.controllers or "no kube-controller-manager"):
+        click.echo(path)
+
+
+main()
