@@ -12,7 +12,7 @@ from multikueue.core.cleaning import clean
 from multikueue.core.conditions import is_true
 from multikueue.core.effects import Effect, PatchJobStatus, Plan
 from multikueue.core.finishing import sync_status
-from multikueue.core.names import ObjectKey
+from multikueue.core.names import Json, ObjectKey
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
 from multikueue.core.verdicts import deactivate_copy
@@ -22,28 +22,40 @@ from multikueue.core.workloads import is_admitted, is_evicted, is_finished
 def stop_evicted(situation: Situation) -> Plan:
     """Stop the copy that runs, remove those that do not, and bring the end home."""
     effects: list[Effect] = []
-    running = False
+    seen: list[Json] = []
+    stopping: list[Json] = []
     for worker in situation.workers:
-        if worker.is_empty:
+        if not worker.reachable:
             continue
-        running = running or (worker.reachable and situation.job_on(worker) is not None)
         effects += _stop(situation, worker)
-    if not running:
+        job = situation.job_on(worker)
+        if job is not None:
+            seen.append(job)
+            if _is_stopping(worker.workload):
+                stopping.append(job)
+    if not seen:
         effects += _release(situation)
+    elif len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
+        effects += sync_status(situation, _busiest(situation, stopping))
     return Plan(tuple(effects))
 
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy, job = worker.workload, situation.job_on(worker)
-    if not worker.reachable:
-        return
     if copy is None or job is None or is_finished(copy):
         yield from clean(worker)
-    elif is_admitted(copy) and not is_evicted(copy):
-        if not is_true(copy, "DeactivationTarget"):
-            yield deactivate_copy(situation, worker.name, copy)
-    else:
-        yield from sync_status(situation, job)
+    elif not _is_stopping(copy) and not is_true(copy, "DeactivationTarget"):
+        yield deactivate_copy(situation, worker.name, copy)
+
+
+def _is_stopping(copy: Json | None) -> bool:
+    """Whether the worker's Kueue has taken it out of its quota, or never let it in: its job stops or has stopped."""
+    return copy is not None and not is_finished(copy) and (is_evicted(copy) or not is_admitted(copy))
+
+
+def _busiest(situation: Situation, jobs: list[Json]) -> Json:
+    """There is one as a rule. Of several, by whatever accident, one that still has pods speaks for all."""
+    return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
 
 
 def _release(situation: Situation) -> Iterator[Effect]:

@@ -85,6 +85,25 @@ def test_the_quota_is_held_while_another_worker_still_runs_the_job() -> None:
     assert in_words(seen, decide(seen)) == ["delete job on w2"]
 
 
+@pytest.mark.parametrize("turned", [False, True], ids=["in this order", "in the other"])
+def test_of_two_copies_the_one_with_pods_is_what_comes_home(turned: bool) -> None:
+    """A stopped copy that hid a running one would free the quota too early, and the two would take turns for ever."""
+    busy = job_copy_of(BEFORE, suspended=True, status={"active": 1})
+    idle = job_copy_of(BEFORE, suspended=True, status={"active": 0})
+    workers = [worker("w1", copy_of(BEFORE, evicted=True), busy), worker("w2", copy_of(BEFORE, evicted=True), idle)]
+    seen = snapshot(EVICTED, *(reversed(workers) if turned else workers), job=job(status={"active": 2}))
+    (patch,) = decide(seen).effects
+    assert isinstance(patch, PatchJobStatus)
+    assert patch.patch["status"] == {"active": 1}
+
+
+def test_nothing_comes_home_while_another_copy_has_not_begun_to_stop() -> None:
+    """Its pods run: the quota is not free."""
+    idle = worker("w2", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, suspended=True, status={"active": 0}))
+    seen = snapshot(EVICTED, w1(admitted=True), idle, job=RUNNING_JOB)
+    assert in_words(seen, decide(seen)) == ["stop on w1"]
+
+
 def test_a_job_that_has_let_go_is_not_written_again() -> None:
     """Nothing runs and the job says so."""
     assert decide(snapshot(EVICTED, worker("w1"), job=job(status={"active": 0}))).effects == ()
