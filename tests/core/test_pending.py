@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from multikueue.core.dispatch import AllAtOnce, Nomination
-from multikueue.core.effects import ApplyStatus, CreateJob, CreateWorkload, DeleteJob, DeleteWorkload, PatchWorkload
+from multikueue.core.effects import ApplyStatus, CreateJob, CreateWorkload
 from multikueue.core.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, JOB_UID_LABEL, ORIGIN_LABEL
 from multikueue.core.names import Json
 from multikueue.core.objects import dig
@@ -101,59 +101,6 @@ class TestOffering:
     def test_a_job_that_cannot_be_seen_yet_is_waited_for(self) -> None:
         """Copies are made once we know that the job is delegated to us."""
         assert decide(snapshot(workload(), worker("w1"), job={})).effects == ()
-
-
-class TestMending:
-    def test_what_a_worker_adds_is_no_drift(self) -> None:
-        """A worker's defaults and webhooks do not lead to deleting and creating for ever (item 25)."""
-        defaulted = {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"nodeSelector": {"x": "y"}}}}]}
-        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, spec=defaulted)), worker("w2", copy_of(OFFERED)))
-        assert decide(seen).effects == ()
-
-    def test_a_changed_workload_gets_a_new_copy(self) -> None:
-        """The copy that was made from the old spec goes; the new one is made when it is gone."""
-        before = workload(nominated=("w1",), spec={"podSets": [{"name": "main", "count": 2}]})
-        seen = snapshot(workload(nominated=("w1",)), worker("w1", copy_of(before)))
-        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
-
-    def test_a_new_priority_is_patched(self) -> None:
-        """The copy keeps its place in the worker's queue."""
-        urgent = workload(nominated=("w1",), spec={"priority": 100})
-        (patch,) = decide(snapshot(urgent, worker("w1", copy_of(workload())))).effects
-        assert isinstance(patch, PatchWorkload)
-        assert patch.patch == {"metadata": {"uid": "uid-copy"}, "spec": {"priority": 100}}
-
-    @pytest.mark.parametrize("reason", ["OutOfSync", "OwnerNotFound"])
-    def test_a_copy_that_can_never_run_is_made_anew(self, reason: str) -> None:
-        """A copy its worker gave up does not hold the Workload for ever (item 19)."""
-        local = workload(nominated=("w1",))
-        seen = snapshot(local, worker("w1", copy_of(local, finished=reason), job_copy_of(local, suspended=True)))
-        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
-
-    def test_a_copy_deactivated_on_its_worker_is_made_anew(self) -> None:
-        """An inactive Workload is never admitted: left alone, it would hold the manager's quota for ever."""
-        local = workload(nominated=("w1",))
-        seen = snapshot(local, worker("w1", copy_of(local, evicted=True, spec={"active": False})))
-        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
-
-    def test_a_job_whose_workload_was_deleted_on_the_worker_is_removed(self) -> None:
-        """It can never run without its Workload, and it is in the way of a new offer."""
-        local = workload(nominated=("w1",))
-        seen = snapshot(local, worker("w1", None, job_copy_of(local)))
-        assert in_words(seen, decide(seen)) == ["delete job on w1"]
-
-    def test_nothing_is_deleted_twice_when_a_drifted_copy_has_a_stale_job(self) -> None:
-        """Two reasons to delete one object are one delete."""
-        local = workload(nominated=("w1",))
-        drifted = copy_of(local, spec={"queueName": "other"})
-        seen = snapshot(local, worker("w1", drifted, job_copy_of(local, attempt=EARLIER)))
-        assert sorted(in_words(seen, decide(seen))) == ["delete job on w1", "delete workload on w1"]
-
-    def test_a_copy_that_is_being_deleted_is_waited_for(self) -> None:
-        """Neither deleted twice nor created over."""
-        local = workload(nominated=("w1",))
-        going = copy_of(local, deleting=True, spec={"queueName": "other"})
-        assert decide(snapshot(local, worker("w1", going))).effects == ()
 
 
 class TestWinning:
@@ -278,39 +225,3 @@ class TestWinning:
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, name="other")))
         assert in_words(seen, decide(seen)) == ["create job on w1"]
-
-
-class TestDeleting:
-    def test_deletes_name_the_object_that_was_seen(self) -> None:
-        """Never a stranger's object that has taken the name since (item 26)."""
-        local = workload(quota=False)
-        seen = snapshot(local, worker("w1", copy_of(local, held=True, uid="wl"), job_copy_of(local, uid="jb")))
-        first, second = decide(seen).effects
-        assert isinstance(first, DeleteJob)
-        assert isinstance(second, DeleteWorkload)
-        assert (first.uid, second.uid, second.held, second.finalizers) == ("jb", "wl", True, ())
-
-    def test_what_is_being_deleted_is_not_deleted_again(self) -> None:
-        """A job with a slow finalizer costs one request, not one at every event."""
-        local = workload(quota=False)
-        seen = snapshot(local, worker("w1", copy_of(local, deleting=True), job_copy_of(local, deleting=True)))
-        assert decide(seen).effects == ()
-
-    def test_kueues_finalizer_comes_off_a_copy_that_somebody_else_deleted(self) -> None:
-        """Otherwise the worker would keep it for ever; other finalizers stay."""
-        local = workload(quota=False)
-        (effect,) = decide(snapshot(local, worker("w1", copy_of(local, deleting=True, held=True)))).effects
-        assert isinstance(effect, DeleteWorkload)
-        assert (effect.held, effect.finalizers) == (True, ("example.com/slow",))
-
-    def test_clusters_out_of_the_config_are_cleaned_too(self) -> None:
-        """A cluster that leaves a config is cleaned, never forgotten (item 28)."""
-        local = workload(deleting=True)
-        seen = snapshot(local, worker("w9", copy_of(local), job_copy_of(local), configured=False, serves_kind=False))
-        assert in_words(seen, decide(seen)) == ["delete job on w9", "delete workload on w9"]
-
-    def test_the_local_job_may_be_gone_when_its_copies_are_cleaned(self) -> None:
-        """Deleting a job on the manager deletes it everywhere."""
-        local = workload(deleting=True)
-        seen = snapshot(local, worker("w1", None, job_copy_of(local)), job={})
-        assert in_words(seen, decide(seen)) == ["delete job on w1"]
