@@ -87,8 +87,8 @@ def events(decision: Decision) -> list[tuple[str, str]]:
     return [(note.reason, note.note) for note in decision.notes]
 
 
-HELD = {"QuotaReserved": ("True", "QuotaReserved")}
-RUNNING: dict[str, tuple[str, str]] = {**HELD, "Admitted": ("True", "Admitted")}
+HELD: dict[str, Any] = {"QuotaReserved": ("True", "QuotaReserved")}
+RUNNING: dict[str, Any] = {**HELD, "Admitted": ("True", "Admitted")}
 
 
 def test_the_checks_of_the_queue_are_entered_before_anything_else() -> None:
@@ -103,6 +103,7 @@ def test_the_checks_of_the_queue_are_entered_before_anything_else() -> None:
 def test_a_check_the_queue_no_longer_has_is_removed() -> None:
     decision = decide(workload(checks={"mk": "Ready", "old": "Ready"}))
     assert isinstance(decision, Step)
+    assert isinstance(decision.request, Replace)
     assert [entry["name"] for entry in decision.request.object["status"]["admissionChecks"]] == ["mk"]
 
 

@@ -51,6 +51,11 @@ def test_overhead_is_added() -> None:
     assert amounts({"containers": [container(cpu="1")], "overhead": {"cpu": "250m"}})["cpu"] == 1_250
 
 
+def test_what_is_not_a_quantity_is_a_resource_nobody_has() -> None:
+    """The user reads "resource cpu=many unavailable in ClusterQueue"; everybody else is served."""
+    assert amounts({"containers": [container(cpu="many")]}) == {"cpu=many": 1_000, "pods": 1_000}
+
+
 @pytest.mark.parametrize(
     ("spec", "count"),
     [

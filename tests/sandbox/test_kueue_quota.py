@@ -32,7 +32,7 @@ def quota(*groups: tuple[list[str], list[tuple[str, list[str]]]]) -> Quota:
 
 
 def asks(name: str = "main", count: int = 1, **amounts: str) -> PodSetRequest:
-    listed = {resource.replace("_", "/"): parse(amount) for resource, amount in amounts.items()}
+    listed = {resource.replace("gpu", "nvidia.com/gpu"): parse(amount) for resource, amount in amounts.items()}
     return PodSetRequest(name, count, tuple(sorted({**listed, "pods": count * 1000}.items())))
 
 
@@ -93,7 +93,7 @@ def test_resources_of_one_group_share_a_flavor_and_groups_choose_for_themselves(
         (["cpu", "memory"], [("small", ["1", "1Gi"]), ("large", ["8", "8Gi"])]),
         (["nvidia.com/gpu"], [("a100", ["2"])]),
     )
-    result = found(assign(both, {}, [asks(cpu="1", memory="2Gi", **{"nvidia.com/gpu": "1"})]))
+    result = found(assign(both, {}, [asks(cpu="1", memory="2Gi", gpu="1")]))
     assert result.pod_sets[0]["flavors"] == {"cpu": "large", "memory": "large", "nvidia.com/gpu": "a100"}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ async def clusters(startup: float) -> AsyncIterator[Script]:
 async def play(script: Script, until: str) -> None:
     """Go through the steps of a trace, up to and with the one named."""
     other_run = until[:2] in OTHER_RUN
-    steps = {
+    steps: dict[str, list[Callable[[], Awaitable[None]]]] = {
         "01": [lambda: script.start("5s" if other_run else "1h")],
         "02": [script.nominate, script.copy_workload],
         "03": [script.copy_job],
@@ -256,9 +256,9 @@ def _runs(duration: str) -> Json:
     return {"sandbox.multikueue.dev/duration": duration}
 
 
-def _check(workload: Json) -> str | None:
+def _check(workload: Json) -> str:
     entries = (workload.get("status") or {}).get("admissionChecks") or [{}]
-    return entries[0].get("state")
+    return str(entries[0].get("state"))
 
 
 def _has_admitted(workload: Json) -> bool:
@@ -266,7 +266,7 @@ def _has_admitted(workload: Json) -> bool:
 
 
 def _is_of_j1(workload: Json) -> bool:
-    return workload["metadata"]["name"].startswith("job-j1-")
+    return str(workload["metadata"]["name"]).startswith("job-j1-")
 
 
 def _normal(obj: Json) -> Json:

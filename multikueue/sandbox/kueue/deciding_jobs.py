@@ -35,7 +35,7 @@ from multikueue.sandbox.kueue.effects import (
 from multikueue.sandbox.kueue.kinds import SandboxKind
 from multikueue.sandbox.kueue.naming import prebuilt_name, queue_name
 from multikueue.sandbox.kueue.podsets import Injection, TemplateConflictError, equivalent
-from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
+from multikueue.sandbox.kueue.starting import continue_stop, is_started, start, stop, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import finished, released, with_condition
 
 
@@ -81,14 +81,20 @@ def _half_stopped(situation: JobSituation, _workload: Json) -> Decision | None:
     return Step(continue_stop(situation.kind, situation.job, situation.workload))
 
 
+def _fresh(situation: JobSituation, _workload: Json) -> Decision | None:
+    """A new job that is not suspended: there is no webhook that would have created it so."""
+    kind, job = situation.kind, situation.job
+    if job.get("status") or kind.is_suspended(job) or is_started(kind, job):
+        return None
+    return Step(Replace(kind.resource, suspended_when_queued(job, kind)))
+
+
 def _to_create(situation: JobSituation, _workload: Json) -> Decision | None:
     kind, job = situation.kind, situation.job
     if kind.ending(job) is not None:
         return NOTHING
     if prebuilt_name(job):
         return situation.stopped("missing workload") or NOTHING
-    if not kind.is_suspended(job) and not dig(job, "status", "startTime"):
-        return Step(Replace(kind.resource, suspended_when_queued(job, kind)))  # no webhook was there to do it
     stopped = situation.stopped("Missing Workload; unable to restore pod templates")
     if stopped is not None:
         return stopped
@@ -213,12 +219,15 @@ def _suspended(situation: JobSituation, workload: Json) -> Decision | None:
 
 
 def _running(situation: JobSituation, workload: Json) -> Decision | None:
-    return None if is_admitted(workload) else situation.stopped("Not admitted by cluster queue")
+    if is_admitted(workload) and is_started(situation.kind, situation.job):
+        return None
+    return situation.stopped("Not admitted by cluster queue")
 
 
 _Rule = Callable[[JobSituation, Json], Decision | None]
 _RULES: Final[tuple[_Rule, ...]] = (
     _half_stopped,
+    _fresh,
     _to_adopt,
     _over,
     _to_finish,
@@ -228,4 +237,4 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _suspended,
     _running,
 )
-_RULES_WITHOUT_WORKLOAD: Final[tuple[_Rule, ...]] = (_half_stopped, _to_create)
+_RULES_WITHOUT_WORKLOAD: Final[tuple[_Rule, ...]] = (_half_stopped, _fresh, _to_create)

@@ -132,8 +132,8 @@ def _pod_amounts(spec: Json) -> dict[str, int]:
     for container in init:
         for resource, amount in _container_amounts(container).items():
             total[resource] = max(total.get(resource, 0), amount)
-    for resource, quantity in (spec.get("overhead") or {}).items():
-        total[resource] = total.get(resource, 0) + parse(quantity)
+    for resource, amount in _amounts(spec.get("overhead") or {}).items():
+        total[resource] = total.get(resource, 0) + amount
     return total
 
 
@@ -141,7 +141,18 @@ def _container_amounts(container: Json) -> dict[str, int]:
     """Requests; a limit counts where no request is given, as the API server would default it."""
     resources = container.get("resources") or {}
     asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {resource: parse(quantity) for resource, quantity in asked.items()}
+    return _amounts(asked)
+
+
+def _amounts(quantities: Json) -> dict[str, int]:
+    """Quantities by resource; one that cannot be read becomes a resource no queue has, so that its user is told."""
+    result = {}
+    for resource, quantity in quantities.items():
+        try:
+            result[resource] = parse(quantity)
+        except ValueError:
+            result[f"{resource}={quantity}"] = MILLI
+    return result
 
 
 def _from_assignment(workload: Json, queue: str, assignment: Json, flavors: Mapping[str, Json]) -> Injection:

@@ -11,11 +11,11 @@ from typing import Any
 
 from multikueue.core.labels import STOPPING_ANNOTATION
 from multikueue.core.names import Json
-from multikueue.core.objects import dig, with_value, without
+from multikueue.core.objects import annotations_of, dig, with_value, without
 from multikueue.sandbox.kueue.effects import Replace
 from multikueue.sandbox.kueue.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kueue.naming import queue_name
-from multikueue.sandbox.kueue.podsets import Injection, inject, restore
+from multikueue.sandbox.kueue.podsets import WORKLOAD_ANNOTATION, Injection, inject, restore
 
 
 def start(kind: SandboxKind, job: Json, injections: dict[str, Injection]) -> Replace:
@@ -47,6 +47,12 @@ def continue_stop(kind: SandboxKind, job: Json, workload: Json | None) -> Replac
     result = _restored(kind, copy.deepcopy(job), workload)
     del result["metadata"]["annotations"][STOPPING_ANNOTATION]
     return Replace(kind.resource, result)
+
+
+def is_started(kind: SandboxKind, job: Json) -> bool:
+    """Whether Kueue has started it: then its templates carry the annotation Kueue puts there."""
+    templates = kind.templates(copy.deepcopy(job)).values()
+    return any(annotations_of(template).get(WORKLOAD_ANNOTATION) for template in templates)
 
 
 def suspended_when_queued(job: Json, kind: SandboxKind = BATCH_JOB) -> Json:
