@@ -153,7 +153,8 @@ async def test_a_cluster_once_chosen_stays_and_takes_the_nominations_place() -> 
     with pytest.raises(Invalid, match="clusterName is immutable once set"):
         await write(clusterName="w2")
     await write(clusterName=None)
-    await write(clusterName="w2")
+    with pytest.raises(Invalid, match="must be one of the nominatedClusterNames"):
+        await write(clusterName="w2")
 
 
 async def test_two_managers_own_conditions_of_their_own() -> None:

@@ -2,7 +2,8 @@
 
 Written by us, smaller than Kueue's own: no descriptions, and pod templates are opaque. What decides how an API server
 treats a write is the same: list types and map keys (server-side apply merges by them), enums, defaults, the CEL rules
-of `clusterName` and of what is immutable under quota, the status subresource and the printer columns.
+of `clusterName` and of what is immutable under quota, the status subresource and the printer columns. One rule is not
+in Kueue's definition but in its webhook: that `clusterName` can only become what was nominated before.
 """
 
 from __future__ import annotations
