@@ -8,6 +8,7 @@ import random
 import signal
 import socket
 import uuid
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -25,6 +26,9 @@ from multikueued.config import Settings
 from multikueued.health import serving
 from multikueued.metrics import Metrics
 
+DRAIN_TIMEOUT: Final = 10.0
+"""Seconds that work under way may take after SIGTERM; one that takes longer is broken off."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -35,6 +39,25 @@ class Term:
     elected: bool
     """Whether there is a time before it, as a standby."""
     manager: Manager | None = None
+    _ended: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    async def drain(self) -> None:
+        """Let the manager end what is under way, for a limited time."""
+        if self.manager is None:
+            return
+        self.manager.drain()
+        with anyio.move_on_after(DRAIN_TIMEOUT):
+            await self._ended.wait()
+
+    def begin(self, manager: Manager) -> None:
+        """This process works now."""
+        self.manager = manager
+        self._ended = anyio.Event()
+
+    def end(self) -> None:
+        """It does not work any more."""
+        self.manager = None
+        self._ended.set()
 
     def why_not_ready(self) -> str | None:
         """What readiness waits for; None if nothing. A standby is ready: it has nothing to wait for but its turn."""
@@ -57,23 +80,29 @@ async def serve(settings: Settings, config: ClusterConfig) -> None:
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as scope:
             # Outside of the work: a second signal while it stops must not kill it half-way.
-            await tasks.start(_stop_on_signal, scope)
-            await work(settings, config)
+            term = Term(elected=settings.leader_election.enabled)
+            await tasks.start(_stop_on_signal, term, scope)
+            await work(settings, config, term)
         tasks.cancel_scope.cancel()
     log.info("stopped")
 
 
 async def _stop_on_signal(
-    scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    term: Term, scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        task_status.started()
-        async for received in signals:
-            log.info("stopping", signal=received.name)
-            scope.cancel()
+    async def drain() -> None:
+        await term.drain()
+        scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            task_status.started()
+            async for received in signals:
+                log.info("stopping", signal=received.name)
+                tasks.start_soon(drain)
 
 
-async def work(settings: Settings, config: ClusterConfig) -> None:
+async def work(settings: Settings, config: ClusterConfig, term: Term | None = None) -> None:
     """Be the daemon until cancelled: health and metrics, election, and dispatching while elected.
 
     Raises:
@@ -82,7 +111,7 @@ async def work(settings: Settings, config: ClusterConfig) -> None:
     """
     election = settings.leader_election
     metrics = Metrics("leader" if election.enabled else "standalone")
-    term = Term(elected=election.enabled)
+    term = term or Term(elected=election.enabled)
     async with (
         KubeClient(config, name="manager", hook=metrics) as client,
         serving(settings.serving, metrics, term.why_not_ready) as port,
@@ -105,7 +134,8 @@ async def work(settings: Settings, config: ClusterConfig) -> None:
 
 async def _lead(settings: Settings, client: ApiClient, metrics: Metrics, term: Term) -> None:
     """Do the work until cancelled. Each term has a manager of its own: what an earlier one knew is out of date."""
-    manager = term.manager = build_manager(settings, client, metrics)
+    manager = build_manager(settings, client, metrics)
+    term.begin(manager)
     metrics.began(manager.statistics)
     try:
         async with anyio.create_task_group() as tasks:
@@ -113,7 +143,7 @@ async def _lead(settings: Settings, client: ApiClient, metrics: Metrics, term: T
             _freeze()
             log.info("working", controller=settings.controller_name, origin=settings.origin)
     finally:
-        term.manager = None
+        term.end()
         metrics.ended()
 
 

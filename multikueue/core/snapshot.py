@@ -47,6 +47,8 @@ class Worker:
     """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
     serves_kind: bool = True
     """Whether the job's kind is being watched there."""
+    blocked: bool = False
+    """Whether somebody else's object has the name of one of ours there."""
     lost_since: datetime | None = None
     """Since when it cannot be reached, by the manager's clock."""
     workload: Json | None = None
@@ -60,7 +62,7 @@ class Worker:
     @property
     def can_run(self) -> bool:
         """Whether it can be offered the job now."""
-        return self.reachable and self.configured and self.serves_kind
+        return self.reachable and self.configured and self.serves_kind and not self.blocked
 
 
 @attrs.frozen

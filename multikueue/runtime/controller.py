@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
 import anyio
-import anyio.lowlevel
+import anyio.abc
 import attrs
 import structlog
 
@@ -59,6 +59,7 @@ class Controller(Generic[K]):
     _queue: WorkQueue[K] = attrs.field(factory=WorkQueue, init=False)
     _failures: dict[K, int] = attrs.field(factory=dict, init=False)
     _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    _draining: bool = attrs.field(default=False, init=False)
 
     def enqueue(self, key: K, after: float = 0.0) -> None:
         """Have `key` reconciled in `after` seconds; of several requests the earliest counts."""
@@ -66,10 +67,16 @@ class Controller(Generic[K]):
         self._wakeup.set()
 
     async def run(self) -> None:
-        """Reconcile until cancelled."""
-        async with anyio.create_task_group() as workers:
-            for _ in range(self.concurrency):
-                workers.start_soon(self._work)
+        """Reconcile until cancelled, or until `drain` was called and nothing is under way."""
+        async with anyio.create_task_group() as tasks:
+            while not self._draining or self._queue.statistics().held:
+                self._start_due(tasks)
+                await self._wait_for_work()
+
+    def drain(self) -> None:
+        """Start nothing new, let what is under way end, then end `run`."""
+        self._draining = True
+        self._wakeup.set()
 
     def statistics(self) -> QueueStatistics:
         """How many keys wait and how many are being reconciled."""
@@ -82,28 +89,29 @@ class Controller(Generic[K]):
         due = self._queue.next_due()
         return statistics.held == 0 and (due is None or due > anyio.current_time())
 
-    async def _work(self) -> None:
-        while True:
+    def _start_due(self, tasks: anyio.abc.TaskGroup) -> None:
+        while not self._draining and self._queue.statistics().held < self.concurrency:
             key = self._queue.take(anyio.current_time())
             if key is None:
-                await self._wait_for_work()
-                continue
-            try:
-                await self._reconcile(key)
-            finally:
-                self._queue.release(key)
-                self._wakeup.set()
-            await anyio.lowlevel.checkpoint()  # a reconciler that never waits must not starve the loop
+                return
+            tasks.start_soon(self._work, key)
+
+    async def _work(self, key: K) -> None:
+        try:
+            await self._reconcile(key)
+        finally:
+            self._queue.release(key)
+            self._wakeup.set()
 
     async def _wait_for_work(self) -> None:
         # NO await between looking at the queue and waiting: an enqueue in between would be missed.
-        due = self._queue.next_due()
+        full = self._queue.statistics().held >= self.concurrency
+        due = None if full or self._draining else self._queue.next_due()
         if self._wakeup.is_set():
             self._wakeup = anyio.Event()
-        wakeup = self._wakeup
         timeout = None if due is None else max(0.0, due - anyio.current_time())
         with anyio.move_on_after(timeout):
-            await wakeup.wait()
+            await self._wakeup.wait()
 
     async def _reconcile(self, key: K) -> None:
         started = anyio.current_time()

@@ -23,6 +23,7 @@ from multikueue.core.workloads import checks, owner
 from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mirror import Mirror
+from multikueue.runtime.obstacles import Obstacles
 
 Changed = Callable[[ObjectKey, Json | None, Json | None], None]
 """(key, before, after) of an object in a cache."""
@@ -55,6 +56,7 @@ class Home:
     configs: ObjectCache
     clusters: ObjectCache
     secrets: ObjectCache
+    obstacles: Obstacles = attrs.field(factory=Obstacles)
 
     @classmethod
     def build(
@@ -76,10 +78,6 @@ class Home:
             changed: what to call for changes, by cache: workloads, jobs, checks, configs, clusters, secrets.
         """
 
-        def cluster_scoped(resource_name: str) -> ObjectCache:
-            resource = {"checks": ADMISSION_CHECK, "configs": MULTIKUEUE_CONFIG, "clusters": MULTIKUEUE_CLUSTER}
-            return ObjectCache(client, resource[resource_name], on_change=changed[resource_name])
-
         workloads = ObjectCache(
             client,
             WORKLOAD,
@@ -89,25 +87,14 @@ class Home:
         secrets = ObjectCache(
             client, SECRET, namespace=namespace, transform=_kubeconfig_only, on_change=changed["secrets"]
         )
-        jobs = {
-            kind.resource.gvk: Mirror(
-                ObjectCache(
-                    client,
-                    kind.resource,
-                    transform=_slim_unless_delegated(kind, controller_name),
-                    on_change=_of_kind(kind, changed["jobs"]),
-                )
-            )
-            for kind in adapters
-        }
         return cls(
             client,
             controller_name,
             Mirror(workloads),
-            jobs,
-            cluster_scoped("checks"),
-            cluster_scoped("configs"),
-            cluster_scoped("clusters"),
+            {kind.resource.gvk: _job_mirror(client, kind, controller_name, changed["jobs"]) for kind in adapters},
+            ObjectCache(client, ADMISSION_CHECK, on_change=changed["checks"]),
+            ObjectCache(client, MULTIKUEUE_CONFIG, on_change=changed["configs"]),
+            ObjectCache(client, MULTIKUEUE_CLUSTER, on_change=changed["clusters"]),
             secrets,
         )
 
@@ -163,6 +150,11 @@ class Home:
         for config in self.configs.values():
             if cluster in (dig(config, "spec", "clusters") or ()):
                 yield config["metadata"]["name"]
+
+
+def _job_mirror(client: ApiClient, kind: JobKind, controller_name: str, changed: Changed) -> Mirror:
+    transform = _slim_unless_delegated(kind, controller_name)
+    return Mirror(ObjectCache(client, kind.resource, transform=transform, on_change=_of_kind(kind, changed)))
 
 
 def _kubeconfig_only(secret: Json) -> Json | None:

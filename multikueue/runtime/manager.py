@@ -117,17 +117,24 @@ class Manager:
         )
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Dispatch until cancelled; ready once the manager's caches are complete."""
+        """Dispatch until cancelled or drained; ready once the manager's caches are complete."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._events.run)
             await tasks.start(self.remotes.run)
             await tasks.start(self.home.run)
-            # Only now: before the caches are complete, absence means nothing, and copies would be removed for it.
-            for controller in self._controllers:
-                tasks.start_soon(controller.run)
             if self.settings.gc_interval:
                 tasks.start_soon(self._collect_garbage)
-            task_status.started()
+            # Only now: before the caches are complete, absence means nothing, and copies would be removed for it.
+            async with anyio.create_task_group() as work:
+                for controller in self._controllers:
+                    work.start_soon(controller.run)
+                task_status.started()
+            tasks.cancel_scope.cancel()
+
+    def drain(self) -> None:
+        """Start nothing new, let what is under way end, then end `run`."""
+        for controller in self._controllers:
+            controller.drain()
 
     @property
     def ready(self) -> bool:

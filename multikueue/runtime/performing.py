@@ -23,11 +23,13 @@ from multikueue.core.effects import (
 )
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.workloads import cluster_queue
 from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound, Unreachable
 from multikueue.protocols import ApiClient
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.mirror import Mirror
+from multikueue.runtime.obstacles import Obstacles
 
 
 class Place(Protocol):
@@ -41,6 +43,11 @@ class Place(Protocol):
     @property
     def workloads(self) -> Mirror:
         """Its Workloads."""
+        ...
+
+    @property
+    def obstacles(self) -> Obstacles:
+        """Names that are taken there."""
         ...
 
     def mirror(self, gvk: GVK) -> Mirror | None:
@@ -116,10 +123,10 @@ class Performer:
             case PatchJobStatus(resource=resource, key=key, patch=patch):
                 written = await place.client.merge_patch(resource, key, patch, subresource="status")
                 _note(place, resource, written)
-            case CreateWorkload(object=body):
-                await self._create_workload(place, effect.cluster, body, workload)
-            case CreateJob(resource=resource, object=body):
-                _note(place, resource, await _create(place, effect.cluster, resource, body))
+            case CreateWorkload():
+                await self._create_workload(place, effect, workload)
+            case CreateJob(resource=resource):
+                _note(place, resource, await _create(place, effect, resource, workload))
             case PatchWorkload(key=key, patch=patch):
                 place.workloads.wrote(await place.client.merge_patch(WORKLOAD, key, patch))
             case PatchJob(resource=resource, key=key, patch=patch):
@@ -129,11 +136,10 @@ class Performer:
             case DeleteWorkload():
                 await _delete_workload(place, effect)
 
-    async def _create_workload(self, place: Place, cluster: ClusterName, body: Json, workload: Json | None) -> None:
-        place.workloads.wrote(await _create(place, cluster, WORKLOAD, body))
+    async def _create_workload(self, place: Place, effect: CreateWorkload, workload: Json | None) -> None:
+        place.workloads.wrote(await _create(place, effect, WORKLOAD, workload))
         if self.hook is not None and workload is not None:
-            queue = (workload.get("status") or {}).get("admission", {}).get("clusterQueue", "")
-            self.hook.dispatched(queue, cluster)
+            self.hook.dispatched(cluster_queue(workload), effect.cluster)
 
 
 def _note(place: Place, resource: Resource, written: Json) -> None:
@@ -142,13 +148,15 @@ def _note(place: Place, resource: Resource, written: Json) -> None:
         mirror.wrote(written)
 
 
-async def _create(place: Place, cluster: ClusterName, resource: Resource, body: Json) -> Json:
+async def _create(place: Place, effect: CreateWorkload | CreateJob, resource: Resource, workload: Json | None) -> Json:
     try:
-        return await place.client.create(resource, body)
+        return await place.client.create(resource, effect.object)
     except AlreadyExists as error:
-        key = ObjectKey.of(body)
+        if workload is not None:
+            place.obstacles.met(resource, ObjectKey.of(workload))
+        key = ObjectKey.of(effect.object)
         raise AlreadyExists(
-            f'{resource} "{key}" exists on worker cluster "{cluster}" and is not a copy of ours (yet): '
+            f'{resource} "{key}" exists on worker cluster "{effect.cluster}" and is not known as a copy of ours: '
             "if it is somebody else's, rename or delete one of the two",
             status=error.status,
             reason=error.reason,

@@ -23,6 +23,7 @@ from multikueue.kube.caching import CacheState, ObjectCache
 from multikueue.kube.config import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mirror import Mirror
+from multikueue.runtime.obstacles import Obstacles
 
 Connect: TypeAlias = Callable[[ClusterName, ClusterConfig], AbstractAsyncContextManager[ApiClient]]
 """Makes the client for a cluster. Building it does no I/O; using it does."""
@@ -37,6 +38,7 @@ class Session:
     client: ApiClient
     workloads: Mirror
     jobs: Mapping[GVK, Mirror]
+    obstacles: Obstacles = attrs.field(factory=Obstacles)
 
     def mirror(self, gvk: GVK) -> Mirror | None:
         """The jobs of one kind; None if the kind is not registered."""

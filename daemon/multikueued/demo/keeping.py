@@ -45,17 +45,18 @@ async def keep(sandbox: Sandbox, folder: Path, console: Console) -> None:
         await file.write_text(yaml.safe_dump(orjson.loads(orjson.dumps(cluster.kubeconfig)), sort_keys=False))
         await file.chmod(0o600)
     await anyio.Path(folder / "job.yaml").write_text(SAMPLE_JOB)
-    console.print("\nThe clusters stay up until you press Ctrl-C. A kubeconfig for each:", highlight=False)
-    for cluster in sandbox.clusters:
-        console.print(f"  {cluster.name:<10} {folder / cluster.name}.yaml", highlight=False, soft_wrap=True)
-    manager = f"kubectl --kubeconfig {folder / 'manager.yaml'}"
-    console.print("\nTry:", highlight=False)
-    for command in (
-        f"{manager} create -f {folder / 'job.yaml'}",
-        f"{manager} get jobs -w",
-        f"{manager} get workloads",
-    ):
-        console.print(f"  {command}", highlight=False, soft_wrap=True)
+    # The receiver first: whoever reads the hints may press Ctrl-C at once.
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        console.print("\nThe clusters stay up until you press Ctrl-C. A kubeconfig for each:", highlight=False)
+        for cluster in sandbox.clusters:
+            console.print(f"  {cluster.name:<10} {folder / cluster.name}.yaml", highlight=False, soft_wrap=True)
+        manager = f"kubectl --kubeconfig {folder / 'manager.yaml'}"
+        console.print("\nTry:", highlight=False)
+        for command in (
+            f"{manager} create -f {folder / 'job.yaml'}",
+            f"{manager} get jobs -w",
+            f"{manager} get workloads",
+        ):
+            console.print(f"  {command}", highlight=False, soft_wrap=True)
         async for _ in signals:
             return

@@ -12,13 +12,14 @@ from multikueue.adapters import AdapterRegistry
 from multikueue.core.action import Action
 from multikueue.core.admissioncheck import clusters
 from multikueue.core.dispatch import Dispatcher
+from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, Json, ObjectKey
 from multikueue.core.plan import plan
 from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.core.workloads import Owner, owner
 from multikueue.runtime.home import Home
 from multikueue.runtime.performing import Performer
-from multikueue.runtime.remotes import RemoteCluster, RemotePool
+from multikueue.runtime.remotes import RemoteCluster, RemotePool, Session
 
 log = structlog.get_logger(__name__)
 
@@ -85,12 +86,21 @@ def _worker(remote: RemoteCluster, key: ObjectKey, gvk: GVK | None, *, configure
     if session is None:
         return Worker(remote.name, False, configured, serves_kind=False, lost_since=remote.connection.lost_since)
     jobs = tuple(JobCopy(mirror.cache.resource, job) for mirror in session.jobs.values() for job in mirror.of(key))
+    workload = session.workloads.get(key)
     return Worker(
         remote.name,
         remote.reachable,
         configured,
         serves_kind=gvk is not None and session.synced(gvk),
+        blocked=_is_blocked(session, key, gvk, has_workload=workload is not None, has_job=bool(jobs)),
         lost_since=remote.connection.lost_since,
-        workload=session.workloads.get(key),
+        workload=workload,
         jobs=jobs,
     )
+
+
+def _is_blocked(session: Session, key: ObjectKey, gvk: GVK | None, *, has_workload: bool, has_job: bool) -> bool:
+    mirror = session.mirror(gvk) if gvk is not None else None
+    by_workload = session.obstacles.block(WORKLOAD, key, own=has_workload)
+    by_job = mirror is not None and session.obstacles.block(mirror.cache.resource, key, own=has_job)
+    return by_workload or by_job

@@ -1,0 +1,121 @@
+"""The fleet: clusters with their Kueues and job runners, and the links to them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Mapping
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.core.kinds import MULTIKUEUE_CONFIG, SECRET
+from multikueue.core.names import Json, ObjectKey
+from multikueue.sandbox.apiserver import DirectClient, Registry
+from multikueue.sandbox.crds import load_crds
+from multikueue.sandbox.jobs import JobRunner, RunnerOptions
+from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, connect_workers, set_up_queues
+from tests.simulation.link import Link
+from tests.simulation.virtual_time import wall_clock
+
+CANARY = "canary-credential"
+"""Part of every token: found in a log, an event or a status, it is a leak."""
+
+
+@attrs.define(eq=False)
+class SimCluster:
+    """One cluster: its API, and the daemon's link to it."""
+
+    name: str
+    registry: Registry
+    link: Link
+    skew: float
+
+    @property
+    def api(self) -> DirectClient:
+        """Straight to the API, as the cluster's own components and its users go."""
+        return DirectClient(self.registry, user="user")
+
+
+def kubeconfig(name: str, token: str) -> Json:
+    """A kubeconfig that names a link."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": f"https://{name}.example.com:6443"}}],
+        "users": [{"name": "multikueue", "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": "multikueue"}}],
+    }
+
+
+@attrs.define(eq=False)
+class World:
+    """Everything outside of the daemon."""
+
+    seed: int
+    dice: random.Random
+    quota: int
+    """CPUs of each worker."""
+    manager: SimCluster
+    workers: dict[str, SimCluster]
+
+    @classmethod
+    def draw(cls, seed: int) -> World:
+        """A fleet of two to five workers, with clocks that disagree."""
+        dice = random.Random(f"world/{seed}")
+
+        def cluster(name: str, skew: float) -> SimCluster:
+            registry = Registry(name, clock=wall_clock(skew), seed=seed, bookmark_interval=1e6)
+            for definition in load_crds():
+                registry.create_object(definition)
+            link = Link(name, DirectClient(registry, user="multikueue"), random.Random(f"link/{seed}/{name}"))
+            link.token = f"{CANARY}-{name}-0"
+            return SimCluster(name, registry, link, skew)
+
+        names = [f"worker{number}" for number in range(1, dice.choice((2, 2, 3, 3, 4, 5)) + 1)]
+        workers = {name: cluster(name, dice.choice((0.0, 0.0, -90.0, 3.0, 45.0))) for name in names}
+        return cls(seed, dice, dice.choice((2, 3, 4)), cluster("manager", 0.0), workers)
+
+    @property
+    def clusters(self) -> list[SimCluster]:
+        """The manager and the workers."""
+        return [self.manager, *self.workers.values()]
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Set the clusters up and run their components until cancelled."""
+        await self._set_up()
+        options = RunnerOptions(mean=20.0, minimum=1.0, maximum=120.0, failure_rate=0.1)
+        async with anyio.create_task_group() as tasks:
+            for cluster in self.clusters:
+                clock = wall_clock(cluster.skew)
+                tasks.start_soon(cluster.registry.run_collector)
+                kueue = SmallKueue(DirectClient(cluster.registry, user="kueue"), clock=clock, events=False)
+                runner = DirectClient(cluster.registry, user="runner")
+                await tasks.start(kueue.run)
+                await tasks.start(JobRunner(runner, seed=self.seed, clock=clock, options=options, events=False).run)
+            task_status.started()
+
+    async def configure(self, clusters: list[str]) -> None:
+        """Change which workers the MultiKueueConfig lists."""
+        patch = {"spec": {"clusters": clusters}}
+        await self.manager.api.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), patch)
+
+    async def write_kubeconfig(self, worker: str, document: Json | None) -> None:
+        """Change the Secret with a worker's kubeconfig; None breaks it."""
+        text = "{not yaml" if document is None else json.dumps(document)
+        data = {"kubeconfig": base64.b64encode(text.encode()).decode()}
+        key = ObjectKey(KUEUE_NAMESPACE, f"{worker}-secret")
+        await self.manager.api.merge_patch(SECRET, key, {"data": data})
+
+    async def _set_up(self) -> None:
+        quota = {"cpu": str(self.quota), "memory": "64Gi"}
+        total: Mapping[str, str] = {"cpu": str(self.quota * len(self.workers)), "memory": "1024Gi"}
+        for worker in self.workers.values():
+            await set_up_queues(worker.api, quota)
+        await set_up_queues(self.manager.api, total, [CHECK])
+        kubeconfigs = {name: kubeconfig(name, worker.link.token) for name, worker in self.workers.items()}
+        await connect_workers(self.manager.api, kubeconfigs)
