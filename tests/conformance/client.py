@@ -31,12 +31,14 @@ class ControlPlane:
         token: of a user who may do everything.
         tls: None for plain HTTP.
         compact: makes it forget its history.
+        accounts: whether each namespace gets a service account, without which it takes no pods.
     """
 
     url: str
     token: str
     tls: ssl.SSLContext | None
     compact: Callable[[], Awaitable[None]]
+    accounts: bool = False
 
 
 class Stream:
@@ -126,11 +128,17 @@ class ConformanceClient:
         return await self.request("PATCH", path, body, content_type="application/apply-patch+yaml", params=params)
 
     async def namespace(self) -> str:
-        """Create a namespace with a name that was never used, and return the name."""
+        """Create a namespace with a name that was never used, and return the name when it takes pods."""
         name = f"check-{next(_NUMBERS)}-{secrets.token_hex(3)}"
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         code, body = await self.post("/api/v1/namespaces", manifest)
         assert code == 201, body
+
+        async def has_account() -> bool:
+            return (await self.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))[0] == 200
+
+        if self.plane.accounts:
+            await eventually(has_account)
         return name
 
     @staticmethod

@@ -1,17 +1,35 @@
-"""The control plane under check."""
+"""The control plane under check: `sandbox` always, `real` with `pytest -m real`."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.conformance.client import ConformanceClient, Open, connected
-from tests.conformance.planes import PLANES
+from tests.conformance.client import ConformanceClient, ControlPlane, Open, connected
+from tests.conformance.planes import real, sandbox
+from tests.controlplane.fixtures import clusters
+from tests.controlplane.interface import ClusterFactory
+
+__all__ = ["clusters"]
+
+REAL = pytest.param("real", marks=[pytest.mark.real, pytest.mark.timeout(180)])
 
 
-@pytest.fixture(params=sorted(PLANES))
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the marker also where only this folder's tests are asked for."""
+    config.addinivalue_line("markers", "real: needs a real control plane (tests/controlplane)")
+
+
+@pytest.fixture(scope="session")
+def real_plane(clusters: ClusterFactory) -> Iterator[ControlPlane]:
+    """The real control plane all checks share; each works in namespaces of its own."""
+    with real(clusters) as plane:
+        yield plane
+
+
+@pytest.fixture(params=[REAL, "sandbox"])
 def control_plane(request: pytest.FixtureRequest) -> Open:
     """
     A way to open a client: `async with control_plane() as cluster`.
@@ -19,11 +37,15 @@ def control_plane(request: pytest.FixtureRequest) -> Open:
     The test enters and leaves it itself, because a fixture that yields is torn down in another task than it was
     set up in, which task groups and cancel scopes do not allow.
     """
-    plane = PLANES[request.param]
+    shared = request.getfixturevalue("real_plane") if request.param == "real" else None
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[ConformanceClient]:
-        async with plane() as found, connected(found) as client:
+        if shared is not None:
+            async with connected(shared) as client:
+                yield client
+            return
+        async with sandbox() as plane, connected(plane) as client:
             yield client
 
     return opened
