@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import nox
@@ -10,7 +11,7 @@ import nox
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_external_run = True
-nox.options.sessions = ["lint", "types", "tests", "docs"]
+nox.options.sessions = ["lint", "types", "tests", "simulation", "docs"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 CODE = ("multikueue", "daemon", "tests", "docs/conf.py", "noxfile.py")
@@ -46,9 +47,34 @@ def tests(session: nox.Session) -> None:
         return
     for stale in Path().glob(".coverage*"):
         stale.unlink()
-    session.run("coverage", "run", "-m", "pytest", env={"COVERAGE_CORE": "ctrace"})
+    session.run("coverage", "run", "-m", "pytest", "tests/core", "tests/adapters")
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", "--include=multikueue/core/*,multikueue/adapters/*", "--fail-under=95")
+    others = [f"--ignore=tests/{folder}" for folder in ("core", "adapters", "simulation")]
+    session.run("pytest", "-n", "auto", *others)
+
+
+@nox.session
+def simulation(session: nox.Session) -> None:
+    """A fleet on virtual time, from seeds: `nox -s simulation -- --seeds 20000 --first-seed 1`."""
+    install(session, "tests")
+    session.run("python", "-m", "tests.simulation", *session.posargs)
+
+
+@nox.session
+def controlplane(session: nox.Session) -> None:
+    """Find, or build once and keep, the binaries of a real control plane; needs Go and some minutes the first time."""
+    install(session, "tests")
+    session.run("python", "-m", "tests.controlplane", "build", *session.posargs)
+
+
+@nox.session
+def integration(session: nox.Session) -> None:
+    """What must hold on a real kube-apiserver: `-- --provider kind` where Docker is."""
+    install(session, "tests")
+    if shutil.which("go") and "--provider" not in session.posargs:
+        session.run("python", "-m", "tests.controlplane", "build")
+    session.run("pytest", "-m", "real", *session.posargs)
 
 
 @nox.session

@@ -13,7 +13,7 @@ from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.conditions import condition, is_true
 from multikueue.core.copies import stamped_metadata
 from multikueue.core.names import Json, Resource
-from multikueue.core.objects import dig, merge_patch, resource_version, without
+from multikueue.core.objects import dig, merge_patch, resource_version, without, without_nulls
 
 StatusRule: TypeAlias = Callable[[Json, Json, datetime], Json | None]
 """(manager's job, worker's job, now) -> the status the manager's job should have; None: leave it as it is."""
@@ -116,7 +116,7 @@ class JobKind:
         return self._status_change(local, status)
 
     def _status_change(self, local: Json, wanted: Json) -> Json | None:
-        patch = merge_patch(dig(local, "status") or {}, wanted)
+        patch = merge_patch(without_nulls(dig(local, "status") or {}), without_nulls(wanted))
         if not patch:
             return None
         return {"metadata": {"resourceVersion": resource_version(local)}, "status": patch}

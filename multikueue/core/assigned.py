@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import attrs
 
 from multikueue.core.cleaning import clean_all
-from multikueue.core.copies import Drift, drift, priority_patch
+from multikueue.core.copies import Drift, drift, is_spent, priority_patch
 from multikueue.core.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.finishing import bring_end_home, sync_status
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
-from multikueue.core.verdicts import finish, retry, retry_evicted, retry_out_of_sync
+from multikueue.core.verdicts import admit, finish, retry, retry_evicted, retry_out_of_sync
 from multikueue.core.workloads import (
     OUT_OF_SYNC,
     CheckState,
@@ -83,13 +83,16 @@ def _follow_vanished(situation: Situation, job: Json | None) -> Iterator[Effect]
 
 
 def _follow_finished(situation: Situation, worker: Worker, copy: Json, job: Json | None) -> Plan:
-    if finish_reason(copy) != OUT_OF_SYNC:
+    if not is_spent(copy):
         return bring_end_home(situation, copy, job)
-    ready = situation.state is CheckState.READY
-    return Plan(tuple(retry_out_of_sync(situation, worker.name)) if ready else ())
+    if finish_reason(copy) == OUT_OF_SYNC and situation.state is CheckState.READY:
+        return Plan(tuple(retry_out_of_sync(situation, worker.name)))
+    return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
 
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, job: Json) -> Iterator[Effect]:
+    if situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending:
+        yield from admit(situation, worker.name, CheckState.READY)  # somebody has taken the check away and put it back
     yield from sync_status(situation, job)
     priority = priority_patch(situation.workload, copy)
     if priority is not None:
@@ -101,6 +104,5 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, job: Json) ->
 
 
 def _retry_once(situation: Situation, base: str) -> Iterator[Effect]:
-    waiting = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
-    if situation.state is waiting:
+    if situation.state is not CheckState.RETRY:
         yield retry(situation, base)

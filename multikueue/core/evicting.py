@@ -7,12 +7,18 @@ the quota is free; without quota, the next row removes the copies.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
-from multikueue.core.cleaning import clean
+import attrs
+
+from multikueue.core.cleaning import clean, clean_all
 from multikueue.core.conditions import is_true
+from multikueue.core.copies import is_spent
 from multikueue.core.effects import Effect, PatchJobStatus, Plan
-from multikueue.core.finishing import sync_status
+from multikueue.core.finishing import bring_end_home, sync_status
+from multikueue.core.labels import ATTEMPT_ANNOTATION
 from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import annotations_of
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
 from multikueue.core.verdicts import deactivate_copy
@@ -21,6 +27,11 @@ from multikueue.core.workloads import is_admitted, is_evicted, is_finished
 
 def stop_evicted(situation: Situation) -> Plan:
     """Stop the copy that runs, remove those that do not, and bring the end home."""
+    for worker in situation.workers:
+        if _has_finished(situation, worker):
+            assert worker.workload is not None, "a finished copy is there"
+            end = bring_end_home(situation, worker.workload, situation.job_on(worker))
+            return attrs.evolve(end, effects=(*end.effects, *clean_all(situation.workers, keep=worker.name)))
     effects: list[Effect] = []
     seen: list[Json] = []
     stopping: list[Json] = []
@@ -33,6 +44,9 @@ def stop_evicted(situation: Situation) -> Plan:
             seen.append(job)
             if _is_stopping(worker.workload):
                 stopping.append(job)
+    unseen = [left for worker in situation.workers if (left := _may_run_unseen(situation, worker)) is not None]
+    if unseen:
+        return Plan(tuple(effects), look_again=min(unseen))
     if not seen:
         effects += _release(situation)
     elif len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
@@ -42,7 +56,8 @@ def stop_evicted(situation: Situation) -> Plan:
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy, job = worker.workload, situation.job_on(worker)
-    if copy is None or job is None or is_finished(copy):
+    gone = job is None and (worker.serves_kind or _is_stopping(copy))
+    if copy is None or gone or is_finished(copy):
         yield from clean(worker)
     elif not _is_stopping(copy) and not is_true(copy, "DeactivationTarget"):
         yield deactivate_copy(situation, worker.name, copy)
@@ -51,6 +66,28 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
 def _is_stopping(copy: Json | None) -> bool:
     """Whether the worker's Kueue has taken it out of its quota, or never let it in: its job stops or has stopped."""
     return copy is not None and not is_finished(copy) and (is_evicted(copy) or not is_admitted(copy))
+
+
+def _has_finished(situation: Situation, worker: Worker) -> bool:
+    """Whether the job ended there while it was being evicted: what has run is not run again."""
+    copy, job = worker.workload, situation.job_on(worker)
+    if not worker.reachable or copy is None or job is None or not is_finished(copy) or is_spent(copy):
+        return False
+    made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
+    of_this = made_for is None or made_for in situation.attempts_being_evicted
+    return of_this and situation.adapter.outcome(job) is not None
+
+
+def _may_run_unseen(situation: Situation, worker: Worker) -> float | None:
+    """Seconds for which the job may still run there without being seen; None if it does not."""
+    if worker.reachable:
+        hidden = worker.workload is not None and not worker.serves_kind and not _is_stopping(worker.workload)
+        return situation.settings.worker_lost_timeout.total_seconds() if hidden else None
+    if worker.known and situation.job_on(worker) is None:
+        return None
+    waited = situation.now - worker.lost_since if worker.lost_since is not None else timedelta(0)
+    left = (situation.settings.worker_lost_timeout - waited).total_seconds()
+    return left if left > 0 else None
 
 
 def _busiest(situation: Situation, jobs: list[Json]) -> Json:

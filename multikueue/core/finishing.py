@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from multikueue.core.cleaning import clean_all
-from multikueue.core.conditions import condition, parse_timestamp
+from multikueue.core.conditions import condition
 from multikueue.core.effects import Effect, PatchJobStatus, Plan
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.situation import Situation
@@ -29,17 +29,17 @@ def bring_end_home(situation: Situation, copy: Json, job: Json | None) -> Plan:
         copy: the Finished copy.
         job: the job copy; None if it is gone. It is not made again then: it has run.
     """
-    if job is not None and situation.adapter.outcome(job) is None and situation.adapter.ends:
-        return Plan()  # the job's own watch is a little behind the Workload's
+    quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
+    ends = job is not None and situation.adapter.ends
+    if job is not None and ends and situation.adapter.outcome(job) is None and not quiet:
+        # The job's own watch is a little behind the Workload's.
+        return Plan(look_again=KUEUE_GRACE.total_seconds())
     ended = condition(copy, "Finished") or {}
     patches = tuple(sync_status(situation, job)) if job is not None else ()
     finished = finish(situation, str(ended.get("reason", "")), str(ended.get("message", "")))
-    if job is None or not situation.adapter.ends:
-        return Plan((*patches, finished))
-    since = parse_timestamp(ended.get("lastTransitionTime"))
-    if patches or (since is not None and situation.now - since < KUEUE_GRACE):
+    if ends and (patches or not quiet):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
-    return Plan((finished,))
+    return Plan((*patches, finished))
 
 
 def clean_finished(situation: Situation) -> Plan:

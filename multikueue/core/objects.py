@@ -78,6 +78,13 @@ def merge_patch(old: Any, new: Any) -> Any:
     return patch
 
 
+def without_nulls(value: Any) -> Any:
+    """The value without null fields: in a merge patch they would mean "remove"."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return value
+
+
 def digest(value: Any) -> str:
     """A short fingerprint of a JSON value that does not depend on the order of keys."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -79,7 +79,7 @@ def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     if nomination.names != nominated(situation.workload):
         yield nominate(situation, nomination.names)
     for worker in situation.workers:
-        if worker.name not in nomination.names:
+        if worker.name not in nomination.names or worker.blocked:
             yield from _clean_current(situation, worker)
         elif worker.can_run:
             yield from _offer_to(situation, worker)

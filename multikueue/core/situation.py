@@ -74,6 +74,11 @@ class Situation:
         return attempt(self.workload)
 
     @cached_property
+    def attempts_being_evicted(self) -> frozenset[str]:
+        """What copies of the attempt that an eviction ends are marked with: Kueue counts the eviction as it begins."""
+        return frozenset((self.attempt, attempt(self.workload, evictions_ago=1)))
+
+    @cached_property
     def owner(self) -> Owner | None:
         """The job's kind and name."""
         return owner(self.workload)

@@ -47,6 +47,8 @@ class Worker:
     """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
     serves_kind: bool = True
     """Whether the job's kind is being watched there."""
+    known: bool = True
+    """Whether this process has ever seen what lies there."""
     blocked: bool = False
     """Whether somebody else's object has the name of one of ours there."""
     lost_since: datetime | None = None
@@ -80,6 +82,8 @@ class Snapshot:
     """How to handle the owner's kind; None if the kind is not registered."""
     jobs: Mapping[str, Json] = attrs.field(factory=dict)
     """The manager's jobs by name; empty while the cache does not show them."""
+    quiet_for: timedelta = timedelta(0)
+    """How long nothing of it has changed, here or on a worker, as far as this process has seen."""
     workers: tuple[Worker, ...] = ()
     """All known workers, those of the config first and in its order."""
 

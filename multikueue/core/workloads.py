@@ -118,7 +118,7 @@ def owner(workload: Json) -> Owner | None:
     return Owner(GVK.of(chosen.get("apiVersion", ""), chosen.get("kind", "")), chosen.get("name", ""))
 
 
-def attempt(workload: Json) -> str:
+def attempt(workload: Json, *, evictions_ago: int = 0) -> str:
     """Which attempt at running this is: it changes with every new reservation of quota.
 
     A Workload can be evicted and get quota again within 300 ms, so the state in between may never be seen. The
@@ -126,7 +126,7 @@ def attempt(workload: Json) -> str:
     """
     evictions = dig(workload, "status", "schedulingStats", "evictions") or []
     reserved = condition(workload, "QuotaReserved") or {}
-    total = sum(int(entry.get("count") or 0) for entry in evictions)
+    total = sum(int(entry.get("count") or 0) for entry in evictions) - evictions_ago
     return digest([uid(workload), total, reserved.get("lastTransitionTime")])
 
 

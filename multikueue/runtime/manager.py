@@ -91,10 +91,12 @@ class Manager:
             on_cluster=sources.remote_cluster_changed,
         )
         self._events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
-        self._controllers = self._build_controllers()
+        self._controllers = self._build_controllers(sources)
         sources.connect(self.home, *self._controllers, hook=self.hook)
 
-    def _build_controllers(self) -> tuple[Controller[ObjectKey], Controller[ObjectKey], Controller[ObjectKey]]:
+    def _build_controllers(
+        self, sources: Sources
+    ) -> tuple[Controller[ObjectKey], Controller[ObjectKey], Controller[ObjectKey]]:
         def controller(name: str, reconciler: Reconciler[ObjectKey], concurrency: int) -> Controller[ObjectKey]:
             return Controller(
                 name, reconciler, concurrency=concurrency, fraction=self.fraction, hook=self.controller_hook
@@ -108,6 +110,7 @@ class Manager:
             self.settings.plan,
             self.dispatcher,
             self.clock,
+            sources.quiet_for,
         )
         clusters = ClusterReconciler(self.home, self.remotes, self.settings.namespace, self.clock)
         return (

@@ -69,7 +69,12 @@ class RemoteCluster:
     @property
     def reachable(self) -> bool:
         """Whether what its caches show is what is there."""
-        return self.session is not None and self.connection.connected
+        return self.known and self.connection.connected
+
+    @property
+    def known(self) -> bool:
+        """Whether its caches have been complete under the present configuration."""
+        return self.session is not None and self.session.workloads.cache.state.synced
 
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads of which something lies there."""
@@ -97,12 +102,15 @@ class RemotePool:
     on_cluster: Callable[[RemoteCluster], None]
     """A worker's connection changed, or what it serves."""
     _clusters: dict[str, RemoteCluster] = attrs.field(factory=dict, init=False)
+    _forgotten: dict[str, datetime] = attrs.field(factory=dict, init=False)
+    _started: datetime | None = attrs.field(default=None, init=False)
     _tasks: anyio.abc.TaskGroup | None = attrs.field(default=None, init=False)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve the clusters until cancelled."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
+            self._started = self.clock()
             task_status.started()
             await anyio.sleep_forever()
 
@@ -112,6 +120,10 @@ class RemotePool:
     def get(self, name: str) -> RemoteCluster | None:
         """The worker of that name."""
         return self._clusters.get(name)
+
+    def lost_since(self, name: str) -> datetime | None:
+        """Since when a cluster that is not known is not: as far as this process can tell."""
+        return self._forgotten.get(name, self._started)
 
     def assign(self, name: ClusterName, config: ClusterConfig, lost_since: datetime | None) -> None:
         """Connect to a worker with this configuration; nothing happens if it is the one in use.
@@ -126,6 +138,7 @@ class RemotePool:
             return
         self._stop(cluster)
         self._clusters[name] = cluster
+        self._forgotten.pop(name, None)
         cluster.config = config
         cluster.scope = anyio.CancelScope()
         assert self._tasks is not None, "the pool is not running"
@@ -146,6 +159,7 @@ class RemotePool:
         if cluster is not None:
             self._stop(cluster)
             cluster.connection = cluster.connection.failed("removed", self.clock(), failures=0, next_attempt=None)
+            self._forgotten[name] = cluster.connection.lost_since or self.clock()
             self.on_cluster(cluster)
 
     def _stop(self, cluster: RemoteCluster) -> None:

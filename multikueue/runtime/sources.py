@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 
+import anyio
 import attrs
 
 from multikueue.core.admissioncheck import clusters, config_name
@@ -27,6 +29,7 @@ class Sources:
     _clusters: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
     _checks: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
     _hook: ManagerHook | None = attrs.field(default=None, init=False)
+    _touched_at: dict[ObjectKey, float] = attrs.field(factory=dict, init=False)
 
     def connect(
         self,
@@ -60,7 +63,16 @@ class Sources:
 
     def remote_workload_changed(self, key: ObjectKey) -> None:
         """Something of this Workload changed on a worker: decisive or not, the plan tells."""
+        self._touched(key)
         self._enqueue_workloads([key])
+
+    def quiet_for(self, key: ObjectKey) -> timedelta:
+        """How long nothing of this Workload has changed."""
+        return timedelta(seconds=anyio.current_time() - self._touched_at.setdefault(key, anyio.current_time()))
+
+    def _touched(self, key: ObjectKey) -> None:
+        if key in self.home.workloads.cache:
+            self._touched_at[key] = anyio.current_time()
 
     def remote_cluster_changed(self, remote: RemoteCluster) -> None:
         """A worker came or went: whatever waits for one, runs there or lies there is looked at again."""
@@ -77,14 +89,19 @@ class Sources:
                 yield ObjectKey.of(workload)
 
     def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        del old, new
+        del old
+        self._touched(key)
+        if new is None:
+            self._touched_at.pop(key, None)
         self._enqueue_workloads([key])
 
     def _job_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         job = new or old or {}
         gvk = GVK.of(job["apiVersion"], job["kind"])
-        owned = self.home.workloads.cache.by("owner", owner_index(gvk, key))
-        self._enqueue_workloads(ObjectKey.of(workload) for workload in owned)
+        owned = [ObjectKey.of(found) for found in self.home.workloads.cache.by("owner", owner_index(gvk, key))]
+        for workload in owned:
+            self._touched(workload)
+        self._enqueue_workloads(owned)
 
     def _check_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         if not any(obj and dig(obj, "spec", "controllerName") == self.controller_name for obj in (old, new)):

@@ -40,13 +40,14 @@ def test_the_jobs_status_comes_home_first() -> None:
 
 def test_the_managers_kueue_may_finish_the_workload_itself() -> None:
     """It does so when it sees the job ended; both at once would make one of the two writes fail."""
-    decided = decide(snapshot(LOCAL, done(ago=timedelta(seconds=2)), job=ENDED_JOB))
+    decided = decide(attrs.evolve(snapshot(LOCAL, done(), job=ENDED_JOB), quiet_for=timedelta(seconds=2)))
     assert (decided.effects, decided.look_again) == ((), 5.0)
 
 
 def test_a_workload_that_kueue_does_not_finish_is_finished_by_us() -> None:
     """In the worker's words, as Kueue's own controller would have it."""
-    (write,) = decide(snapshot(LOCAL, done(), job=ENDED_JOB)).effects
+    seen = attrs.evolve(snapshot(LOCAL, done(), job=ENDED_JOB), quiet_for=timedelta(seconds=5))
+    (write,) = decide(seen).effects
     assert isinstance(write, ApplyStatus)
     assert write.field_manager == ADMISSION_MANAGER
     assert write.object["status"]["conditions"][-1] == {
@@ -61,7 +62,15 @@ def test_a_workload_that_kueue_does_not_finish_is_finished_by_us() -> None:
 def test_a_job_whose_end_is_not_seen_yet_is_waited_for() -> None:
     """The two watches of a worker are not in step; without the job's last status its result would be lost."""
     seen = snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB)
-    assert decide(seen).effects == ()
+    assert (decide(seen).effects, decide(seen).look_again) == ((), 5.0)
+
+
+def test_a_job_whose_end_never_comes_does_not_hold_its_workload_for_ever() -> None:
+    """A worker that finished the Workload for a reason of its own has the last word after a while."""
+    seen = attrs.evolve(
+        snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB), quiet_for=timedelta(seconds=5)
+    )
+    assert "finish Succeeded" in in_words(seen, decide(seen))
 
 
 def test_a_kind_that_does_not_end_is_finished_with_its_workload() -> None:

@@ -61,7 +61,7 @@ MATRIX = (
     ("offered",   (make,         x,     start,   admit,  admit,   x,      both,   x)),
     ("assigned",  (gone,         gone,  gone,    status, status,  back,   gone,   x)),  # finished: see test_finishing
     ("retrying",  (x,            x,     x,       x,      x,       x,      x,      x)),
-    ("evicted",   (x,            drop,  drop,    stop,   both,    status, status, x)),  # Kueue makes it again (item 21)
+    ("evicted",   (x,            drop,  drop,    stop,   status,  status, status, x)),  # Kueue makes it again (item 21)
     ("finished",  (x,            drop,  drop,    both,   both,    both,   both,   x)),
     ("deleted",   (x,            drop,  drop,    both,   both,    both,   both,   x)),
 )

@@ -248,12 +248,15 @@ class Session:
         namespace: str = "",
         label_selector: str = "",
         idle: float = 90.0,
+        on_open: Callable[[], object] | None = None,
     ) -> None:
         """See `Watcher`. Events arrive late, in order; a silent link is noticed by its silence."""
         link = self.link
         await self._call(f"watch {resource}", anyio.lowlevel.checkpoint)
         if link.dice.random() < link.weather.expired_watches:
             raise Expired(f"{link.name}: drawn 410", status=410)
+        if on_open is not None:
+            on_open()
         failure: ApiError | None = None
         send, receive = anyio.create_memory_object_stream[WatchEvent](100_000)
         async with anyio.create_task_group() as tasks:

@@ -24,7 +24,7 @@ is still being cleaned."""
 Objects = dict[tuple[str, ObjectKey], Json]
 
 
-class PromiseBroken(AssertionError):
+class BrokenPromise(AssertionError):
     """The dispatcher did what it must never do."""
 
 
@@ -56,10 +56,10 @@ class Promises:
         """Raise for what was broken since the last look.
 
         Raises:
-            PromiseBroken: with everything that was.
+            BrokenPromise: with everything that was.
         """
         if self.broken:
-            raise PromiseBroken("; ".join(self.broken))
+            raise BrokenPromise("; ".join(self.broken))
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         del old

@@ -28,8 +28,9 @@ TROUBLE_ENDS: Final = 420.0
 
 
 def draw_job(dice: random.Random, number: int) -> Json:
-    """A Job as a user writes it."""
-    request = {"cpu": dice.choice(("1", "1", "2", "500m")), "memory": "64Mi"}
+    """A Job as a user writes it; the smallest worker has room for it."""
+    cpu, pods = dice.choice((("1", 1), ("1", 1), ("1", 2), ("2", 1), ("500m", 2)))
+    request = {"cpu": cpu, "memory": "64Mi"}
     container = {"name": "main", "image": "busybox", "resources": {"requests": request}}
     return {
         "apiVersion": "batch/v1",
@@ -41,7 +42,8 @@ def draw_job(dice: random.Random, number: int) -> Json:
         },
         "spec": {
             "suspend": True,
-            "parallelism": dice.choice((1, 1, 2)),
+            "parallelism": pods,
+            "completions": pods,
             "managedBy": "kueue.x-k8s.io/multikueue",
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
@@ -56,6 +58,10 @@ class Script:
     daemon: Daemon
     promises: Promises
     dice: random.Random
+    left_out: frozenset[int] = frozenset()
+    """Events that do not happen, by number: this is how a failing run is made smaller."""
+    events: int = 0
+    """How many were drawn."""
     _tokens: int = 0
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -63,10 +69,13 @@ class Script:
         task_status.started()
         async with anyio.create_task_group() as tasks:
             for number in range(1, self.dice.randint(3, 9) + 1):
-                tasks.start_soon(self._submit, number, self.dice.uniform(0, 240))
+                job, seconds = draw_job(self.dice, number), self.dice.uniform(0, 240)
+                if self._happens():
+                    tasks.start_soon(self._submit, job, seconds)
             for _ in range(self.dice.randint(2, 9)):
-                trouble = self.dice.choice(self._troubles)
-                tasks.start_soon(self._later, trouble, self.dice.uniform(0, TROUBLE_ENDS - 60))
+                trouble, seconds = self.dice.choice(self._troubles), self.dice.uniform(0, TROUBLE_ENDS - 60)
+                if self._happens():
+                    tasks.start_soon(self._later, trouble, seconds)
         await anyio.sleep_until(max(TROUBLE_ENDS, anyio.current_time()))
         await self._mend()
 
@@ -102,10 +111,14 @@ class Script:
         except ApiError as error:  # what a user does may fail as well: the object may be gone
             self._note(f"  {error}")
 
-    async def _submit(self, number: int, seconds: float) -> None:
+    def _happens(self) -> bool:
+        self.events += 1
+        return self.events - 1 not in self.left_out
+
+    async def _submit(self, job: Json, seconds: float) -> None:
         await anyio.sleep(seconds)
-        await self.world.manager.api.create(JOB, draw_job(self.dice, number))
-        self._note(f"job-{number} is submitted")
+        await self.world.manager.api.create(JOB, job)
+        self._note(f"{job['metadata']['name']} is submitted")
 
     def _worker(self) -> SimCluster:
         return self.world.workers[self.dice.choice(sorted(self.world.workers))]

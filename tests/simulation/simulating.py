@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import MutableMapping
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ import structlog
 from multikueue.core.kinds import JOB
 from multikueue.core.names import Json
 from tests.simulation.daemon import Daemon
-from tests.simulation.promises import PromiseBroken, Promises, leaks, objects, orphans, unfinished
+from tests.simulation.promises import BrokenPromise, Promises, leaks, objects, orphans, unfinished
 from tests.simulation.script import Script
 from tests.simulation.virtual_time import run_on_virtual_time
 from tests.simulation.world import CANARY, SimCluster, World
@@ -36,10 +35,12 @@ class Run:
     virtual_seconds: float
     starts: int
     """How often a job was started on a worker."""
+    events: int
+    """How many events were drawn."""
 
 
-def simulate(seed: int) -> Run:
-    """Run one seed."""
+def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
+    """Run one seed, without the events that are left out."""
     logged: list[str] = []
 
     def capture(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -49,30 +50,31 @@ def simulate(seed: int) -> Run:
 
     structlog.configure(processors=[structlog.processors.format_exc_info, capture], cache_logger_on_first_use=False)
     try:
-        return run_on_virtual_time(_simulate, seed, logged)
+        return run_on_virtual_time(_simulate, seed, left_out, logged)
     finally:
         structlog.reset_defaults()
 
 
-async def _simulate(seed: int, logged: list[str]) -> Run:
+async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> Run:
     world = World.draw(seed)
     promises = Promises(world)
     daemon = Daemon(world)
-    broken = ""
+    broken, events = "", 0
     try:
         async with anyio.create_task_group() as tasks:
             promises.listen()
             await tasks.start(world.run)
             foreign = await _plant_foreign_objects(world)
             await tasks.start(daemon.run)
-            script = Script(world, daemon, promises, random.Random(f"script/{seed}"))
+            script = Script(world, daemon, promises, random.Random(f"script/{seed}"), left_out)
             await script.run()
+            events = script.events
             await _wait_until_done(world, promises)
             _check_the_end(world, promises, foreign, logged)
             tasks.cancel_scope.cancel()
-    except* PromiseBroken as failures:
+    except* BrokenPromise as failures:
         broken = "; ".join(str(failure) for failure in failures.exceptions)
-    return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts)
+    return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, events)
 
 
 async def _wait_until_done(world: World, promises: Promises) -> None:
@@ -80,7 +82,7 @@ async def _wait_until_done(world: World, promises: Promises) -> None:
     while unfinished(world) or orphans(world):
         promises.check()
         if anyio.current_time() > deadline:
-            raise PromiseBroken(f"never finished: {unfinished(world)}; left over: {orphans(world)}")
+            raise BrokenPromise(f"never finished: {unfinished(world)}; left over: {orphans(world)}")
         await anyio.sleep(STEP)
 
 
@@ -88,22 +90,22 @@ def _check_the_end(world: World, promises: Promises, foreign: dict[str, list[Jso
     promises.check()
     for name, worker in world.workers.items():
         if _foreign(worker) != foreign[name]:
-            raise PromiseBroken(
+            raise BrokenPromise(
                 f"somebody else's objects on {name} were touched: {foreign[name]} became {_foreign(worker)}"
             )
     if found := leaks(world):
-        raise PromiseBroken(f"a credential is in {found}")
+        raise BrokenPromise(f"a credential is in {found}")
     if told := [line for line in logged if CANARY in line]:
-        raise PromiseBroken(f"a credential was logged: {told[0].replace(CANARY, '***')}")
+        raise BrokenPromise(f"a credential was logged: {told[0].replace(CANARY, '***')}")
     if failed := [line for line in logged if "Traceback" in line]:
-        raise PromiseBroken(f"a bug was logged: {failed[0][-1500:]}")
+        raise BrokenPromise(f"a bug was logged: {failed[0][-1500:]}")
 
 
 async def _plant_foreign_objects(world: World) -> dict[str, list[Json]]:
     """Somebody else's jobs: one with the name of a job to come, one that carries another manager's label."""
     for worker in world.workers.values():
         for name, labels in (("job-2", {}), ("theirs", {"kueue.x-k8s.io/multikueue-origin": "another"})):
-            if name == "job-2" and worker is not list(world.workers.values())[0]:
+            if name == "job-2" and worker is not next(iter(world.workers.values())):
                 continue
             await worker.api.create(JOB, _foreign_job(name, labels))
     return {name: _foreign(worker) for name, worker in world.workers.items()}
@@ -123,13 +125,3 @@ def _foreign(worker: SimCluster) -> list[Json]:
     found = [job for job in objects(worker, JOB) if job["metadata"].get("labels", {}).get("owner") == "somebody-else"]
     kept = [{"spec": job["spec"], "labels": job["metadata"]["labels"], "uid": job["metadata"]["uid"]} for job in found]
     return sorted(kept, key=lambda job: str(job["uid"]))
-
-
-def main_seed(seed: int) -> None:
-    """Run one seed and print what happened."""
-    started = time.perf_counter()
-    run = simulate(seed)
-    print("\n".join(run.history))
-    print(
-        f"{run.broken or 'fine'} ({run.virtual_seconds:.0f} virtual seconds, {time.perf_counter() - started:.1f} real)"
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import attrs
 import structlog
@@ -13,10 +13,10 @@ from multikueue.core.action import Action
 from multikueue.core.admissioncheck import clusters
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.kinds import WORKLOAD
-from multikueue.core.names import GVK, Json, ObjectKey
+from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.plan import plan
 from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workloads import Owner, owner
+from multikueue.core.workloads import Owner, cluster_name, owner
 from multikueue.runtime.home import Home
 from multikueue.runtime.performing import Performer
 from multikueue.runtime.remotes import RemoteCluster, RemotePool, Session
@@ -35,6 +35,8 @@ class WorkloadReconciler:
     settings: PlanSettings
     dispatcher: Dispatcher
     clock: Callable[[], datetime]
+    quiet_for: Callable[[ObjectKey], timedelta]
+    """How long nothing of a Workload has changed."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
@@ -61,6 +63,7 @@ class WorkloadReconciler:
             check_unknown=check_unknown,
             adapter=adapter,
             jobs=self._local_jobs(key, owned_by),
+            quiet_for=self.quiet_for(key),
             workers=tuple(self._workers(key, self.home.config_of(check), owned_by.gvk if owned_by else None)),
         )
 
@@ -79,12 +82,23 @@ class WorkloadReconciler:
                 yield _worker(known[name], key, gvk, configured=True)
         for name in sorted(set(known).difference(configured)):
             yield _worker(known[name], key, gvk, configured=False)
+        workload = self.home.workloads.get(key)
+        assigned = cluster_name(workload) if workload is not None else None
+        if assigned is not None and assigned not in known:
+            yield self._forgotten(ClusterName(assigned), configured=assigned in configured)
+
+    def _forgotten(self, name: ClusterName, *, configured: bool) -> Worker:
+        """A worker whose MultiKueueCluster is gone: its job may run on, so it is lost, not empty."""
+        lost_since = self.remotes.lost_since(name)
+        return Worker(name, False, configured, serves_kind=False, known=False, lost_since=lost_since)
 
 
 def _worker(remote: RemoteCluster, key: ObjectKey, gvk: GVK | None, *, configured: bool) -> Worker:
     session = remote.session
     if session is None:
-        return Worker(remote.name, False, configured, serves_kind=False, lost_since=remote.connection.lost_since)
+        return Worker(
+            remote.name, False, configured, serves_kind=False, known=False, lost_since=remote.connection.lost_since
+        )
     jobs = tuple(JobCopy(mirror.cache.resource, job) for mirror in session.jobs.values() for job in mirror.of(key))
     workload = session.workloads.get(key)
     return Worker(
@@ -92,6 +106,7 @@ def _worker(remote: RemoteCluster, key: ObjectKey, gvk: GVK | None, *, configure
         remote.reachable,
         configured,
         serves_kind=gvk is not None and session.synced(gvk),
+        known=remote.known,
         blocked=_is_blocked(session, key, gvk, has_workload=workload is not None, has_job=bool(jobs)),
         lost_since=remote.connection.lost_since,
         workload=workload,
