@@ -60,12 +60,17 @@ class Watcher(Protocol):
         namespace: str = "",
         label_selector: str = "",
         idle: float = 90.0,
+        on_open: Callable[[], None] | None = None,
     ) -> None:
         """Call `on_event` for each event until the server ends the stream (then return).
 
+        What the callbacks raise is passed on as it is.
+
         Args:
+            on_event: told of each event; ERROR events are raised instead.
             resource_version: where to continue, from a list or an earlier event.
             idle: seconds without a byte (bookmarks are asked for) after which the stream counts as dead.
+            on_open: called once the server has accepted the watch, before any event.
 
         Raises:
             Expired: the resourceVersion is too old (HTTP 410 or an ERROR event of code 410): list again.

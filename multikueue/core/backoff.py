@@ -18,10 +18,10 @@ class Backoff:
     jitter: float = 0.0
     """Up to this part of the wait is added, so that many who failed together do not return together."""
     steady_after: float = 0.0
-    """Seconds a success must last to forget the failures before it: what dies young counts as one more failure."""
+    """Seconds a success must last to forget the failures before it: what dies young is one more failure."""
 
     def delay(self, failures: int, fraction: float = 0.0) -> float:
-        """Seconds to wait after that many failures in a row.
+        """Seconds to wait after that many failures in a row; at most `cap * (1 + jitter)`.
 
         Args:
             failures: at least 1; 0 means no wait.
@@ -29,20 +29,13 @@ class Backoff:
         """
         if failures < 1:
             return 0.0
-        doublings = min(failures - 1, 64)  # beyond this the cap holds for any sensible base
-        plain = min(self.base * self.factor**doublings, self.cap)
+        exponent = min(failures - 1, 64)  # beyond this the cap holds for any sensible base, and floats overflow
+        plain = min(self.base * self.factor**exponent, self.cap)
         return plain * (1.0 + self.jitter * fraction)
-
-    def survived(self, seconds: float) -> bool:
-        """Whether a success that lasted this long forgets the failures before it."""
-        return seconds >= self.steady_after
 
 
 ITEM_BACKOFF = Backoff(base=0.005, cap=60.0, jitter=0.2)
 """For one key of a controller: client-go's 5 ms, but at most a minute, since an hour helps nobody."""
-
-CONNECTION_BACKOFF = Backoff(base=5.0, cap=320.0, jitter=0.2, steady_after=5.0)
-"""For a worker cluster: Kueue's 5, 10, 20 … 320 s."""
 
 WATCH_BACKOFF = Backoff(base=0.2, cap=30.0, jitter=0.5, steady_after=2.0)
 """For one watch: a dropped stream is usually a restarted proxy, so the first tries are quick."""

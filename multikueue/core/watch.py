@@ -6,8 +6,6 @@ from typing import TypeAlias
 
 import attrs
 
-from multikueue.core.backoff import Backoff
-
 
 @attrs.frozen
 class NeedsList:
@@ -39,11 +37,13 @@ class Progressed:
 
 
 @attrs.frozen
-class Ended:
-    """The server ended the stream, as it does every half hour or so."""
+class Steadied:
+    """A stream has been open for so long that it counts as a success, whether or not it had anything to say."""
 
-    lasted: float
-    """Seconds since the stream was opened."""
+
+@attrs.frozen
+class Ended:
+    """A stream ended or broke. Servers end one every half hour or so, and proxies reset them."""
 
 
 @attrs.frozen
@@ -53,13 +53,10 @@ class HistoryLost:
 
 @attrs.frozen
 class Failed:
-    """No list, or a stream that broke."""
-
-    lasted: float = 0.0
-    """Seconds since the stream was opened; 0 if none was."""
+    """No list, no stream, or a stream that fell silent: nothing says that the server can be reached."""
 
 
-Outcome: TypeAlias = Listed | Progressed | Ended | HistoryLost | Failed
+Outcome: TypeAlias = Listed | Progressed | Steadied | Ended | HistoryLost | Failed
 
 
 @attrs.frozen
@@ -67,27 +64,33 @@ class WatchState:
     """Where a cache is, and how well it is going.
 
     * From `Following` it resumes where it was; only a 410 makes it list again.
-    * A stream that ends or breaks before it is `steady_after` seconds old is a failure: a server that accepts and drops
-      connections is not asked in a tight loop.
+    * Only a steady stream forgives failures. A list does not: a server may answer lists and refuse to be watched.
+    * The end of a steady stream is no failure: the next one is opened at once. So is the list after a first 410.
+    * Everything else that ends is a failure, to be followed by a wait. So without a wait there are at most three
+      requests per steady stream: no server can make a client ask in a tight loop.
     """
 
     position: Position = NeedsList()
     failures: int = 0
+    """Failures in a row."""
+    losses: int = 0
+    """Answers of 410 since the last steady stream."""
+    steady: bool = False
+    """Whether the stream that is open is steady."""
 
-    def step(self, outcome: Outcome, backoff: Backoff) -> WatchState:
-        """The state after `outcome`."""
+    def step(self, outcome: Outcome) -> WatchState:
+        """The state after `outcome`. If `failures` grew, wait before the next request."""
         match outcome:
-            case Listed(version) | Progressed(version):
-                return attrs.evolve(self, position=Following(version))
+            case Listed(version):
+                return attrs.evolve(self, position=Following(version), steady=False)
+            case Progressed(version):
+                return attrs.evolve(self, position=Following(version)) if version else self
+            case Steadied():
+                return WatchState(self.position, steady=True)
+            case Ended() if self.steady:
+                return attrs.evolve(self, steady=False)
             case HistoryLost():
-                return WatchState(NeedsList(), self.failures)
-            case Ended(lasted) if backoff.survived(lasted):
-                return WatchState(self.position)
-            case Failed(lasted) if lasted > 0 and backoff.survived(lasted):
-                return WatchState(self.position, 1)
+                again = 1 if self.losses else 0
+                return WatchState(NeedsList(), self.failures + again, self.losses + 1)
             case _:
-                return WatchState(self.position, self.failures + 1)
-
-    def healthy(self) -> WatchState:
-        """The state once a stream has lasted long enough."""
-        return self if not self.failures else WatchState(self.position)
+                return attrs.evolve(self, failures=self.failures + 1, steady=False)

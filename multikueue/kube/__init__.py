@@ -6,9 +6,12 @@ Everything below raises `multikueue.errors` and nothing else; aiohttp and kubern
 from __future__ import annotations
 
 from multikueue.kube.caching import CacheState, ObjectCache, drop_managed_fields
-from multikueue.kube.client import ClientOptions, KubeClient, RequestHook
+from multikueue.kube.client import KubeClient
 from multikueue.kube.config import ClusterConfig
-from multikueue.kube.kubeconfig import load_incluster, load_kubeconfig, parse_worker_kubeconfig
+from multikueue.kube.exchange import ClientOptions, RequestHook
+from multikueue.kube.incluster import load_incluster
+from multikueue.kube.kubeconfig import load_kubeconfig
+from multikueue.kube.worker_kubeconfig import parse_worker_kubeconfig
 
 __all__ = [
     "CacheState",

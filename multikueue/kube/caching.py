@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Protocol
 
 import anyio
 import anyio.abc
@@ -13,14 +13,35 @@ import structlog
 from multikueue.core.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
 from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.core.objects import resource_version
-from multikueue.core.watch import Ended, Failed, Following, HistoryLost, Listed, Progressed, WatchState
-from multikueue.errors import ApiError, Expired, Forbidden, NotFound
+from multikueue.core.watch import (
+    Ended,
+    Failed,
+    Following,
+    HistoryLost,
+    Listed,
+    NeedsList,
+    Outcome,
+    Progressed,
+    Steadied,
+    WatchState,
+)
+from multikueue.errors import (
+    ApiError,
+    DeadlineExceeded,
+    Expired,
+    Forbidden,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+)
+from multikueue.kube.store import Index, ObjectStore
 from multikueue.protocols import Reader, Watcher, WatchEvent
 
 Transform = Callable[[Json], Json | None]
 """What is kept of an object; None: nothing."""
-Index = Callable[[Json], Iterable[str]]
-"""The values under which an object is found."""
+
+MAX_RETRY_AFTER: Final = 300.0
+"""Seconds a server may ask us to stay away; beyond that it is taken for a mistake."""
 
 log = structlog.get_logger(__name__)
 
@@ -42,11 +63,11 @@ class CacheState:
     synced: bool = False
     """Whether it has been complete once."""
     failures: int = 0
-    """Failures in a row; 0 while it follows."""
+    """Failures in a row; 0 again once a watch has been open for `Backoff.steady_after`."""
     last_error: str = ""
-    """Why the last attempt failed."""
+    """Why the last attempt failed; empty when there are no failures."""
     retry_in: float | None = None
-    """Seconds until the next attempt, counted from when this state was told."""
+    """Seconds until the next attempt, counted from when this state was told; None while one is under way."""
     lists: int = 0
     """How often everything had to be read."""
 
@@ -55,7 +76,8 @@ class CacheState:
 class ObjectCache:
     """All objects of a kind, as they are on the server a moment ago.
 
-    * Changes are told in the order they happened, each once, in the watch's own task: handlers must not wait.
+    * Changes are told in the order they happened, each once, in the watch's own task: handlers must not wait. What
+      they raise is a bug, not a failure of the server: it ends `run`.
     * It resumes from where it was; it lists again only when the server has forgotten (410).
     * It never gives up: failures are told through `state` and `on_state` and retried with back-off.
     """
@@ -75,38 +97,28 @@ class ObjectCache:
     idle: float = attrs.field(default=90.0, kw_only=True)
     """Seconds without a byte after which a watch counts as dead; API servers send a bookmark every minute."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
+    """Where jitter comes from: numbers in [0, 1)."""
     state: CacheState = attrs.field(factory=CacheState, init=False)
+    resource_version: str = attrs.field(default="", init=False)
+    """Everything up to here is in the cache, or was; empty before the first list."""
     _watch: WatchState = attrs.field(factory=WatchState, init=False)
-    _objects: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
-    _indexed: dict[str, dict[str, set[ObjectKey]]] = attrs.field(factory=dict, init=False)
+    _store: ObjectStore = attrs.field(init=False)
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._store = ObjectStore(self.indexes)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the server until cancelled."""
         task_status.started()
         while True:
-            opened = anyio.current_time()
-            try:
-                if isinstance(self._watch.position, Following):
-                    await self._follow(self._watch.position.resource_version)
-                    self._ended(anyio.current_time() - opened)
-                else:
-                    await self._list()
-                    continue
-            except Expired:
-                self._watch = self._watch.step(HistoryLost(), self.backoff)
-                if self._watch.failures == 0:
-                    self._watch = attrs.evolve(self._watch, failures=1)
-                    continue  # list at once, but not in a tight loop if the list is too old as well
-                await self._back_off("the server has forgotten the resourceVersion", None)
-            except ApiError as error:
-                following = isinstance(self._watch.position, Following)
-                lasted = anyio.current_time() - opened if following else 0.0
-                self._watch = self._watch.step(Failed(lasted), self.backoff)
-                await self._back_off(str(error), error)
-            else:
-                if self._watch.failures:
-                    await self._back_off("the watch ended at once", None)
+            outcome, error = await self._attempt()
+            before = self._watch.failures
+            self._step(outcome)
+            if isinstance(outcome, Listed):
+                self._tell(attrs.evolve(self.state, synced=True, retry_in=None, lists=self.state.lists + 1))
+            if self._watch.failures > before:
+                await self._back_off(error)
 
     async def wait_synced(self) -> None:
         """Wait until the cache has been complete once."""
@@ -118,54 +130,61 @@ class ObjectCache:
         while not self.state.synced and not self.state.failures:
             await self._changed.wait()
 
-    @property
-    def resource_version(self) -> str:
-        """Everything up to here is in the cache; empty before the first list."""
-        position = self._watch.position
-        return position.resource_version if isinstance(position, Following) else ""
-
     def get(self, key: ObjectKey) -> Json | None:
         """The object; shared, so read it and do not change it."""
-        return self._objects.get(key)
+        return self._store.get(key)
 
     def by(self, index: str, value: str) -> list[Json]:
         """The objects an index has under a value, in the order of their keys."""
-        keys = self._indexed.get(index, {}).get(value, ())
-        return [self._objects[key] for key in sorted(keys)]
+        return self._store.by(index, value)
 
     def keys(self) -> Iterator[ObjectKey]:
         """The keys now; safe against changes while iterating."""
-        return iter(list(self._objects))
+        return self._store.keys()
 
     def values(self) -> Iterator[Json]:
         """The objects now; safe against changes while iterating."""
-        return iter(list(self._objects.values()))
+        return self._store.values()
 
     def __contains__(self, key: ObjectKey) -> bool:
-        return key in self._objects
+        return key in self._store
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return len(self._store)
 
-    async def _list(self) -> None:
-        listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=self.label_selector)
-        self._watch = self._watch.step(Listed(listed.resource_version), self.backoff)
+    async def _attempt(self) -> tuple[Outcome, ApiError | None]:
+        """One list or one watch, to its end: what that means, and the error that ended it."""
+        match self._watch.position:
+            case NeedsList():
+                return await self._list()
+            case Following(since):
+                failure = await self._follow(since)
+                return _ending(failure, steady=self._watch.steady), failure
+
+    async def _list(self) -> tuple[Outcome, ApiError | None]:
+        try:
+            listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=self.label_selector)
+        except ApiError as error:
+            return Failed(), error
+        # NO AWAIT from here to the step in `run`: nobody may see half a list.
         found: set[ObjectKey] = set()
         for obj in listed.items:
             key = ObjectKey.of(obj)
             found.add(key)
-            known = self._objects.get(key)
+            known = self._store.get(key)
             if known is None or resource_version(known) != resource_version(obj):
                 self._put(key, self.transform(obj))
-        for key in [key for key in self._objects if key not in found]:
-            self._put(key, None)
-        self._tell(CacheState(synced=True, lists=self.state.lists + 1))
+        for gone in sorted(set(self._store.keys()) - found):
+            self._put(gone, None)
+        return Listed(listed.resource_version), None
 
-    async def _follow(self, since: str) -> None:
+    async def _follow(self, since: str) -> ApiError | None:
         failure: ApiError | None = None
         async with anyio.create_task_group() as tasks:
-            if self._watch.failures:
-                tasks.start_soon(self._recover)
+
+            def opened() -> None:
+                tasks.start_soon(self._grow_steady)
+
             try:
                 await self.client.watch(
                     self.resource,
@@ -174,63 +193,63 @@ class ObjectCache:
                     namespace=self.namespace,
                     label_selector=self.label_selector,
                     idle=self.idle,
+                    on_open=opened,
                 )
             except ApiError as error:  # carried out by hand: a task group would wrap it
                 failure = error
             tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+        return failure
 
-    async def _recover(self) -> None:
-        """A stream that lasts is a success, whether or not it has anything to say."""
+    async def _grow_steady(self) -> None:
         await anyio.sleep(self.backoff.steady_after)
-        self._watch = self._watch.healthy()
-        self._tell(attrs.evolve(self.state, failures=0, last_error="", retry_in=None))
+        recovered = self.state.failures > 0
+        self._step(Steadied())
+        if recovered:
+            log.info("following again", resource=str(self.resource))
+            self._tell(attrs.evolve(self.state, failures=0, last_error="", retry_in=None))
 
     def _event(self, event: WatchEvent) -> None:
         obj = event.object
         if event.type != "BOOKMARK":
             self._put(ObjectKey.of(obj), None if event.type == "DELETED" else self.transform(obj))
-        self._watch = self._watch.step(Progressed(resource_version(obj)), self.backoff)
+        self._step(Progressed(resource_version(obj)))
 
-    def _ended(self, lasted: float) -> None:
-        self._watch = self._watch.step(Ended(lasted), self.backoff)
+    def _step(self, outcome: Outcome) -> None:
+        self._watch = self._watch.step(outcome)
+        if isinstance(self._watch.position, Following):
+            self.resource_version = self._watch.position.resource_version
 
-    async def _back_off(self, reason: str, error: ApiError | None) -> None:
+    async def _back_off(self, error: ApiError | None) -> None:
         refused = isinstance(error, NotFound | Forbidden)
         delay = (self.refused_backoff if refused else self.backoff).delay(self._watch.failures, self.fraction())
         if error is not None and error.retry_after is not None:
-            delay = max(delay, error.retry_after)
+            delay = max(delay, min(error.retry_after, MAX_RETRY_AFTER))
+        reason = str(error) if error is not None else f"{self.resource}: the watch ended at once"
         tell = log.info if self._watch.failures == 1 else log.debug
-        tell("cache", resource=str(self.resource), error=reason, seconds=round(delay, 1))
+        tell("cannot follow", resource=str(self.resource), error=reason, seconds=round(delay, 1))
         self._tell(attrs.evolve(self.state, failures=self._watch.failures, last_error=reason, retry_in=delay))
         await anyio.sleep(delay)
 
     def _put(self, key: ObjectKey, new: Json | None) -> None:
-        old = self._objects.get(key)
-        if old is None and new is None:
-            return
-        if new is None:
-            del self._objects[key]
-        else:
-            self._objects[key] = new
-        for name, index in self.indexes.items():
-            self._reindex(self._indexed.setdefault(name, {}), key, index, old, new)
-        self.on_change(key, old, new)
-
-    @staticmethod
-    def _reindex(
-        entries: dict[str, set[ObjectKey]], key: ObjectKey, index: Index, old: Json | None, new: Json | None
-    ) -> None:
-        for value in index(old) if old is not None else ():
-            entries[value].discard(key)
-            if not entries[value]:
-                del entries[value]
-        for value in index(new) if new is not None else ():
-            entries.setdefault(value, set()).add(key)
+        old = self._store.put(key, new)
+        if old is not None or new is not None:
+            self.on_change(key, old, new)
 
     def _tell(self, state: CacheState) -> None:
         self.state = state
         self._changed.set()
         self._changed = anyio.Event()
         self.on_state(state)
+
+
+def _ending(failure: ApiError | None, *, steady: bool) -> Outcome:
+    """What the end of a watch means."""
+    match failure:
+        case None:
+            return Ended()
+        case Expired():
+            return HistoryLost()
+        case DeadlineExceeded() | NotFound() | Forbidden() | Unauthorized() | TooManyRequests():
+            return Failed()  # silence or a "no": that an earlier stream was steady says nothing about now
+        case _:
+            return Ended() if steady else Failed()

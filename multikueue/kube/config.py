@@ -9,10 +9,12 @@ import attrs
 class ExecPlugin:
     """A kubeconfig's exec section: a command that prints credentials."""
 
-    context: str
-    """Name of the context in the kubeconfig."""
-    kubeconfig: str = attrs.field(repr=False)
-    """The kubeconfig as JSON text, for the plugin loader."""
+    command: str
+    """For errors. Its arguments and variables may hold secrets."""
+    section: str = attrs.field(repr=False)
+    """The section as JSON text: text, so that configurations can be compared and hashed."""
+    cluster: str = attrs.field(default="", repr=False)
+    """The cluster's section as JSON text, if the plugin wants to know it (`provideClusterInfo`)."""
 
 
 @attrs.frozen
@@ -24,8 +26,8 @@ class ClusterConfig:
     """PEM of the certificate authority; empty: the system's."""
     token: str = attrs.field(default="", repr=False)
     token_file: str = ""
-    """A file with the token, read again as it is rotated (in-cluster)."""
-    exec_plugin: ExecPlugin | None = attrs.field(default=None, repr=False)
+    """A file with the token, read again as it is rotated; takes precedence over `token`."""
+    exec_plugin: ExecPlugin | None = None
     client_cert_pem: str = attrs.field(default="", repr=False)
     client_key_pem: str = attrs.field(default="", repr=False)
     tls_server_name: str = ""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import anyio
 import anyio.to_thread
@@ -12,11 +13,15 @@ import attrs
 
 from multikueue.errors import Unauthorized
 from multikueue.kube.config import ClusterConfig, ExecPlugin
+from multikueue.kube.kubeconfig_document import is_token
+from multikueue.kube.plugin import Credential, run_plugin
 
 TOKEN_FILE_PERIOD: Final = 60.0
 """Seconds between looks at a token file: kubelet rotates it minutes before the old one expires."""
-PLUGIN_DEADLINE: Final = 60.0
-"""Seconds a plugin may take: it may ask a person's identity provider, but never block a cluster for good."""
+PLUGIN_PAUSE: Final = 5.0
+"""Seconds between runs of a plugin that failed, or whose token was refused: it may be a cloud's API that it asks."""
+EARLY: Final = 60.0
+"""Seconds before its end that a token is renewed, but never more than a tenth of its life."""
 
 
 class TokenSource(Protocol):
@@ -27,6 +32,9 @@ class TokenSource(Protocol):
 
         Args:
             refused: a token the server has just answered 401 to: get another one if there is one.
+
+        Raises:
+            Unauthorized: there is none to be had.
         """
         ...
 
@@ -50,69 +58,88 @@ class TokenFile:
     path: Path
     _value: str = attrs.field(default="", init=False, repr=False)
     _read_at: float = attrs.field(default=float("-inf"), init=False)
+    _lock: anyio.Lock = attrs.field(factory=anyio.Lock, init=False)
 
     async def token(self, refused: str | None = None) -> str:
-        """See `TokenSource`.
-
-        Raises:
-            Unauthorized: the file cannot be read.
-        """
-        now = anyio.current_time()
-        if now - self._read_at >= TOKEN_FILE_PERIOD or (refused is not None and refused == self._value):
-            try:
-                text = await anyio.to_thread.run_sync(self.path.read_text)
-            except (OSError, UnicodeDecodeError) as error:
-                raise Unauthorized(f"token file {self.path} cannot be read") from error
-            self._value, self._read_at = text.strip(), now
+        """See `TokenSource`."""
+        if self._current(refused):
+            return self._value
+        async with self._lock:
+            if not self._current(refused):
+                await self._read()
         return self._value
+
+    def _current(self, refused: str | None) -> bool:
+        fresh = anyio.current_time() - self._read_at < TOKEN_FILE_PERIOD
+        return fresh and (refused is None or refused != self._value)
+
+    async def _read(self) -> None:
+        try:
+            text = (await anyio.to_thread.run_sync(self.path.read_text)).strip()
+        except (OSError, UnicodeDecodeError):
+            raise Unauthorized(f"token file {self.path} cannot be read") from None
+        if not text or not is_token(text):
+            raise Unauthorized(f"token file {self.path} does not hold a token")
+        self._value, self._read_at = text, anyio.current_time()
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 @attrs.define(eq=False)
 class PluginToken:
-    """A token from an exec plugin (or a legacy auth provider), loaded by kubernetes-asyncio.
+    """A token from an exec plugin.
 
-    However many requests need a new one at once, the plugin runs once.
+    * However many requests need a new one at once, the plugin runs once.
+    * A token is used until shortly before the end the plugin names, or until the server refuses it.
     """
 
     plugin: ExecPlugin
-    _loader: Any = attrs.field(default=None, init=False, repr=False)
+    clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
+    """The wall clock: plugins name the end of a token by it."""
     _value: str = attrs.field(default="", init=False, repr=False)
+    _failure: str = attrs.field(default="", init=False)
+    _until: float = attrs.field(default=float("-inf"), init=False)
+    _pause_until: float = attrs.field(default=float("-inf"), init=False)
     _lock: anyio.Lock = attrs.field(factory=anyio.Lock, init=False)
 
     async def token(self, refused: str | None = None) -> str:
-        """See `TokenSource`.
+        """See `TokenSource`."""
+        if not self._usable(refused):
+            async with self._lock:
+                if not self._usable(refused) and anyio.current_time() >= self._pause_until:
+                    await self._run()
+                    if self._failure or refused is not None:
+                        self._pause_until = anyio.current_time() + PLUGIN_PAUSE
+        if self._failure:
+            raise Unauthorized(self._failure)
+        return self._value
 
-        Raises:
-            Unauthorized: the plugin failed or took too long.
-        """
-        async with self._lock:
-            if refused is not None and refused == self._value and self._loader is not None:
-                self._loader = None  # forget what it cached: the server no longer takes it
-            try:
-                with anyio.fail_after(PLUGIN_DEADLINE):
-                    self._value = await self._load()
-            except TimeoutError as error:
-                raise Unauthorized(f"the credential plugin did not answer within {PLUGIN_DEADLINE:.0f} s") from error
-            except Exception as error:  # the loader raises whatever the plugin and its parsing raise
-                kind = type(error).__name__
-                raise Unauthorized(f"the credential plugin of context {self.plugin.context} failed ({kind})") from error
-            return self._value
+    def _usable(self, refused: str | None) -> bool:
+        known = bool(self._value) and not self._failure
+        return known and refused != self._value and anyio.current_time() < self._until
 
-    async def _load(self) -> str:
-        # Imported late: it costs a third of a second, and only plugins need it.
-        from kubernetes_asyncio.config.kube_config import KubeConfigLoader
+    async def _run(self) -> None:
+        try:
+            credential = await run_plugin(self.plugin)
+        except Unauthorized as error:
+            self._failure = str(error)
+        else:
+            self._failure, self._value = "", credential.token
+            self._until = anyio.current_time() + self._life(credential)
 
-        if self._loader is None:
-            document = json.loads(self.plugin.kubeconfig)
-            self._loader = KubeConfigLoader(config_dict=document, active_context=self.plugin.context)
-        await self._loader.load_from_exec_plugin()
-        return str(getattr(self._loader, "token", "") or "").removeprefix("Bearer ").strip()
+    def _life(self, credential: Credential) -> float:
+        if credential.expires is None:
+            return float("inf")
+        left = (credential.expires - self.clock()).total_seconds()
+        return left - min(EARLY, left / 10)
 
 
 def token_source(config: ClusterConfig) -> TokenSource:
     """The source a configuration asks for."""
     if config.exec_plugin is not None:
         return PluginToken(config.exec_plugin)
-    if config.token_file and not config.token:
+    if config.token_file:
         return TokenFile(Path(config.token_file))
     return StaticToken(config.token)

@@ -41,7 +41,7 @@ def ssl_context(config: ClusterConfig) -> ssl.SSLContext:
     """
     try:
         context = ssl.create_default_context(cadata=config.ca_pem or None)
-    except ssl.SSLError as error:
+    except (ssl.SSLError, ValueError, TypeError) as error:
         raise KubeconfigError("BadKubeConfig", "certificate-authority-data is not a PEM certificate") from error
     if not config.verify_tls:
         context.check_hostname = False
@@ -75,8 +75,9 @@ def _load_client_certificate(context: ssl.SSLContext, config: ClusterConfig) -> 
         file.write(config.client_cert_pem + "\n" + config.client_key_pem)
         file.flush()
         try:
-            context.load_cert_chain(file.name)
+            # With a password given, an encrypted key is an error; without, OpenSSL would ask at the terminal.
+            context.load_cert_chain(file.name, password="")
         except (ssl.SSLError, OSError) as error:
             raise KubeconfigError(
-                "BadKubeConfig", "client-certificate-data and client-key-data are not a PEM pair"
+                "BadKubeConfig", "client-certificate-data and client-key-data are not a PEM pair without a password"
             ) from error

@@ -6,6 +6,7 @@ write again. A mirror therefore remembers what was written until the cache has c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -36,7 +37,7 @@ class Mirror:
         cached = self.cache.get(key)
         written = self._written.get(key)
         if written is not None:
-            if self._is_ahead(written):
+            if self._is_ahead(written, cached):
                 cached = written
             else:
                 del self._written[key]
@@ -48,21 +49,29 @@ class Mirror:
         keys = {ObjectKey.of(obj) for obj in self.cache.by("workload", wanted)}
         keys.update(key for key, obj in self._written.items() if wanted in self.index(obj))
         found = (self.get(key) for key in sorted(keys))
-        return [obj for obj in found if obj is not None]
+        return [obj for obj in found if obj is not None and wanted in self.index(obj)]
 
     def wrote(self, obj: Json) -> None:
         """The server answered a write with this object."""
-        self._written[ObjectKey.of(obj)] = obj
-        self._deleted.pop(ObjectKey.of(obj), None)
+        key = ObjectKey.of(obj)
+        metadata = {field: value for field, value in obj["metadata"].items() if field != "managedFields"}
+        self._forget_settled()
+        self._deleted.pop(key, None)
+        known = self._written.get(key)
+        if known is None or _number(resource_version(obj)) >= _number(resource_version(known)):
+            self._written[key] = {**obj, "metadata": metadata}
 
     def removed(self, key: ObjectKey, object_uid: str) -> None:
         """The server accepted the deletion of this object."""
+        self._forget_settled()
         self._written.pop(key, None)
+        self._deleted.pop(key, None)  # so that the dictionary stays in the order of time
         self._deleted[key] = (object_uid, anyio.current_time() + DELETION_GRACE)
 
-    def _is_ahead(self, written: Json) -> bool:
+    def _is_ahead(self, written: Json, cached: Json | None) -> bool:
         # The cache has seen everything up to its own resourceVersion, so an older write is in it, or was undone since.
-        return _number(resource_version(written)) > _number(self.cache.resource_version)
+        seen = max(_number(self.cache.resource_version), _number(resource_version(cached)) if cached else 0)
+        return _number(resource_version(written)) > seen
 
     def _is_deleted(self, key: ObjectKey, obj: Json) -> bool:
         deleted = self._deleted.get(key)
@@ -74,6 +83,19 @@ class Mirror:
         del self._deleted[key]
         return False
 
+    def _forget_settled(self) -> None:
+        """Forget what nobody asked for again, oldest first: for most deletions that is the rule."""
+        now = anyio.current_time()
+        for key in _leading(self._deleted, lambda key: self._deleted[key][1] <= now):
+            del self._deleted[key]
+        for key in _leading(self._written, lambda key: not self._is_ahead(self._written[key], None)):
+            del self._written[key]
+
+
+def _leading(keys: Iterable[ObjectKey], fits: Callable[[ObjectKey], bool]) -> list[ObjectKey]:
+    return list(itertools.takewhile(fits, keys))
+
 
 def _number(version: str) -> int:
-    return int(version) if version.isdigit() else 0
+    """ResourceVersions of one server can be compared as numbers (KEP-5504); others never compare as newer."""
+    return int(version) if version.isdecimal() else 0

@@ -163,6 +163,7 @@ class DirectClient:
         namespace: str = "",
         label_selector: str = "",
         idle: float = 90.0,
+        on_open: Callable[[], None] | None = None,
     ) -> None:
         """Follow changes until the server ends the stream; see `Watcher`."""
         with self._connected(f"watch {resource}", idle) as line:
@@ -172,6 +173,8 @@ class DirectClient:
             selector = Selector.parse(row, label_selector)
             options = WatchOptions(selector, resource_version, bookmarks=True)
             cursor = self.registry.watch(row, namespace or None, options)
+            if on_open is not None:
+                on_open()
             effects = [fault.effect for fault in hit if isinstance(fault.effect, CutWatch | ExpireWatch | SilenceWatch)]
             stream = WatchStream(
                 cursor,

@@ -1,0 +1,170 @@
+"""Sending a request and getting its answer: sessions, credentials, deadlines, and coming back when asked to."""
+
+from __future__ import annotations
+
+import itertools
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+import aiohttp
+import anyio
+import attrs
+import yarl
+
+from multikueue.core.names import Json
+from multikueue.errors import DeadlineExceeded, ServerFault, TooManyRequests, Unreachable
+from multikueue.kube.answers import decoded, error_of, translated, where
+from multikueue.kube.config import ClusterConfig
+from multikueue.kube.credentials import TokenSource, token_source
+from multikueue.kube.requests import Request
+from multikueue.kube.transport import CLOSE_DEADLINE, open_session, ssl_context
+
+_MAX_THROTTLED_TRIES: Final = 5
+"""How often a call comes back after 429 or 503 with Retry-After, as long as its deadline allows."""
+
+
+class RequestHook(Protocol):
+    """Sees every request, for metrics."""
+
+    def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
+        """A request was answered after that many seconds, a watch by being accepted; status 0: there was no answer."""
+        ...
+
+
+@attrs.frozen
+class ClientOptions:
+    """How a client behaves."""
+
+    deadline: float = 30.0
+    """Seconds a call may take in all, retries included: the API server's own limit is 60."""
+    connect_deadline: float = 10.0
+    """Seconds to connect, TLS included."""
+    connections: int = 64
+    """Calls at a time: HTTP/1.1 needs a connection for each."""
+    user_agent: str = "multikueue"
+
+
+@attrs.define(eq=False)
+class Exchange:
+    """One server's sessions: one for calls, and one for watches, so that watches never wait for a free connection."""
+
+    config: ClusterConfig
+    name: str
+    options: ClientOptions
+    hook: RequestHook | None
+    _tokens: TokenSource = attrs.field(init=False)
+    _calls: aiohttp.ClientSession = attrs.field(init=False)
+    _watches: aiohttp.ClientSession = attrs.field(init=False)
+
+    async def __aenter__(self) -> Self:
+        """Open the sessions; nothing is sent yet.
+
+        Raises:
+            KubeconfigError: the certificates cannot be used.
+        """
+        tls = ssl_context(self.config)
+        self._tokens = token_source(self.config)
+        self._calls = open_session(self.config, tls, self.options.connections, self.options.user_agent)
+        self._watches = open_session(self.config, tls, 0, self.options.user_agent)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections, even while being cancelled."""
+        with anyio.move_on_after(CLOSE_DEADLINE, shield=True):
+            await self._calls.close()
+            await self._watches.close()
+
+    async def call(self, request: Request) -> Json:
+        """Send a request and read its answer within the deadline; come back later if the server asks for it."""
+        try:
+            with anyio.fail_after(self.options.deadline) as scope:
+                for tries in itertools.count(1):
+                    try:
+                        return await self._authorized(request)
+                    except (TooManyRequests, ServerFault) as error:
+                        wait = error.retry_after
+                        late = wait is None or anyio.current_time() + wait > scope.deadline
+                        if wait is None or late or tries == _MAX_THROTTLED_TRIES:
+                            raise
+                    await anyio.sleep(wait)
+        except TimeoutError as error:
+            told = f"no answer within {self.options.deadline:g} s"
+            raise DeadlineExceeded(f"{where(self.name, request)}: {told}") from error
+        raise AssertionError("the loop returns or raises")
+
+    async def _authorized(self, request: Request) -> Json:
+        response = await self._open(self._calls, request)
+        with translated(self.name, request):
+            async with response:
+                body = await response.read()
+        if response.status >= 300:
+            raise error_of(self.name, request, response.status, body, response.headers)
+        answer = decoded(body)
+        if answer is None:
+            raise Unreachable(f"{where(self.name, request)}: the answer is not JSON: is there a proxy in between?")
+        return answer
+
+    async def stream(self, request: Request, idle: float) -> aiohttp.ClientResponse:
+        """Send a request whose answer has no end; the caller closes it.
+
+        Raises:
+            ApiError: it was not accepted.
+        """
+        try:
+            with anyio.fail_after(self.options.deadline):  # a server may accept a connection and say nothing
+                response = await self._open(self._watches, request, idle)
+                if response.status == 200:
+                    return response
+                with translated(self.name, request):
+                    async with response:
+                        body = await response.read()
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"{where(self.name, request)}: not accepted in time") from error
+        raise error_of(self.name, request, response.status, body, response.headers)
+
+    async def _open(
+        self, session: aiohttp.ClientSession, request: Request, idle: float | None = None
+    ) -> aiohttp.ClientResponse:
+        """Send a request and wait for the answer's headers; on 401 once more, if there is a newer token."""
+        token = await self._tokens.token()
+        response = await self._send(session, request, token, idle)
+        if response.status != 401:
+            return response
+        try:
+            fresh = await self._tokens.token(refused=token)
+        except BaseException:
+            response.close()
+            raise
+        if fresh == token:
+            return response
+        response.close()
+        return await self._send(session, request, fresh, idle)
+
+    async def _send(
+        self, session: aiohttp.ClientSession, request: Request, token: str, idle: float | None
+    ) -> aiohttp.ClientResponse:
+        headers = {"Content-Type": request.content_type} if request.body is not None else {}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        started, status = anyio.current_time(), 0
+        try:
+            with translated(self.name, request):
+                response = await session.request(
+                    request.method,
+                    yarl.URL(self.config.server + request.path, encoded=True),
+                    data=request.body,
+                    headers=headers,
+                    timeout=aiohttp.ClientTimeout(
+                        total=None, sock_connect=self.options.connect_deadline, sock_read=idle
+                    ),
+                    allow_redirects=False,  # a redirect would turn a write into a read
+                    server_hostname=self.config.tls_server_name or None,
+                )
+            status = response.status
+        finally:
+            if self.hook is not None:
+                seconds = anyio.current_time() - started
+                self.hook.observe(self.name, request.verb, request.resource.qualified, status, seconds)
+        return response

@@ -1,0 +1,202 @@
+"""A kubeconfig as a document: what is the same for the daemon's own and for workers'."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NoReturn
+from urllib.parse import SplitResult, urlsplit
+
+import attrs
+import yaml
+
+from multikueue.core.names import Json
+from multikueue.errors import KubeconfigError
+
+MAX_SIZE: Final = 1 << 20
+"""Bytes of a kubeconfig that are read at most: a real one has a few thousand."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Only booleans and null are not text: a token of digits must stay what it is, and a date too."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("bool", "null")]
+    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+@attrs.frozen
+class Document:
+    """A kubeconfig's sections by name. Its repr shows no secret.
+
+    Attributes:
+        reason: for the errors; see `KubeconfigError`.
+    """
+
+    reason: str
+    current_context: str = ""
+    clusters: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
+    users: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
+    contexts: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
+
+    @classmethod
+    def parse(cls, data: bytes, reason: str) -> Document:
+        """Read YAML or JSON.
+
+        Raises:
+            KubeconfigError: it is no kubeconfig; the message tells where and quotes nothing.
+        """
+        parsed = _parsed(data, reason)
+        return cls(
+            reason,
+            str(parsed.get("current-context") or ""),
+            _named(parsed, "clusters", "cluster", reason),
+            _named(parsed, "users", "user", reason),
+            _named(parsed, "contexts", "context", reason),
+        )
+
+    def merged(self, other: Document) -> Document:
+        """Both documents; of what both name, this one's holds, as kubectl merges the files of KUBECONFIG."""
+        return Document(
+            self.reason,
+            self.current_context or other.current_context,
+            {**other.clusters, **self.clusters},
+            {**other.users, **self.users},
+            {**other.contexts, **self.contexts},
+        )
+
+    def select(self, context: str | None = None) -> Selection:
+        """Cluster, user and namespace of a context, the current one if none is named.
+
+        Raises:
+            KubeconfigError: there is none, or it names no cluster with a server.
+        """
+        name = context or self.current_context
+        if not name:
+            refuse(self.reason, "no current-context is set")
+        found = self.contexts.get(name)
+        if found is None:
+            refuse(self.reason, f'context "{name}" does not exist')
+        cluster = self.clusters.get(str(found.get("cluster") or ""))
+        if cluster is None or not cluster.get("server"):
+            refuse(self.reason, f'context "{name}" names no cluster with a server')
+        user_name = str(found.get("user") or "")
+        if user_name and user_name not in self.users:
+            refuse(self.reason, f'context "{name}" names user "{user_name}", which does not exist')
+        selection = Selection(self.reason, cluster, self.users.get(user_name, {}), str(found.get("namespace") or ""))
+        selection.check()
+        return selection
+
+
+@attrs.frozen
+class Selection:
+    """What one context selects, and its values decoded."""
+
+    reason: str
+    cluster: Json = attrs.field(repr=False)
+    user: Json = attrs.field(repr=False)
+    namespace: str = ""
+
+    def check(self) -> None:
+        """Refuse what would not do what it says.
+
+        Raises:
+            KubeconfigError: the message names the field and never its value.
+        """
+        for field in ("as", "as-uid", "as-groups", "as-user-extra"):
+            if self.user.get(field):
+                refuse(self.reason, f"impersonation ({field}) is not supported: use credentials of the identity itself")
+        proxy = split_url(self.proxy)
+        if self.proxy and (proxy is None or proxy.scheme not in ("http", "https") or not proxy.hostname):
+            refuse(self.reason, "proxy-url must be an http:// or https:// URL")
+
+    @property
+    def server(self) -> str:
+        """The server's address, without a slash at the end."""
+        return str(self.cluster["server"]).strip().rstrip("/")
+
+    @property
+    def token(self) -> str:
+        """The bearer token; empty if there is none."""
+        token = str(self.user.get("token") or "").strip()
+        if not is_token(token):
+            refuse(self.reason, "token is not one word of plain characters")
+        return token
+
+    @property
+    def proxy(self) -> str:
+        """The proxy; may hold a password."""
+        return str(self.cluster.get("proxy-url") or "")
+
+    @property
+    def tls_server_name(self) -> str:
+        """The name the server's certificate must carry, if it is not the server's own."""
+        return str(self.cluster.get("tls-server-name") or "")
+
+    def pem(self, section: Json, field: str) -> str:
+        """The text of a `…-data` field; empty if it is not there."""
+        value = section.get(field)
+        if not value:
+            return ""
+        try:
+            return base64.b64decode("".join(str(value).split()), validate=True).decode("ascii")
+        except (binascii.Error, ValueError):
+            refuse(self.reason, f"{field} is not base64 of a PEM text")
+
+
+def refuse(reason: str, message: str) -> NoReturn:
+    """Raise a `KubeconfigError` that carries no earlier error: those quote what they could not read."""
+    raise KubeconfigError(reason, message) from None
+
+
+def split_url(text: str) -> SplitResult | None:
+    """The parts of a URL; None if it is none."""
+    try:
+        parts = urlsplit(text)
+        return parts if parts.port != 0 else None  # asking for the port raises if it is no number
+    except ValueError:
+        return None
+
+
+def is_token(text: str) -> bool:
+    """Whether a text can stand in an Authorization header."""
+    return text.isascii() and text.isprintable() and " " not in text
+
+
+def resolved(named: object, folder: Path) -> str:
+    """A path from a kubeconfig: relative ones are relative to its folder."""
+    return str(folder / str(named)) if named else ""
+
+
+def _parsed(data: bytes, reason: str) -> Json:
+    if len(data) > MAX_SIZE:
+        refuse(reason, f"failed to parse kubeconfig(apiconfig): larger than {MAX_SIZE} bytes")
+    try:
+        document = yaml.load(data, _Loader)
+    except yaml.MarkedYAMLError as error:
+        # The parser quotes the text around the error, which may be a credential: only the place is told.
+        mark = error.problem_mark
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+        refuse(reason, f"failed to parse kubeconfig(apiconfig): it is not YAML{where}")
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError):  # odd tags, encodings, nesting
+        refuse(reason, "failed to parse kubeconfig(apiconfig): it is not YAML")
+    if not isinstance(document, dict):
+        refuse(reason, "failed to parse kubeconfig(apiconfig): it is not a mapping")
+    return document
+
+
+def _named(document: Json, section: str, field: str, reason: str) -> dict[str, Json]:
+    entries = document.get(section) or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        refuse(reason, f"failed to parse kubeconfig(apiconfig): {section} is not a list of mappings")
+    result: dict[str, Json] = {}
+    for entry in entries:
+        value = entry.get(field) or {}
+        if not isinstance(value, dict):
+            refuse(reason, f"failed to parse kubeconfig(apiconfig): {section}[].{field} is not a mapping")
+        result.setdefault(str(entry.get("name") or ""), value)
+    return result
