@@ -31,14 +31,15 @@ class ControlPlane:
         token: of a user who may do everything.
         tls: None for plain HTTP.
         compact: makes it forget its history.
-        accounts: whether each namespace gets a service account, without which it takes no pods.
+        accounts: who gives each namespace the service account without which it takes no pods: `theirs` for its
+            controllers, `ours` for whoever makes the namespace, empty if none is needed.
     """
 
     url: str
     token: str
     tls: ssl.SSLContext | None
     compact: Callable[[], Awaitable[None]]
-    accounts: bool = False
+    accounts: str = ""
 
 
 class Stream:
@@ -137,6 +138,9 @@ class ConformanceClient:
         async def has_account() -> bool:
             return (await self.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))[0] == 200
 
+        if self.plane.accounts == "ours":
+            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+            await self.post(f"/api/v1/namespaces/{name}/serviceaccounts", account)
         if self.plane.accounts:
             await eventually(has_account)
         return name

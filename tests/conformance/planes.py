@@ -48,7 +48,7 @@ def real(factory: ClusterFactory) -> Iterator[ControlPlane]:
                 await anyio.to_thread.run_sync(portal.call, cluster.compact)
 
             tls = ssl.create_default_context(cadata=cluster.ca_pem)
-            yield ControlPlane(cluster.url, cluster.token(), tls, compact, accounts=True)
+            yield ControlPlane(cluster.url, cluster.token(), tls, compact, accounts="theirs")
 
 
 @asynccontextmanager
@@ -56,4 +56,4 @@ async def real_without_controllers() -> AsyncIterator[ControlPlane]:
     """A real API server alone: nobody but the test writes to it."""
     async with ChildProcesses("fuzz") as cluster:
         tls = ssl.create_default_context(cadata=cluster.ca_pem)
-        yield ControlPlane(cluster.url, cluster.token(), tls, cluster.compact)
+        yield ControlPlane(cluster.url, cluster.token(), tls, cluster.compact, accounts="ours")

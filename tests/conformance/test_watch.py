@@ -72,16 +72,17 @@ async def test_h4_field_selector(control_plane: Open) -> None:
 
 
 async def test_h5_bookmarks(control_plane: Open) -> None:
-    """A watch that asks for bookmarks gets one before its timeout."""
+    """A watch that asks for bookmarks gets one before its timeout once something changed, be it elsewhere."""
     async with control_plane() as cluster:
-        ns = await cluster.namespace()
+        ns, elsewhere = await cluster.namespace(), await cluster.namespace()
         found = await cluster.make_widget(ns, "a")
         revision = found["metadata"]["resourceVersion"]
-        params = {"allowWatchBookmarks": "true", "timeoutSeconds": 12, "resourceVersion": revision}
+        params = {"allowWatchBookmarks": "true", "timeoutSeconds": 8, "resourceVersion": revision}
         async with cluster.watch(cluster.widgets(ns), **params) as stream:
-            event = await stream.next(14)
+            other = await cluster.make_widget(elsewhere, "b")
+            event = await stream.next(10)
             assert event["type"] == "BOOKMARK"
-            assert int(event["object"]["metadata"]["resourceVersion"]) > 0
+            assert int(event["object"]["metadata"]["resourceVersion"]) >= int(other["metadata"]["resourceVersion"])
             assert event["object"]["kind"] == "Widget"
 
 
