@@ -10,7 +10,7 @@ import pytest
 
 from multikueue.core.conditions import timestamp
 from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, EVENT, JOB, LOCAL_QUEUE, NAMESPACE, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.errors import Conflict
 from multikueue.sandbox.apiserver.listing import ListOptions
 from multikueue.sandbox.apiserver.resources import ResourceType
@@ -314,6 +314,38 @@ async def test_deleting_a_workload_stops_its_job_which_then_gets_another() -> No
         await cluster.client.delete(WORKLOAD, ObjectKey.of(old))
         await cluster.workload_when(lambda workload: workload["metadata"]["uid"] != old["metadata"]["uid"])
         await cluster.job_when(runs)
+
+
+async def test_a_running_job_that_changes_its_size_starts_over_with_another_workload() -> None:
+    async with world(cpu="2") as cluster:
+        await cluster.create(lasting(parallelism=2, completions=4))
+        await cluster.job_when(lambda found: found["status"].get("active") == 2)
+        old = await cluster.workload()
+        await cluster.patch(JOB, "j1", {"spec": {"parallelism": 1}})
+        fresh = await cluster.workload_when(
+            lambda workload: workload["metadata"]["uid"] != old["metadata"]["uid"] and admitted(workload)
+        )
+        assert fresh["spec"]["podSets"][0]["count"] == 1
+        await cluster.job_when(lambda found: found["status"].get("active") == 1)
+
+
+@pytest.mark.parametrize(("resource", "name"), [(LOCAL_QUEUE, "lq"), (CLUSTER_QUEUE, "cq")])
+async def test_a_queue_on_hold_takes_nobody_and_goes_on_afterwards(resource: Resource, name: str) -> None:
+    async with world() as cluster:
+        await cluster.patch(resource, name, {"spec": {"stopPolicy": "Hold"}})
+        await cluster.create(lasting())
+        kind = "LocalQueue" if resource == LOCAL_QUEUE else "ClusterQueue"
+        refused = ("False", "Inadmissible", f"{kind} {name} is inactive")
+        await cluster.workload_when(lambda workload: condition(workload, "QuotaReserved") == refused)
+        await cluster.when(resource, lambda queue: (condition(queue, "Active") or ("", ""))[:2] == ("False", "Stopped"))
+        await cluster.patch(resource, name, {"spec": {"stopPolicy": "None"}})
+        await cluster.job_when(runs)
+
+
+async def test_a_queue_without_a_cluster_queue_says_so() -> None:
+    async with world(local_queue(), queues=False) as cluster:
+        queue = await cluster.when(LOCAL_QUEUE, lambda found: condition(found, "Active") is not None)
+        assert (condition(queue, "Active") or ("", ""))[:2] == ("False", "ClusterQueueDoesNotExist")
 
 
 def copied(workload: Json) -> Json:
