@@ -67,9 +67,7 @@ def test_a_job_whose_end_is_not_seen_yet_is_waited_for() -> None:
 
 def test_a_job_whose_end_never_comes_does_not_hold_its_workload_for_ever() -> None:
     """A worker that finished the Workload for a reason of its own has the last word after a while."""
-    seen = attrs.evolve(
-        snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB), quiet_for=timedelta(seconds=5)
-    )
+    seen = attrs.evolve(snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB), quiet_for=timedelta(seconds=5))
     assert "finish Succeeded" in in_words(seen, decide(seen))
 
 
