@@ -1,0 +1,224 @@
+"""The client: lists, credentials, TLS, hooks and cancellation."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import anyio
+import attrs
+import pytest
+import trustme
+from aiohttp import web
+
+from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.names import Json, ObjectKey
+from multikueue.errors import ApiError, Expired, KubeconfigError, Unauthorized, Unreachable
+from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
+from tests.kube.scripted import eventually, hangs, job, refuses, resets, says, serving, streams, talking
+
+KEY = ObjectKey("default", "a")
+
+
+def page(*names: str, token: str = "") -> Json:
+    """One page of a list."""
+    items = [{"metadata": {"name": name}} for name in names]
+    return {"kind": "JobList", "metadata": {"resourceVersion": "7", "continue": token}, "items": items}
+
+
+@attrs.define
+class Hook:
+    """Notes requests."""
+
+    seen: list[tuple[str, str, str, int]] = attrs.field(factory=list)
+
+    def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
+        assert 0 <= seconds < 5
+        self.seen.append((cluster, verb, resource, status))
+
+
+async def test_lists_are_read_page_by_page() -> None:
+    async with (
+        serving(says(200, page("a", "b", token="next")), says(200, page("c"))) as server,
+        KubeClient(ClusterConfig(server.url), name="w1") as client,
+    ):
+        listed = await client.list(JOB, namespace="n", label_selector="a=b")
+    assert [item["metadata"]["name"] for item in listed.items] == ["a", "b", "c"]
+    assert listed.resource_version == "7"
+    assert [dict(request.query) for request in server.asked] == [
+        {"labelSelector": "a=b", "limit": "500"},
+        {"labelSelector": "a=b", "limit": "500", "continue": "next"},
+    ]
+    assert server.asked[0].path == "/apis/batch/v1/namespaces/n/jobs"
+
+
+async def test_items_of_a_list_know_what_they_are() -> None:
+    """API servers say kind and apiVersion of builtin kinds only once, for the list."""
+    async with serving(says(200, page("a"))) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        (item,) = (await client.list(JOB)).items
+    assert (item["apiVersion"], item["kind"]) == ("batch/v1", "Job")
+
+
+async def test_a_list_whose_pages_expire_is_read_at_once() -> None:
+    """Reading took longer than the server keeps a snapshot."""
+    async with (
+        serving(says(200, page("a", token="next")), refuses(410, "Expired"), says(200, page("a", "b"))) as server,
+        KubeClient(ClusterConfig(server.url), name="w1") as client,
+    ):
+        assert len((await client.list(JOB)).items) == 2
+    assert dict(server.asked[2].query) == {}
+
+
+async def test_a_list_that_expires_even_then_says_so() -> None:
+    async with serving(refuses(410)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        with pytest.raises(Expired):
+            await client.list(JOB)
+    assert len(server.asked) == 2
+
+
+async def test_an_answer_that_is_no_list_is_no_empty_list() -> None:
+    """An empty list would delete everything we know."""
+    async with serving(says(200, {})) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        with pytest.raises(Unreachable, match="not a list"):
+            await client.list(JOB)
+
+
+async def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:
+    """Kubelet has rotated the file meanwhile."""
+    file = tmp_path / "token"
+    file.write_text("old\n")
+
+    async def rotates(request: web.Request) -> web.StreamResponse:
+        file.write_text("new\n")
+        return await refuses(401)(request)
+
+    async with talking(rotates, says(200, job("1")), token_file=str(file)) as (server, client):
+        await client.get(JOB, KEY)
+    assert server.authorizations == ["Bearer old", "Bearer new"]
+
+
+async def test_a_watch_gets_a_new_token_too(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("old")
+
+    async def rotates(request: web.Request) -> web.StreamResponse:
+        file.write_text("new")
+        return await refuses(401)(request)
+
+    async with talking(rotates, streams(), token_file=str(file)) as (server, client):
+        await client.watch(JOB, lambda _: None, resource_version="1")
+    assert server.authorizations == ["Bearer old", "Bearer new"]
+
+
+async def test_a_token_that_cannot_be_renewed_is_not_tried_twice() -> None:
+    async with talking(refuses(401), token="s3cr3t-canary") as (server, client):
+        with pytest.raises(Unauthorized) as caught:
+            await client.get(JOB, KEY)
+    assert len(server.asked) == 1
+    assert "canary" not in f"{caught.value!r}{client!r}{client.config!r}"
+
+
+def tls_for(authority: trustme.CA, *names: str, client_authority: trustme.CA | None = None) -> ssl.SSLContext:
+    """The server's side."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(*names).configure_cert(context)
+    if client_authority is not None:
+        client_authority.configure_trust(context)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def pem(authority: trustme.CA) -> str:
+    return authority.cert_pem.bytes().decode()
+
+
+async def test_a_certificate_of_another_authority_is_not_trusted() -> None:
+    tls = tls_for(trustme.CA(), "127.0.0.1")
+    async with talking(says(200, job("1")), tls=tls, ca_pem=pem(trustme.CA())) as (server, client):
+        with pytest.raises(Unreachable, match="certificate is not trusted"):
+            await client.get(JOB, KEY)
+    assert server.asked == []
+
+
+async def test_the_certificates_name_can_be_another_than_the_address() -> None:
+    """`tls-server-name`, for servers behind a tunnel."""
+    authority = trustme.CA()
+    async with serving(says(200, job("1")), tls=tls_for(authority, "worker.example")) as server:
+        config = ClusterConfig(server.url, ca_pem=pem(authority))
+        async with KubeClient(config, name="w1") as client:
+            with pytest.raises(Unreachable):
+                await client.get(JOB, KEY)
+        async with KubeClient(attrs.evolve(config, tls_server_name="worker.example"), name="w1") as client:
+            assert await client.get(JOB, KEY) == job("1")
+
+
+async def test_a_client_certificate_is_shown() -> None:
+    authority, clients = trustme.CA(), trustme.CA()
+    mine = clients.issue_cert("me@example.com")
+    async with serving(says(200, job("1")), tls=tls_for(authority, "127.0.0.1", client_authority=clients)) as server:
+        config = ClusterConfig(
+            server.url,
+            ca_pem=pem(authority),
+            client_cert_pem=mine.cert_chain_pems[0].bytes().decode(),
+            client_key_pem=mine.private_key_pem.bytes().decode(),
+        )
+        async with KubeClient(config, name="w1") as client:
+            assert await client.get(JOB, KEY) == job("1")
+        async with KubeClient(ClusterConfig(server.url, ca_pem=pem(authority)), name="w1") as client:
+            with pytest.raises(Unreachable):
+                await client.get(JOB, KEY)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ClusterConfig("https://w", ca_pem="canary"),
+        ClusterConfig("https://w", ca_pem="canäry-canary"),
+        ClusterConfig("https://w", client_cert_pem="canary", client_key_pem="canary"),
+    ],
+)
+async def test_certificates_that_are_none_are_told_before_anything_is_sent(config: ClusterConfig) -> None:
+    """And not quoted."""
+    with pytest.raises(KubeconfigError, match="PEM") as caught:
+        await KubeClient(config, name="w1").__aenter__()
+    assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}"
+
+
+async def test_the_hook_sees_every_request_and_what_became_of_it() -> None:
+    hook = Hook()
+    # Two resets: aiohttp sends what can be repeated once more when a connection it had kept turns out to be dead.
+    script = says(200, job("1")), refuses(404), resets, resets, streams(), refuses(403)
+    async with (
+        serving(*script) as server,
+        KubeClient(ClusterConfig(server.url), name="w1", hook=hook) as client,
+    ):
+        await client.get(JOB, KEY)
+        for _ in range(2):
+            with pytest.raises(ApiError):
+                await client.delete(WORKLOAD, KEY)
+        await client.watch(JOB, lambda _: None, resource_version="1")
+        with pytest.raises(ApiError):
+            await client.watch(JOB, lambda _: None, resource_version="1")
+    assert hook.seen == [
+        ("w1", "get", "jobs.batch", 200),
+        ("w1", "delete", "workloads.kueue.x-k8s.io", 404),
+        ("w1", "delete", "workloads.kueue.x-k8s.io", 0),
+        ("w1", "watch", "jobs.batch", 200),
+        ("w1", "watch", "jobs.batch", 403),
+    ]
+
+
+async def test_cancelled_calls_leave_no_connection_behind() -> None:
+    """A pool of two serves on after four calls were given up."""
+    options = ClientOptions(connections=2)
+    async with (
+        serving(hangs, hangs, hangs, hangs, says(200, job("1"))) as server,
+        KubeClient(ClusterConfig(server.url), name="w1", options=options) as client,
+    ):
+        for _ in range(4):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.get, JOB, KEY)
+                await eventually(lambda: server.open_streams == 1)
+                tasks.cancel_scope.cancel()
+            await eventually(lambda: server.open_streams == 0)
+        assert await client.get(JOB, KEY) == job("1")

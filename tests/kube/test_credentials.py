@@ -1,0 +1,254 @@
+"""Where tokens come from: files that are rotated, and plugins that are really run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import anyio
+import attrs
+import pytest
+from aiohttp import web
+
+from multikueue.core.kinds import JOB
+from multikueue.core.names import Json, ObjectKey
+from multikueue.errors import Unauthorized
+from multikueue.kube.config import ClusterConfig, ExecPlugin
+from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, token_source
+from multikueue.kube.plugin import run_plugin
+from tests.kube.scripted import job, refuses, says, talking
+
+API = "client.authentication.k8s.io/v1"
+CANARY = "s3cr3t-canary"
+
+SCRIPT = """
+import json, os, sys, time
+folder = sys.argv[1]
+runs = os.path.join(folder, "runs")
+with open(runs, "a") as file:
+    file.write(".")
+with open(os.path.join(folder, "told"), "w") as file:
+    file.write(os.environ["KUBERNETES_EXEC_INFO"])
+"""
+
+
+@attrs.frozen
+class FakePlugin:
+    """A script that notes each run."""
+
+    folder: Path
+    body: str
+
+    def config(self, cluster: str = "", **section: object) -> ExecPlugin:
+        """The section that runs it."""
+        script = self.folder / "plugin.py"
+        script.write_text(SCRIPT + self.body)
+        whole = {"apiVersion": API, "command": sys.executable, "args": [str(script), str(self.folder)], **section}
+        return ExecPlugin(sys.executable, json.dumps(whole), cluster)
+
+    @property
+    def runs(self) -> int:
+        file = self.folder / "runs"
+        return len(file.read_text()) if file.exists() else 0
+
+    @property
+    def told(self) -> Json:
+        told: Json = json.loads((self.folder / "told").read_text())
+        return told
+
+
+def prints(folder: Path, token: str = "'t%d' % os.path.getsize(runs)", **status: str) -> FakePlugin:
+    """A plugin that prints a token, by default another one each time."""
+    body = f"status = {{**{status!r}, 'token': {token}}}\n"
+    return FakePlugin(
+        folder, body + f"print(json.dumps(dict(apiVersion={API!r}, kind='ExecCredential', status=status)))"
+    )
+
+
+async def test_a_plugin_runs_once_for_many_requests(tmp_path: Path) -> None:
+    """Also when it names no end of its token: kubernetes-asyncio's loader would run it each time."""
+    plugin = prints(tmp_path)
+    source = PluginToken(plugin.config())
+    got: list[str] = []
+
+    async def ask() -> None:
+        got.append(await source.token())
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(ask)
+    await ask()
+    assert got == ["t1"] * 21
+    assert plugin.runs == 1
+    assert "t1" not in repr(source)
+
+
+@pytest.mark.parametrize(("life", "runs"), [(3600, 1), (240, 1), (-1, 3)])
+async def test_a_token_is_used_until_its_end(tmp_path: Path, life: int, runs: int) -> None:
+    """Also one that lives for four minutes: a fixed margin of five would run the plugin each time."""
+    end = datetime.now(UTC) + timedelta(seconds=life)
+    plugin = prints(tmp_path, expirationTimestamp=end.isoformat())
+    source = PluginToken(plugin.config())
+    for _ in range(3):
+        await source.token()
+    assert plugin.runs == runs
+
+
+async def test_a_token_is_renewed_before_its_end(tmp_path: Path) -> None:
+    """A tenth of its life before, so that no request carries one that ends on the way."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    plugin = prints(tmp_path, expirationTimestamp="2026-01-01T00:00:01Z")
+    source = PluginToken(plugin.config(), clock=lambda: now)
+    assert await source.token() == "t1"
+    await anyio.sleep(0.92)
+    assert await source.token() == "t2"
+
+
+async def test_64_refused_requests_run_the_plugin_once(tmp_path: Path) -> None:
+    """All of them then succeed with the new token."""
+    plugin = prints(tmp_path)
+
+    async def only_the_second(request: web.Request) -> web.StreamResponse:
+        good = request.headers["Authorization"] == "Bearer t2"
+        return await (says(200, job("1")) if good else refuses(401))(request)
+
+    async with talking(only_the_second, exec_plugin=plugin.config()) as (server, client):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(64):
+                tasks.start_soon(client.get, JOB, ObjectKey("n", "a"))
+        assert plugin.runs == 2
+        assert server.authorizations.count("Bearer t2") == 64
+
+
+async def test_a_plugin_whose_tokens_are_all_refused_is_left_alone_for_a_while(tmp_path: Path) -> None:
+    """It may be a cloud's API that it asks."""
+    plugin = prints(tmp_path)
+    async with talking(refuses(401), exec_plugin=plugin.config()) as (_, client):
+        for _ in range(4):
+            with pytest.raises(Unauthorized):
+                await client.get(JOB, ObjectKey("n", "a"))
+    assert plugin.runs == 2
+
+
+async def test_a_plugin_that_fails_is_not_run_for_each_waiting_request(tmp_path: Path) -> None:
+    plugin = FakePlugin(tmp_path, "sys.exit(3)")
+    source = PluginToken(plugin.config())
+    for _ in range(3):
+        with pytest.raises(Unauthorized, match="failed with exit code 3"):
+            await source.token()
+    assert plugin.runs == 1
+
+
+async def test_a_plugin_is_told_what_it_needs(tmp_path: Path) -> None:
+    """Its environment, that nobody is there to be asked, and the cluster if it wants to know."""
+    plugin = prints(tmp_path, token="os.environ['GIVEN'] + os.environ['HOME'] + sys.stdin.read()")
+    env = [{"name": "GIVEN", "value": "a"}, {"name": "HOME", "value": "b"}]
+    credential = await run_plugin(plugin.config('{"server": "https://a"}', env=env))
+    assert credential.token == "ab"
+    assert plugin.told == {
+        "apiVersion": API,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False, "cluster": {"server": "https://a"}},
+    }
+
+
+async def test_a_plugin_may_write_a_lot_to_stderr(tmp_path: Path) -> None:
+    """More than a pipe holds, before it prints anything."""
+    plugin = prints(tmp_path)
+    loud = FakePlugin(tmp_path, "sys.stderr.write('x' * 1_000_000)\n" + plugin.body)
+    assert (await run_plugin(loud.config())).token == "t1"
+
+
+async def test_a_plugin_is_stopped_when_its_caller_gives_up(tmp_path: Path) -> None:
+    """No process is left behind."""
+    body = f"open(os.path.join(folder, 'pid'), 'w').write(str(os.getpid()))\ntime.sleep(60); {CANARY!r}"
+    plugin = FakePlugin(tmp_path, body)
+    pid = tmp_path / "pid"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_plugin, plugin.config())
+        for _ in range(1000):
+            if pid.exists() and pid.read_text():
+                break
+            await anyio.sleep(0.005)
+        tasks.cancel_scope.cancel()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (f"sys.stderr.write({CANARY!r}); sys.exit(1)", "failed with exit code 1: run it by hand"),
+        (f"print({CANARY!r})", "not JSON"),
+        (f"print(json.dumps([{CANARY!r}]))", "did not print an ExecCredential"),
+        ("print(json.dumps(dict(kind='ExecCredential', apiVersion='v1', status={})))", f"ExecCredential of {API}"),
+        (f"print(json.dumps(dict(kind='ExecCredential', apiVersion={API!r})))", "printed no token"),
+        (
+            f"print(json.dumps(dict(kind='ExecCredential', apiVersion={API!r}, status=dict(token='{CANARY} x'))))",
+            "printed no token",
+        ),
+        (
+            f"print(json.dumps(dict(kind='ExecCredential', apiVersion={API!r}, "
+            f"status=dict(clientCertificateData={CANARY!r}))))",
+            "only tokens are supported",
+        ),
+    ],
+)
+async def test_what_is_wrong_with_a_plugin_is_told_without_its_output(tmp_path: Path, body: str, message: str) -> None:
+    with pytest.raises(Unauthorized, match=message) as caught:
+        await run_plugin(FakePlugin(tmp_path, body).config())
+    assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}"
+
+
+@pytest.mark.parametrize(
+    "section",
+    [{"args": CANARY}, {"env": [{"name": "A"}]}, {"env": CANARY}, {"env": [CANARY]}],
+)
+async def test_a_malformed_section_is_told_without_quoting_it(tmp_path: Path, section: Json) -> None:
+    with pytest.raises(Unauthorized, match="args must be a list") as caught:
+        await run_plugin(prints(tmp_path).config(**section))
+    assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}"
+
+
+async def test_a_command_that_is_not_there_is_named() -> None:
+    section = json.dumps({"apiVersion": API, "command": "/no/such"})
+    with pytest.raises(Unauthorized, match="/no/such cannot be run: No such file"):
+        await run_plugin(ExecPlugin("/no/such", section))
+
+
+@pytest.mark.looptime
+async def test_a_token_file_is_looked_at_once_a_minute(tmp_path: Path) -> None:
+    """And at once when its token is refused."""
+    file = tmp_path / "token"
+    file.write_text("one\n")
+    source = TokenFile(file)
+    assert await source.token() == "one"
+    file.write_text("two")
+    assert await source.token() == "one"
+    assert await source.token(refused="one") == "two"
+    file.write_text("three")
+    assert await source.token(refused="one") == "two"
+    await anyio.sleep(60)
+    assert await source.token() == "three"
+
+
+@pytest.mark.parametrize("content", [None, "", f"{CANARY}\n{CANARY}"])
+async def test_a_token_file_without_a_token_is_an_error(tmp_path: Path, content: str | None) -> None:
+    """An empty token would make us anonymous."""
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(Unauthorized, match="token file") as caught:
+        await TokenFile(file).token()
+    assert "canary" not in repr(caught.value)
+
+
+def test_the_configuration_says_where_the_token_comes_from(tmp_path: Path) -> None:
+    """A plugin before a file before a token."""
+    plugin = prints(tmp_path).config()
+    assert isinstance(token_source(ClusterConfig("", token="a", token_file="b", exec_plugin=plugin)), PluginToken)
+    assert isinstance(token_source(ClusterConfig("", token="a", token_file="b")), TokenFile)
+    assert token_source(ClusterConfig("", token="a")) == StaticToken("a")

@@ -1,0 +1,73 @@
+"""Requests as values."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
+from multikueue.core.names import ObjectKey
+from multikueue.kube import requests
+from multikueue.kube.requests import Request
+
+KEY = ObjectKey("team a", "job/1")
+OBJ = {"metadata": {"namespace": "n", "name": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("request_", "method", "path"),
+    [
+        (requests.get(JOB, KEY), "GET", "/apis/batch/v1/namespaces/team%20a/jobs/job%2F1"),
+        (requests.get(SECRET, ObjectKey("n", "s")), "GET", "/api/v1/namespaces/n/secrets/s"),
+        (
+            requests.get(MULTIKUEUE_CLUSTER, ObjectKey("", "w")),
+            "GET",
+            "/apis/kueue.x-k8s.io/v1beta2/multikueueclusters/w",
+        ),
+        (requests.create(JOB, OBJ), "POST", "/apis/batch/v1/namespaces/n/jobs"),
+        (requests.replace(JOB, OBJ, "status"), "PUT", "/apis/batch/v1/namespaces/n/jobs/a/status"),
+        (requests.merge_patch(JOB, ObjectKey("n", "a"), {}, ""), "PATCH", "/apis/batch/v1/namespaces/n/jobs/a"),
+        (
+            requests.apply(WORKLOAD, OBJ, "kueue-admission", True, "status"),
+            "PATCH",
+            "/apis/kueue.x-k8s.io/v1beta2/namespaces/n/workloads/a/status?fieldManager=kueue-admission&force=true",
+        ),
+        (
+            requests.list_page(JOB, namespace="", label_selector="", limit=0),
+            "GET",
+            "/apis/batch/v1/jobs",
+        ),
+        (
+            requests.watch(WORKLOAD, namespace="", label_selector="kueue.x-k8s.io/o=m", resource_version="7"),
+            "GET",
+            "/apis/kueue.x-k8s.io/v1beta2/workloads"
+            "?watch=true&allowWatchBookmarks=true&labelSelector=kueue.x-k8s.io%2Fo%3Dm&resourceVersion=7",
+        ),
+    ],
+)
+def test_each_verb_has_its_url(request_: Request, method: str, path: str) -> None:
+    assert (request_.method, request_.path) == (method, path)
+
+
+def test_patches_say_what_kind_they_are() -> None:
+    """The defaults of other clients are refused for custom resources."""
+    assert requests.merge_patch(JOB, KEY, {"a": None}, "").content_type == "application/merge-patch+json"
+    assert requests.apply(JOB, OBJ, "me", False, "").content_type == "application/apply-patch+yaml"
+
+
+def test_a_deletion_carries_its_preconditions() -> None:
+    plain = requests.delete(JOB, KEY, uid=None, resource_version=None, propagation=None)
+    assert orjson.loads(plain.body or b"") == {"apiVersion": "v1", "kind": "DeleteOptions"}
+    careful = requests.delete(JOB, KEY, uid="u", resource_version=None, propagation="Background")
+    assert orjson.loads(careful.body or b"") == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": "u"},
+        "propagationPolicy": "Background",
+    }
+
+
+def test_bodies_do_not_show_in_reprs() -> None:
+    """They may hold Secrets."""
+    secret = {"metadata": {"name": "s"}, "data": {"a": "canary"}}
+    assert "canary" not in repr(requests.create(SECRET, secret))

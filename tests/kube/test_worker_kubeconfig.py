@@ -1,0 +1,179 @@
+"""Workers' kubeconfigs: what is refused, in Kueue's words, and what is not shown."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from typing import Any
+
+import attrs
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multikueue.core.names import Json
+from multikueue.errors import KubeconfigError
+from multikueue.kube import parse_worker_kubeconfig
+
+CANARY = "s3cr3t-canary"
+PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
+
+
+def kubeconfig(
+    cluster: Json | None = None, user: Json | None = None, whole: Json | None = None, **section: Any
+) -> Json:
+    """A good one, with changes."""
+    good: Json = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": "https://w:6443", **(cluster or {})}}],
+        "users": [{"name": "u", "user": {"token": CANARY} if user is None else user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": "n"}}],
+        "current-context": "x",
+    }
+    return {**good, **(whole or {}), **section}
+
+
+def refusal(data: Json | bytes) -> KubeconfigError:
+    """The error a kubeconfig is refused with; never with a secret in it."""
+    raw = data if isinstance(data, bytes) else json.dumps(data).encode()
+    with pytest.raises(KubeconfigError) as caught:
+        parse_worker_kubeconfig(raw)
+    error = caught.value
+    assert "canary" not in f"{error!r}{error.__cause__!r}"
+    assert error.__suppress_context__, "a traceback would quote what could not be read"
+    return error
+
+
+def test_a_good_one_is_read() -> None:
+    """Token, certificates, name and proxy."""
+    cluster = {"certificate-authority-data": PEM, "tls-server-name": "k", "proxy-url": f"http://a:{CANARY}@p:1"}
+    user = {"token": f" {CANARY}\n", "client-certificate-data": PEM, "client-key-data": PEM}
+    config = parse_worker_kubeconfig(json.dumps(kubeconfig(cluster, user)).encode())
+    assert attrs.asdict(config) == {
+        "server": "https://w:6443",
+        "ca_pem": "-----BEGIN CERTIFICATE-----",
+        "token": CANARY,
+        "token_file": "",
+        "exec_plugin": None,
+        "client_cert_pem": "-----BEGIN CERTIFICATE-----",
+        "client_key_pem": "-----BEGIN CERTIFICATE-----",
+        "tls_server_name": "k",
+        "proxy": f"http://a:{CANARY}@p:1",
+        "verify_tls": True,
+        "namespace": "n",
+    }
+    assert CANARY not in repr(config)
+
+
+@pytest.mark.parametrize(
+    "server", ["https://10.0.0.1", "https://[::1]:6443", "https://[::1]", "https://W.Example/k8s/x", "https://w:6443/"]
+)
+def test_addresses_that_are_trusted(server: str) -> None:
+    config = parse_worker_kubeconfig(json.dumps(kubeconfig({"server": server})).encode())
+    assert config.server == server.rstrip("/")
+
+
+OTHER_USER = {"users": [{"name": "u", "user": {}}, {"name": "other", "user": {"tokenFile": "/etc/shadow"}}]}
+OTHER_CLUSTER = [{"name": "c", "cluster": {"server": "https://w"}}, {"name": "other", "cluster": {}}]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (kubeconfig(whole=OTHER_USER), "tokenFile is not allowed"),
+        (kubeconfig({"insecure-skip-tls-verify": True}), "insecure TLS verification is not allowed for cluster c"),
+        (
+            kubeconfig({"certificate-authority": "/ca.crt"}),
+            "certificate-authority file paths are not allowed, use certificate-authority-data for cluster c",
+        ),
+        (kubeconfig(clusters=OTHER_CLUSTER), "server URL is required for cluster other"),
+        (kubeconfig(user={"username": "a", "password": CANARY}), "basic auth is not allowed"),
+        (kubeconfig(user={"exec": {"command": CANARY}}), "exec plugins are not allowed"),
+        (kubeconfig(user={"auth-provider": {"name": CANARY}}), "auth providers are not allowed"),
+        *(
+            (kubeconfig({"server": server}), "untrusted server endpoint")
+            for server in ("w:6443", "https://", "https://a_b", "https://w:port", f"https://{'a' * 254}", "https://[")
+        ),
+    ],
+)
+def test_kueues_checks(data: Json, message: str) -> None:
+    """Word by word: people search for these."""
+    error = refusal(data)
+    assert (error.reason, str(error)) == ("InsecureKubeConfig", message)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (kubeconfig({"server": "http://w"}), "https://"),
+        (kubeconfig({"server": f"https://me:{CANARY}@w"}), "basic auth is not allowed"),
+        (kubeconfig({"server": f"https://w?token={CANARY}"}), "query"),
+        (kubeconfig({"proxy-url": f"socks5://a:{CANARY}@p"}), "proxy-url must be"),
+        (kubeconfig(user={"client-certificate": "/a"}), "client-certificate file paths are not allowed"),
+        (kubeconfig(user={"client-key": "/a"}), "client-key file paths are not allowed"),
+        (kubeconfig(user={"client-key-data": PEM}), "together"),
+        (kubeconfig(user={"client-key-data": f"!{CANARY}"}), "client-key-data is not base64"),
+        (kubeconfig({"certificate-authority-data": "w6Q="}), "certificate-authority-data is not base64 of a PEM"),
+        (kubeconfig(user={"token": f"{CANARY}\nX-Other: header"}), "token is not one word"),
+        (kubeconfig(user={"token": f"{CANARY}ä"}), "token is not one word"),
+        (kubeconfig(user={"token": CANARY, "as": "admin"}), "impersonation"),
+        (kubeconfig(whole={"current-context": ""}), "no current-context"),
+        (kubeconfig(whole={"current-context": "y"}), 'context "y" does not exist'),
+        (kubeconfig(users=[]), 'user "u", which does not exist'),
+        (kubeconfig(clusters=[]), "names no cluster"),
+        (kubeconfig(clusters={}, users=[1]), "users is not a list of mappings"),
+        (kubeconfig(users=[{"name": "u", "user": [CANARY]}]), "is not a mapping"),
+        (f"a: b: {CANARY}".encode(), r"not YAML at line 1, column 5"),
+        (f"!!timestamp {CANARY}".encode(), "not YAML"),
+        (b"\xff" + CANARY.encode(), "not YAML"),
+        (b"[" * 100_000, "not YAML"),
+        (b"- a", "not a mapping"),
+        (b"", "not a mapping"),
+        (b" " * 2_000_000, "larger than"),
+    ],
+)
+def test_what_else_is_refused(data: Json | bytes, message: str) -> None:
+    """Because it would be found out later with a worse message, or not at all."""
+    error = refusal(data)
+    assert error.reason == "InsecureKubeConfig"
+    assert message in str(error)
+
+
+@pytest.mark.parametrize("token", ["0123", "1e5", "2026-01-01", "0x1f", "1_000"])
+def test_tokens_stay_what_they_are(token: str) -> None:
+    """YAML would make a number or a date of them."""
+    text = yaml.safe_dump(kubeconfig()).replace(f"token: {CANARY}", f"token: {token}")
+    assert parse_worker_kubeconfig(text.encode()).token == token
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_whatever_is_read_only_one_kind_of_error_comes_out(data: bytes) -> None:
+    with pytest.raises(KubeconfigError):
+        parse_worker_kubeconfig(data)
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from(["clusters", "users", "contexts", "current-context"]), JUNK)
+def test_junk_in_any_section_is_an_error_and_no_crash(section: str, junk: Any) -> None:
+    with pytest.raises(KubeconfigError):
+        parse_worker_kubeconfig(json.dumps(kubeconfig(whole={section: junk})).encode())
+
+
+@given(
+    st.sampled_from(["server", "certificate-authority-data", "proxy-url", "tls-server-name", "extensions"])
+    | st.sampled_from(["token", "client-key-data", "as", "exec"]),
+    JUNK,
+)
+def test_junk_in_any_field_is_read_or_refused(field: str, junk: Any) -> None:
+    data = kubeconfig({field: junk}, {field: junk, "client-certificate-data": PEM})
+    with contextlib.suppress(KubeconfigError):
+        parse_worker_kubeconfig(json.dumps(data).encode())
