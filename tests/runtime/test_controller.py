@@ -1,0 +1,157 @@
+"""The controller: keys in, reconciles out, time asserted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.action import Action
+from multikueue.core.backoff import Backoff
+from multikueue.errors import Conflict, TooManyRequests
+from multikueue.runtime.controller import Controller
+
+pytestmark = pytest.mark.looptime
+
+
+@attrs.define(eq=False)
+class Recorder:
+    """A reconciler that notes when it is called and does what the test says."""
+
+    act: Callable[[str, int], Action] = lambda _key, _call: Action.done()
+    takes: float = 0.0
+    calls: list[tuple[str, float]] = attrs.field(factory=list)
+    running: set[str] = attrs.field(factory=set)
+    most_at_once: int = 0
+
+    async def reconcile(self, key: str) -> Action:
+        assert key not in self.running, "one key was reconciled twice at once"
+        self.running.add(key)
+        self.most_at_once = max(self.most_at_once, len(self.running))
+        self.calls.append((key, anyio.current_time()))
+        try:
+            await anyio.sleep(self.takes)
+            return self.act(key, sum(called == key for called, _ in self.calls))
+        finally:
+            self.running.discard(key)
+
+
+async def run_for(seconds: float, controller: Controller[str]) -> None:
+    """Let the controller run for that long."""
+    with anyio.move_on_after(seconds):
+        await controller.run()
+
+
+async def test_many_requests_for_one_key_are_one_reconcile() -> None:
+    """A burst of events costs one look."""
+    recorder = Recorder()
+    controller = Controller("test", recorder)
+    for _ in range(100):
+        controller.enqueue("a")
+    await run_for(10, controller)
+
+    assert recorder.calls == [("a", 0)]
+
+
+async def test_a_change_during_a_reconcile_is_looked_at_again() -> None:
+    """What the reconcile read may be out of date by the time it ends."""
+    recorder = Recorder(takes=5)
+    controller = Controller("test", recorder)
+    controller.enqueue("a")
+    controller.enqueue("a", after=2)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_for, 100, controller)
+        await anyio.sleep(3)
+        controller.enqueue("a")
+
+    assert recorder.calls == [("a", 0), ("a", 5)]
+
+
+async def test_asking_to_be_called_again_is_honoured_to_the_second() -> None:
+    """`Action.after(300)` means 300 s, unless a change comes first."""
+    recorder = Recorder(lambda _key, _call: Action.after(300))
+    controller = Controller("test", recorder)
+    controller.enqueue("a")
+    await run_for(1000, controller)
+
+    assert recorder.calls == [("a", 0), ("a", 300), ("a", 600), ("a", 900)]
+
+
+async def test_at_most_so_many_at_a_time_and_no_key_twice() -> None:
+    """The bound on calls in flight holds, and the rest follows as places become free."""
+    recorder = Recorder(takes=1)
+    controller = Controller("test", recorder, concurrency=3)
+    for number in range(10):
+        controller.enqueue(str(number))
+    await run_for(10, controller)
+
+    assert recorder.most_at_once == 3
+    assert [at for _, at in recorder.calls] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
+
+
+async def test_a_key_that_fails_backs_off_alone_and_forgets_after_success() -> None:
+    """One broken object must not slow the others."""
+
+    def act(key: str, call: int) -> Action:
+        if key == "bad" and call <= 3:
+            raise RuntimeError("broken")
+        return Action.done()
+
+    recorder = Recorder(act)
+    controller = Controller("test", recorder, backoff=Backoff(base=1, cap=60))
+    controller.enqueue("bad")
+    controller.enqueue("good", after=2)
+    controller.enqueue("bad", after=100)
+    await run_for(200, controller)
+
+    assert recorder.calls == [("bad", 0), ("bad", 1), ("good", 2), ("bad", 3), ("bad", 7)]
+
+
+async def test_a_server_that_asks_for_time_gets_it() -> None:
+    """Retry-After beats a shorter back-off."""
+
+    def act(_key: str, call: int) -> Action:
+        if call == 1:
+            raise TooManyRequests("slow down", status=429, retry_after=17)
+        return Action.done()
+
+    recorder = Recorder(act)
+    controller = Controller("test", recorder)
+    controller.enqueue("a")
+    await run_for(100, controller)
+
+    assert recorder.calls == [("a", 0), ("a", 17)]
+
+
+async def test_a_conflict_is_retried_at_once() -> None:
+    """Somebody else wrote first; their change is there in milliseconds."""
+
+    def act(_key: str, call: int) -> Action:
+        if call == 1:
+            raise Conflict("changed", status=409)
+        return Action.done()
+
+    recorder = Recorder(act)
+    controller = Controller("test", recorder)
+    controller.enqueue("a")
+    await run_for(1, controller)
+
+    assert [round(at, 3) for _, at in recorder.calls] == [0, 0.005]
+
+
+async def test_draining_lets_what_runs_end_and_starts_nothing() -> None:
+    """A rolling update breaks no request off."""
+    recorder = Recorder(takes=5)
+    controller = Controller("test", recorder, concurrency=1)
+    controller.enqueue("a")
+    controller.enqueue("b")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(controller.run)
+        await anyio.sleep(1)
+        controller.drain()
+
+    assert recorder.calls == [("a", 0)]
+    assert anyio.current_time() == 5
+    assert not recorder.running
