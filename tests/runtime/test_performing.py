@@ -1,0 +1,197 @@
+"""Effects on clusters: each in its order, each with its own failures."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import attrs
+import pytest
+
+from multikueue.core.effects import (
+    MANAGER,
+    Announce,
+    ApplyStatus,
+    CountAdmitted,
+    CreateJob,
+    CreateWorkload,
+    DeleteJob,
+    DeleteWorkload,
+)
+from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.labels import WORKLOAD_FINALIZER
+from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
+from multikueue.errors import AlreadyExists, Conflict, NotFound, ServerFault, Unreachable
+from multikueue.kube import ObjectCache
+from multikueue.protocols import ApiClient
+from multikueue.runtime.events import EventRecorder
+from multikueue.runtime.mirror import Mirror
+from multikueue.runtime.obstacles import Obstacles
+from multikueue.runtime.performing import Performer, Place
+from multikueue.sandbox.apiserver import DirectClient, Match, Refuse, Registry, Reset
+from multikueue.sandbox.crds import load_crds
+
+KEY = ObjectKey("default", "wl")
+W1, W2 = ClusterName("w1"), ClusterName("w2")
+
+
+def a_workload(**metadata: object) -> Json:
+    """A Workload as small as its schema lets it be."""
+    template = {"spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}}
+    return {
+        "apiVersion": WORKLOAD.gvk.api_version,
+        "kind": "Workload",
+        "metadata": {"name": "wl", "namespace": "default", **metadata},
+        "spec": {"queueName": "q", "podSets": [{"name": "main", "count": 1, "template": template}]},
+    }
+
+
+def a_job() -> Json:
+    """A Job."""
+    template = {"spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}}
+    metadata = {"name": "job", "namespace": "default"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+
+
+@attrs.define(eq=False)
+class FakePlace:
+    """A cluster in memory."""
+
+    client: DirectClient
+    workloads: Mirror
+    jobs: Mirror
+    obstacles: Obstacles = attrs.field(factory=Obstacles)
+
+    def mirror(self, gvk: GVK) -> Mirror | None:
+        return self.jobs if gvk == JOB.gvk else None
+
+    @classmethod
+    def build(cls, name: str) -> FakePlace:
+        registry = Registry(name)
+        for definition in load_crds():
+            registry.create_object(definition)
+        client = DirectClient(registry)
+        seam: ApiClient = client
+        return cls(client, Mirror(ObjectCache(seam, WORKLOAD)), Mirror(ObjectCache(seam, JOB)))
+
+
+@attrs.define(eq=False)
+class Fleet:
+    """The manager and two workers, and what was told and counted."""
+
+    clusters: dict[str, FakePlace] = attrs.field(
+        factory=lambda: {name: FakePlace.build(name or "manager") for name in (MANAGER, W1, W2)}
+    )
+    dispatched_to: list[str] = attrs.field(factory=list)
+    admitted_on: list[str] = attrs.field(factory=list)
+    gone: set[str] = attrs.field(factory=set)
+
+    def place(self, cluster: ClusterName) -> Place | None:
+        return None if cluster in self.gone else self.clusters[cluster]
+
+    def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
+        self.dispatched_to.append(cluster)
+
+    def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
+        self.admitted_on.append(cluster)
+
+    def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
+        raise AssertionError("performing does not connect")
+
+
+def performer(fleet: Fleet) -> tuple[Performer, EventRecorder]:
+    """A performer, and the events it emits."""
+    events = EventRecorder(fleet.clusters[MANAGER].client, "test", "test", lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    return Performer(fleet, events, fleet), events
+
+
+async def test_a_failing_cluster_does_not_stop_the_others() -> None:
+    """kueue#11206: one bad worker stopped all admission. Here the others get their copies, and the key is retried."""
+    fleet = Fleet()
+    fleet.clusters[W1].client.faults.add(Refuse(500))
+    perform, _ = performer(fleet)
+    with pytest.raises(ServerFault):
+        await perform.perform(a_workload(), (CreateWorkload(W1, a_workload()), CreateWorkload(W2, a_workload())))
+
+    assert await fleet.clusters[W2].client.get(WORKLOAD, KEY)
+    assert fleet.dispatched_to == [W2]
+
+
+async def test_what_follows_a_failed_write_on_a_cluster_is_not_done() -> None:
+    """Nobody is told of an admission that was not written."""
+    fleet = Fleet()
+    stale = {**a_workload(resourceVersion="1"), "status": {}}
+    await fleet.clusters[MANAGER].client.create(WORKLOAD, a_workload())
+    perform, events = performer(fleet)
+    effects = (ApplyStatus(MANAGER, stale, "kueue-admission"), Announce("Normal", "admitted"), CountAdmitted("q", W1))
+    with pytest.raises(Conflict):
+        await perform.perform(a_workload(), effects)
+
+    assert events.statistics().waiting == 0
+    assert fleet.admitted_on == []
+
+
+async def test_a_written_object_is_known_before_the_watch_shows_it() -> None:
+    """Otherwise the next decision would ask for the same copy again."""
+    fleet = Fleet()
+    perform, _ = performer(fleet)
+    await perform.perform(a_workload(), (CreateJob(W1, JOB, a_job()),))
+
+    assert fleet.clusters[W1].jobs.get(ObjectKey("default", "job")) is not None
+
+
+async def test_only_the_object_that_was_seen_is_deleted() -> None:
+    """An object that took the name since is somebody else's, or a newer copy."""
+    fleet = Fleet()
+    client = fleet.clusters[W1].client
+    await client.create(JOB, a_job())
+    perform, _ = performer(fleet)
+    key = ObjectKey("default", "job")
+    await perform.perform(None, (DeleteJob(W1, JOB, key, uid="another"),))
+    assert await client.get(JOB, key)
+
+    uid = (await client.get(JOB, key))["metadata"]["uid"]
+    await perform.perform(None, (DeleteJob(W1, JOB, key, uid=uid), DeleteJob(W1, JOB, key, uid=uid)))
+    with pytest.raises(NotFound):
+        await client.get(JOB, key)
+
+
+async def test_kueues_finalizer_does_not_keep_a_copy() -> None:
+    """A worker's Kueue puts it there; it is taken off, and others stay."""
+    fleet = Fleet()
+    client = fleet.clusters[W1].client
+    made = await client.create(WORKLOAD, a_workload(finalizers=[WORKLOAD_FINALIZER]))
+    perform, _ = performer(fleet)
+    await perform.perform(None, (DeleteWorkload(W1, KEY, made["metadata"]["uid"], (), held=True),))
+    with pytest.raises(NotFound):
+        await client.get(WORKLOAD, KEY)
+
+
+async def test_a_name_that_is_taken_is_told_and_noted() -> None:
+    """Somebody else's object is left alone; the message says what to do, and the worker counts as blocked later."""
+    fleet = Fleet()
+    await fleet.clusters[W1].client.create(JOB, a_job())
+    perform, _ = performer(fleet)
+    with pytest.raises(AlreadyExists, match=r'jobs\.batch "default/job" exists on worker cluster "w1"'):
+        await perform.perform(a_workload(), (CreateJob(W1, JOB, a_job()),))
+
+    assert not fleet.clusters[W1].obstacles.block(JOB, KEY, own=False)
+
+
+async def test_a_lost_reply_is_an_error_and_no_news() -> None:
+    """Whether the write happened is not known: the cache will tell."""
+    fleet = Fleet()
+    fleet.clusters[W1].client.faults.add(Reset(), on=Match(verbs=("create",)), at="reply")
+    perform, _ = performer(fleet)
+    with pytest.raises(Unreachable):
+        await perform.perform(a_workload(), (CreateWorkload(W1, a_workload()),))
+
+    assert fleet.clusters[W1].workloads.get(KEY) is None
+    assert await fleet.clusters[W1].client.get(WORKLOAD, KEY)
+
+
+async def test_a_cluster_that_is_gone_is_unreachable() -> None:
+    """It was there when the plan was made."""
+    fleet = Fleet(gone={W1})
+    perform, _ = performer(fleet)
+    with pytest.raises(Unreachable, match='cluster "w1" is not connected'):
+        await perform.perform(a_workload(), (CreateWorkload(W1, a_workload()),))
