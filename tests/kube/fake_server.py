@@ -1,0 +1,105 @@
+"""A server in memory that does what a test tells it to: `Reader` and `Watcher`, on the loop's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import anyio
+import anyio.lowlevel
+import attrs
+
+from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.protocols import ObjectList, WatchEvent
+
+
+@attrs.frozen
+class Told:
+    """A watch tells of a change after some seconds; an empty `kind` only waits."""
+
+    kind: str
+    version: str
+    name: str = "a"
+    after: float = 0.0
+
+
+@attrs.frozen
+class Refused:
+    """A watch is not accepted, after some seconds."""
+
+    error: Exception
+    after: float = 0.0
+
+
+@attrs.frozen
+class Broken:
+    """An open watch breaks, after some seconds."""
+
+    error: Exception
+    after: float = 0.0
+
+
+Step: TypeAlias = Told | Refused | Broken
+
+
+def wait(seconds: float) -> Told:
+    """Nothing happens for a while."""
+    return Told("", "", after=seconds)
+
+
+@attrs.define(eq=False)
+class FakeServer:
+    """Each list gives the next of `lists`, each watch plays the next of `watches`; the last ones are repeated."""
+
+    lists: list[ObjectList | Exception]
+    watches: list[list[Step]]
+    log: list[tuple[float, str]] = attrs.field(factory=list)
+    """What was asked, and when."""
+    _listed: int = 0
+    _watched: int = 0
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        raise NotImplementedError
+
+    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+        self.log.append((anyio.current_time(), "list"))
+        answer = self.lists[min(self._listed, len(self.lists) - 1)]
+        self._listed += 1
+        await anyio.lowlevel.checkpoint()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def watch(
+        self,
+        resource: Resource,
+        on_event: Callable[[WatchEvent], None],
+        *,
+        resource_version: str,
+        namespace: str = "",
+        label_selector: str = "",
+        idle: float = 90.0,
+        on_open: Callable[[], None] | None = None,
+    ) -> None:
+        self.log.append((anyio.current_time(), f"watch {resource_version}"))
+        steps = self.watches[min(self._watched, len(self.watches) - 1)]
+        self._watched += 1
+        if on_open is not None and not (steps and isinstance(steps[0], Refused)):
+            on_open()
+        for step in steps:
+            await anyio.sleep(step.after)
+            match step:
+                case Refused(error) | Broken(error):
+                    raise error
+                case Told(kind, version, name) if kind:
+                    on_event(WatchEvent(kind, obj(name, version)))
+
+
+def obj(name: str, version: str, **metadata: object) -> Json:
+    """An object."""
+    return {"metadata": {"namespace": "n", "name": name, "resourceVersion": version, **metadata}}
+
+
+def listed(version: str, *objects: Json) -> ObjectList:
+    """A list's answer."""
+    return ObjectList(list(objects), version)

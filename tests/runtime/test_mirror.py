@@ -1,0 +1,165 @@
+"""A cache that knows its own writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.kinds import JOB
+from multikueue.core.names import Json, ObjectKey
+from multikueue.errors import Expired
+from multikueue.kube import ObjectCache
+from multikueue.protocols import ObjectList
+from multikueue.runtime.mirror import DELETION_GRACE, Mirror
+from tests.kube.fake_server import Broken, FakeServer, Step, Told, listed, obj, wait
+
+pytestmark = pytest.mark.looptime
+
+KEY = ObjectKey("n", "a")
+OWNER = ObjectKey("n", "w")
+
+
+def owners(job: Json) -> Iterable[str]:
+    """The Workload an object of these tests belongs to, if it says so."""
+    owner = job["metadata"].get("owner")
+    return [owner] if owner else []
+
+
+@asynccontextmanager
+async def mirroring(first: ObjectList, *steps: Step, relist: ObjectList | None = None) -> AsyncIterator[Mirror]:
+    """A mirror of a server that lists `first` and then tells these steps."""
+    server = FakeServer([first, relist or first], [[*steps, wait(1e6)], [wait(1e6)]])
+    mirror = Mirror(ObjectCache(server, JOB, indexes={"workload": owners}), owners)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(mirror.cache.run)
+        await mirror.cache.wait_synced()
+        yield mirror
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_write_is_read_back_before_the_watch_tells_of_it() -> None:
+    """Otherwise the next decision would ask for it again."""
+    async with mirroring(listed("5", obj("a", "4"))) as mirror:
+        mirror.wrote(obj("a", "6"))
+        assert mirror.get(KEY) == obj("a", "6")
+        mirror.wrote(obj("b", "7"))
+        assert mirror.get(ObjectKey("n", "b")) == obj("b", "7")
+
+
+async def test_the_cache_holds_again_once_it_has_caught_up() -> None:
+    """Whether it shows the write, something newer, or that it was undone."""
+    async with mirroring(listed("5"), Told("ADDED", "6", after=1), Told("DELETED", "9", after=1)) as mirror:
+        mirror.wrote(obj("a", "6", mine=True))
+        assert mirror.get(KEY) == obj("a", "6", mine=True)
+        await anyio.sleep(1.5)
+        assert mirror.get(KEY) == obj("a", "6")
+        mirror.wrote(obj("a", "8"))
+        await anyio.sleep(1)
+        assert mirror.get(KEY) is None
+
+
+async def test_a_bookmark_beyond_a_write_settles_it() -> None:
+    """The object is gone by then, or does not match the selector."""
+    async with mirroring(listed("5"), Told("BOOKMARK", "7", after=1)) as mirror:
+        mirror.wrote(obj("a", "6"))
+        await anyio.sleep(1.5)
+        assert mirror.get(KEY) is None
+
+
+async def test_an_older_answer_does_not_replace_a_newer_one() -> None:
+    """Answers of two writes may overtake each other."""
+    async with mirroring(listed("5")) as mirror:
+        mirror.wrote(obj("a", "8"))
+        mirror.wrote(obj("a", "7"))
+        assert mirror.get(KEY) == obj("a", "8")
+
+
+async def test_a_list_after_410_drops_what_was_written_before() -> None:
+    """Also while it is under way: the cache still knows how far it was."""
+    lost = Broken(Expired("gone"), after=1)
+    async with mirroring(listed("5"), Told("ADDED", "7"), lost, relist=listed("9")) as mirror:
+        await anyio.sleep(0.5)
+        mirror.wrote(obj("a", "6"))
+        assert mirror.get(KEY) == obj("a", "7"), "an answer that came late is no news"
+        mirror.wrote(obj("a", "8"))
+        assert mirror.get(KEY) == obj("a", "8")
+        await anyio.sleep(1)
+        assert mirror.get(KEY) is None
+
+
+async def test_what_was_deleted_is_hidden_until_the_watch_confirms_it() -> None:
+    async with mirroring(listed("5", obj("a", "4", uid="u")), Told("DELETED", "6", after=3)) as mirror:
+        mirror.removed(KEY, "u")
+        assert mirror.get(KEY) is None
+        await anyio.sleep(4)
+        assert (mirror.get(KEY), KEY in mirror.cache) == (None, False)
+
+
+async def test_what_was_deleted_shows_again_if_the_watch_never_confirms_it() -> None:
+    """So that it is deleted once more."""
+    async with mirroring(listed("5", obj("a", "4", uid="u"))) as mirror:
+        mirror.removed(KEY, "u")
+        await anyio.sleep(DELETION_GRACE - 1)
+        assert mirror.get(KEY) is None
+        await anyio.sleep(1)
+        assert mirror.get(KEY) == obj("a", "4", uid="u")
+
+
+async def test_another_object_of_the_same_name_is_not_hidden() -> None:
+    async with mirroring(listed("5", obj("a", "4", uid="new"))) as mirror:
+        mirror.removed(KEY, "old")
+        assert mirror.get(KEY) == obj("a", "4", uid="new")
+        mirror.removed(KEY, "new")
+        mirror.wrote(obj("a", "6", uid="newest"))
+        assert mirror.get(KEY) == obj("a", "6", uid="newest")
+
+
+async def test_what_is_held_by_a_finalizer_shows_as_being_deleted() -> None:
+    """Somebody may have to take the finalizer away."""
+    held = obj("a", "4", uid="u", deletionTimestamp="2026-01-01T00:00:00Z")
+    async with mirroring(listed("5", held)) as mirror:
+        mirror.removed(KEY, "u")
+        assert mirror.get(KEY) == held
+
+
+async def test_the_objects_of_a_workload_are_those_in_the_cache_and_those_just_written() -> None:
+    """Without those just deleted, or just given away."""
+    mine = [obj(name, "4", owner=str(OWNER), uid=name) for name in ("a", "b", "c")]
+    async with mirroring(listed("5", *mine, obj("x", "4"))) as mirror:
+        mirror.wrote(obj("d", "6", owner=str(OWNER)))
+        mirror.wrote(obj("b", "7", owner="n/other"))
+        mirror.removed(ObjectKey("n", "c"), "c")
+        assert [job["metadata"]["name"] for job in mirror.of(OWNER)] == ["a", "d"]
+        assert [job["metadata"]["name"] for job in mirror.of(ObjectKey("n", "other"))] == ["b"]
+
+
+async def test_managed_fields_of_answers_are_not_kept() -> None:
+    """And the answer stays its owner's."""
+    answer = obj("a", "6", managedFields=[{"manager": "m"}])
+    async with mirroring(listed("5")) as mirror:
+        mirror.wrote(answer)
+        assert mirror.get(KEY) == obj("a", "6")
+    assert "managedFields" in answer["metadata"]
+
+
+async def test_versions_that_are_no_numbers_are_never_newer_than_the_cache() -> None:
+    """The cache is right in the end; a guess might never be."""
+    async with mirroring(listed("5", obj("a", "4"))) as mirror:
+        mirror.wrote(obj("a", "x²"))
+        assert mirror.get(KEY) == obj("a", "4")
+
+
+async def test_nothing_is_remembered_for_ever() -> None:
+    """Most of what is written or deleted is never asked for again."""
+    async with mirroring(listed("5"), Told("BOOKMARK", "1000", after=1)) as mirror:
+        for number in range(100):
+            mirror.wrote(obj(f"w{number}", str(number + 6)))
+            mirror.removed(ObjectKey("n", f"d{number}"), "u")
+        await anyio.sleep(DELETION_GRACE + 1)
+        mirror.wrote(obj("last", "1001"))
+        state = attrs.asdict(mirror, recurse=False)
+        assert (len(state["_written"]), len(state["_deleted"])) == (1, 0)
