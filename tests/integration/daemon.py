@@ -1,0 +1,52 @@
+"""Our daemon, in a task of the test: what `multikueue run` does, without the process."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.kube import ClusterConfig
+from multikueue.runtime.manager import Manager
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from multikueued.config import ObjectName, Port, ServingSettings, Settings
+from multikueued.wiring import Term, work
+
+SETTINGS = Settings(
+    namespace=ObjectName(KUEUE_NAMESPACE), serving=ServingSettings(bind_address="127.0.0.1", port=Port(0))
+)
+
+
+@attrs.define(eq=False)
+class Daemon:
+    """Can be started again after it was stopped. What one knew, the next one has to find out."""
+
+    config: ClusterConfig
+    _tasks: anyio.abc.TaskGroup
+    _term: Term = attrs.field(init=False)
+    _scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
+    _stopped: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    def start(self) -> None:
+        """Start it: it leads as soon as it has the Lease."""
+        self._term = Term(elected=True)
+        self._scope, self._stopped = anyio.CancelScope(), anyio.Event()
+        self._tasks.start_soon(self._run, self._term, self._scope, self._stopped)
+
+    async def stop(self) -> None:
+        """Break it off wherever it is, and wait until it has let go of the Lease."""
+        self._scope.cancel()
+        await self._stopped.wait()
+
+    @property
+    def manager(self) -> Manager:
+        """The library's part of it, while it leads."""
+        assert self._term.manager is not None, "the daemon does not lead"
+        return self._term.manager
+
+    async def _run(self, term: Term, scope: anyio.CancelScope, stopped: anyio.Event) -> None:
+        try:
+            with scope:
+                await work(SETTINGS, self.config, term)
+        finally:
+            stopped.set()

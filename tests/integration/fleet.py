@@ -1,0 +1,185 @@
+"""A fleet on real servers: queues, a small Kueue for each cluster, kubelets, our daemon, and what a user can see."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+import attrs
+
+from multikueue.core.conditions import condition, is_true
+from multikueue.core.kinds import CLUSTER_QUEUE, JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
+from multikueue.core.labels import CONTROLLER_NAME, ORIGIN_LABEL, QUEUE_LABEL
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import dig
+from multikueue.core.workloads import cluster_name
+from multikueue.kube import KubeClient
+from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.setting_up import (
+    CHECK,
+    CLUSTER_QUEUE_NAME,
+    KUEUE_NAMESPACE,
+    LOCAL_QUEUE_NAME,
+    connect_workers,
+    kubeconfig_secret,
+    set_up_queues,
+)
+from tests.integration.daemon import Daemon
+from tests.integration.kubelet import Kubelet
+from tests.integration.planes import Planes, connection
+from tests.integration.view import NAMESPACE, POD, Changes, View
+
+QUOTA = {"cpu": "8", "memory": "16Gi"}
+TWICE = {"cpu": "16", "memory": "32Gi"}
+
+
+@attrs.frozen(eq=False)
+class Fleet:
+    """What a test does with a fleet, and sees of it."""
+
+    manager: View
+    workers: Mapping[str, View]
+    kubelet: Kubelet
+    daemon: Daemon
+    changes: Changes
+
+    async def submit(self, name: str, *, managed_by: str | None = CONTROLLER_NAME) -> None:
+        """Create a Job on the manager, as a user would."""
+        await self.manager.client.create(JOB, job(name, managed_by=managed_by))
+
+    async def hold(self, worker: str, *, on: bool) -> None:
+        """Let a worker's queue admit nothing, or again everything."""
+        patch = {"spec": {"stopPolicy": "Hold" if on else "None"}}
+        client = self.workers[worker].client
+        await client.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), patch)
+
+    async def rotate(self, worker: str, kubeconfig: Json) -> None:
+        """Put a new kubeconfig into the worker's Secret."""
+        secret = kubeconfig_secret(worker, kubeconfig)
+        key = ObjectKey(KUEUE_NAMESPACE, secret["metadata"]["name"])
+        await self.manager.client.merge_patch(SECRET, key, {"data": secret["data"]})
+
+    async def running(self, name: str) -> str:
+        """Wait until the manager shows that a Job's pod runs; return the worker's name."""
+
+        def look() -> str | None:
+            workload, found = self.manager.workload_of(name), self.manager.get(JOB, name)
+            runs = found is not None and dig(found, "status", "ready") == 1
+            return cluster_name(workload) if runs and workload is not None else None
+
+        return await self.changes.until(look, otherwise=f"Job {name} does not run: {self.story(name)}")
+
+    async def ended(self, name: str, how: str = "Complete") -> Json:
+        """Wait until a Job has that condition on the manager and its Workload is Finished; return the Job."""
+
+        def look() -> Json | None:
+            workload, found = self.manager.workload_of(name), self.manager.get(JOB, name)
+            both = found is not None and workload is not None
+            return found if both and is_true(found or {}, how) and is_true(workload or {}, "Finished") else None
+
+        try:
+            return await self.changes.until(look, otherwise=f"Job {name} is not {how}")
+        except Exception as error:
+            error.add_note(str(self.story(name)))
+            raise
+
+    async def cleaned(self) -> None:
+        """Wait until no copy of ours is left on any worker."""
+        await self.changes.until(lambda: not self.copies(), otherwise=f"copies are left: {self.copies()}")
+
+    async def active(self, worker: str, *, status: bool = True) -> Json:
+        """Wait until the manager says that a worker is connected, or that it is not; return the condition."""
+
+        def look() -> Json | None:
+            told = condition(self.manager.get(MULTIKUEUE_CLUSTER, worker) or {}, "Active")
+            return told if told is not None and told["status"] == str(status) else None
+
+        return await self.changes.until(look, otherwise=f"MultiKueueCluster {worker} does not become Active={status}")
+
+    def copies(self) -> list[str]:
+        """What the workers have of ours, as `worker1 jobs.batch sample`."""
+        return [
+            f"{name} {resource} {obj['metadata']['name']}"
+            for name, view in self.workers.items()
+            for resource in (JOB, WORKLOAD)
+            for obj in view.all(resource)
+            if ORIGIN_LABEL in (obj["metadata"].get("labels") or {})
+        ]
+
+    def ran_on(self, name: str) -> list[str]:
+        """The cluster of every pod a Job ever had: one entry for each."""
+        views = {"manager": self.manager, **self.workers}
+        return [cluster for cluster, view in views.items() for owner in view.pods_made.values() if owner == name]
+
+    def status_on(self, worker: str, name: str) -> Json:
+        """The last status that a worker showed of a Job."""
+        status: Json = self.workers[worker].last[JOB, name].get("status") or {}
+        return status
+
+    def story(self, name: str) -> dict[str, Any]:
+        """What there is to know when a test fails."""
+        return {
+            "job": dig(self.manager.get(JOB, name), "status"),
+            "workload": dig(self.manager.workload_of(name), "status"),
+            "clusters": [condition(cluster, "Active") for cluster in self.manager.all(MULTIKUEUE_CLUSTER)],
+            "copies": self.copies(),
+            "pods": {worker: [dig(pod, "status") for pod in view.all(POD)] for worker, view in self.workers.items()},
+        }
+
+
+def job(name: str, *, managed_by: str | None = CONTROLLER_NAME, queue: str | None = LOCAL_QUEUE_NAME) -> Json:
+    """A Job of one pod, as a user writes it: suspended if it is for a queue, as Kueue's webhook would make it."""
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": {"requests": {"cpu": "1", "memory": "64Mi"}},
+    }
+    spec: Json = {
+        "suspend": queue is not None,
+        "backoffLimit": 0,
+        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+    }
+    if managed_by is not None:
+        spec["managedBy"] = managed_by
+    labels = {} if queue is None else {QUEUE_LABEL: queue}
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": labels}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+@asynccontextmanager
+async def fleet(planes: Planes, *, daemon: bool = True) -> AsyncIterator[Fleet]:
+    """Set up queues, connect the workers and start everything; the control planes remain, with what is on them.
+
+    Args:
+        planes: the control planes.
+        daemon: whether our daemon is started at once.
+    """
+    changes = Changes()
+    async with AsyncExitStack() as stack:
+        views = {
+            plane.name: View(
+                await stack.enter_async_context(KubeClient(connection(plane.kubeconfig()), name=plane.name)), changes
+            )
+            for plane in planes.all
+        }
+        manager = views["manager"]
+        workers = {name: view for name, view in views.items() if name != "manager"}
+        await set_up_queues(manager.client, TWICE, [CHECK])
+        for view in workers.values():
+            await set_up_queues(view.client, QUOTA)
+        await connect_workers(manager.client, planes.worker_kubeconfigs())
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        stack.callback(tasks.cancel_scope.cancel)
+        for view in views.values():
+            await tasks.start(view.run)
+            await tasks.start(SmallKueue(view.client).run)
+        kubelet = Kubelet(views, changes)
+        tasks.start_soon(kubelet.run)
+        made = Fleet(manager, workers, kubelet, Daemon(connection(planes.daemon_kubeconfig), tasks), changes)
+        if daemon:
+            made.daemon.start()
+            for name in workers:
+                await made.active(name)
+        yield made

@@ -1,0 +1,81 @@
+"""The least a daemon may do: the chart's rules on the manager, these few on a worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from multikueue.core.names import Json
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
+from tests.controlplane.credentials import kubeconfig
+from tests.controlplane.interface import Cluster
+from tests.controlplane.polling import poll_until
+
+_TEMPLATE = Path(__file__).parents[2] / "charts" / "multikueued" / "templates" / "rbac.yaml"
+_NAMESPACE = "multikueue"
+_VALUES = {
+    "Release.Name": "release",
+    "Release.Namespace": _NAMESPACE,
+    "Values.kueueNamespace": KUEUE_NAMESPACE,
+}
+_ACCOUNT = "release-multikueued"
+
+WORKER_RULES: Final[list[Json]] = [
+    {
+        "apiGroups": ["kueue.x-k8s.io"],
+        "resources": ["workloads"],
+        "verbs": ["create", "delete", "list", "watch", "patch"],
+    },
+    {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads/status"], "verbs": ["patch"]},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete", "list", "watch", "patch"]},
+]
+"""What the user of a worker's kubeconfig needs. (`patch` of jobs is for kinds that forward changes; Job does not.)"""
+
+
+def chart_objects() -> list[Json]:
+    """What the chart's template of permissions makes: service account, roles and bindings."""
+    text = _TEMPLATE.read_text()
+    for name, value in _VALUES.items():
+        text = text.replace("{{ ." + name + " }}", value)
+    assert "{{" not in text, f"{_TEMPLATE} uses a value that is not in _VALUES: {text}"
+    return list(yaml.safe_load_all(text))
+
+
+async def install_chart_permissions(manager: Cluster) -> Json:
+    """Create the daemon's service account as the chart does; return a kubeconfig for it once its rules are in force."""
+    for name in (_NAMESPACE, KUEUE_NAMESPACE):
+        await manager.admin.apply(namespace(name))
+    for obj in chart_objects():
+        await manager.admin.apply(obj)
+    path = f"/api/v1/namespaces/{_NAMESPACE}/serviceaccounts/{_ACCOUNT}/token"
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
+    token = str((await manager.admin.call("POST", path, request))["status"]["token"])
+    await _wait_in_force(manager)
+    return kubeconfig(manager.name, url=manager.url, ca_pem=manager.ca_pem, user=_ACCOUNT, token=token)
+
+
+async def _wait_in_force(manager: Cluster) -> None:
+    """Wait for the cluster's and the namespace's rules: the API server reads them from a watch of its own."""
+    asked = (
+        {"group": "events.k8s.io", "resource": "events", "verb": "create", "namespace": "default"},
+        {"group": "", "resource": "secrets", "verb": "list", "namespace": KUEUE_NAMESPACE},
+    )
+
+    async def allowed() -> bool:
+        for attributes in asked:
+            review = {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview",
+                "spec": {
+                    "user": f"system:serviceaccount:{_NAMESPACE}:{_ACCOUNT}",
+                    "resourceAttributes": attributes,
+                },
+            }
+            answer = await manager.admin.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+            if not answer["status"]["allowed"]:
+                return False
+        return True
+
+    await poll_until(allowed, seconds=20, otherwise="the chart's permissions were not in force after 20 s")

@@ -1,0 +1,59 @@
+"""The real servers of a fleet: a manager and two workers, and who may do what on them.
+
+They are started once for the tests of a module: that takes 8 s. What runs against them (`tests.integration.fleet`) is
+started by each test, in the test's own task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import attrs
+import orjson
+
+from multikueue.core.names import Json
+from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
+from tests.conformance.kueue_crds import kueue_crds
+from tests.controlplane.interface import Cluster, ClusterFactory, together
+from tests.integration.permissions import WORKER_RULES, install_chart_permissions
+
+WORKER_USER = "multikueue"
+
+
+@attrs.frozen
+class Planes:
+    """Running control planes."""
+
+    manager: Cluster
+    workers: Mapping[str, Cluster]
+    daemon_kubeconfig: Json = attrs.field(repr=False)
+    """The daemon's own, for the manager: it may do what the chart grants."""
+
+    @property
+    def all(self) -> list[Cluster]:
+        """The manager first."""
+        return [self.manager, *self.workers.values()]
+
+    def worker_kubeconfigs(self) -> dict[str, Json]:
+        """What the Secrets on the manager hold at first."""
+        return {name: worker.kubeconfig(WORKER_USER) for name, worker in self.workers.items()}
+
+
+def connection(kubeconfig: Json) -> ClusterConfig:
+    """A kubeconfig as our client takes it."""
+    return parse_worker_kubeconfig(orjson.dumps(kubeconfig))
+
+
+@asynccontextmanager
+async def started(clusters: ClusterFactory) -> AsyncIterator[Planes]:
+    """Start a manager and two workers with controllers, Kueue's definitions and users with few rights."""
+    crds = kueue_crds()
+    manager, *workers = (
+        clusters(name, controller_manager=True, crds=crds) for name in ("manager", "worker1", "worker2")
+    )
+    async with together(manager, *workers):
+        for worker in workers:
+            await worker.service_account(WORKER_USER, WORKER_RULES)
+        daemon = await install_chart_permissions(manager)
+        yield Planes(manager, {worker.name: worker for worker in workers}, daemon)

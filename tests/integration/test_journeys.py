@@ -1,0 +1,124 @@
+"""The ways of a Job on real servers, when nothing is broken."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from multikueue.core.conditions import condition, is_true
+from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.names import ObjectKey
+from multikueue.core.workloads import check
+from multikueue.sandbox.setting_up import CHECK
+from tests.integration.fleet import fleet, job
+from tests.integration.planes import Planes
+from tests.integration.view import NAMESPACE, POD
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="module")]
+
+
+async def test_a_job_runs_once_on_one_worker_and_its_status_comes_home(planes: Planes) -> None:
+    """Users look at the manager only: there the Job runs, ends, and shows what the worker's showed."""
+    async with fleet(planes) as real:
+        await real.submit("succeeds")
+        worker = await real.running("succeeds")
+        real.kubelet.end("succeeds", "Succeeded")
+        done = await real.ended("succeeds")
+        await real.cleaned()
+
+        assert done["status"] == real.status_on(worker, "succeeds")
+        assert done["status"]["succeeded"] == 1
+        assert real.ran_on("succeeds") == [worker]
+
+
+async def test_many_jobs_at_once_are_spread_and_each_runs_once(planes: Planes) -> None:
+    """Twelve Jobs fill more than one worker: both have a part, and no Job runs on both."""
+    names = [f"many-{number}" for number in range(12)]
+    async with fleet(planes) as real:
+        async with anyio.create_task_group() as users:
+            for name in names:
+                users.start_soon(real.submit, name)
+        used = {name: await real.running(name) for name in names}
+        for name in names:
+            real.kubelet.end(name, "Succeeded")
+        for name in names:
+            await real.ended(name)
+        await real.cleaned()
+
+        assert set(used.values()) == {"worker1", "worker2"}
+        assert {name: real.ran_on(name) for name in names} == {name: [worker] for name, worker in used.items()}
+
+
+async def test_a_job_that_fails_fails_on_the_manager_and_is_not_tried_elsewhere(planes: Planes) -> None:
+    """Whether a failed Job is tried again is the Job's own business (`backoffLimit`)."""
+    async with fleet(planes) as real:
+        await real.submit("fails")
+        worker = await real.running("fails")
+        real.kubelet.end("fails", "Failed")
+        done = await real.ended("fails", "Failed")
+        await real.cleaned()
+
+        assert done["status"] == real.status_on(worker, "fails")
+        assert (condition(done, "Failed") or {})["reason"] == "BackoffLimitExceeded"
+        assert (condition(real.manager.workload_of("fails") or {}, "Finished") or {})["reason"] == "Failed"
+        assert real.ran_on("fails") == [worker]
+
+
+async def test_deleting_a_running_job_on_the_manager_stops_it_on_its_worker(planes: Planes) -> None:
+    """Nothing of a deleted Job goes on running or stays behind, its pods included."""
+    async with fleet(planes) as real:
+        await real.submit("deleted")
+        worker = await real.running("deleted")
+        await real.manager.client.delete(JOB, ObjectKey(NAMESPACE, "deleted"), propagation="Background")
+        await real.cleaned()
+        await real.changes.until(
+            lambda: (
+                not [pod for pod in real.workers[worker].all(POD) if pod["metadata"]["name"].startswith("deleted-")]
+            ),
+            otherwise="its pod is still there",
+        )
+        await real.changes.until(
+            lambda: real.manager.get(JOB, "deleted") is None and real.manager.workload_of("deleted") is None,
+            otherwise="it is still on the manager",
+        )
+        assert real.ran_on("deleted") == [worker]
+
+
+async def test_somebody_elses_job_of_the_same_name_stays_and_ours_runs_on_the_other_worker(planes: Planes) -> None:
+    """Workers are shared: what does not carry our mark is not ours to replace, change or delete."""
+    async with fleet(planes) as real:
+        await real.hold("worker2", on=True)
+        foreign = await real.workers["worker1"].client.create(JOB, job("taken", managed_by=None, queue=None))
+        await real.submit("taken")
+        await real.changes.until(
+            lambda: [copy for copy in real.workers["worker1"].all(WORKLOAD) if is_true(copy, "Admitted")] or None,
+            otherwise="worker1 does not admit it",
+        )
+        await real.hold("worker2", on=False)
+        assert await real.running("taken") == "worker2"
+        real.kubelet.end("taken", "Succeeded")
+        await real.ended("taken")
+        await real.cleaned()
+
+        left = await real.workers["worker1"].client.get(JOB, ObjectKey(NAMESPACE, "taken"))
+        assert (left["metadata"]["uid"], left["spec"]) == (foreign["metadata"]["uid"], foreign["spec"])
+        assert left["metadata"].get("labels") == foreign["metadata"].get("labels")
+        assert sorted(real.ran_on("taken")) == ["worker1", "worker2"]  # its own pod, and ours
+
+
+async def test_a_job_without_managed_by_is_rejected_with_what_to_set_and_runs_nowhere(planes: Planes) -> None:
+    """The manager's own controller would run it as well, so it may not start anywhere."""
+    async with fleet(planes) as real:
+        await real.submit("undelegated", managed_by=None)
+
+        def deactivated() -> bool:
+            workload = real.manager.workload_of("undelegated")
+            return workload is not None and workload["spec"].get("active") is False
+
+        await real.changes.until(deactivated, otherwise="it is not deactivated")
+        workload = real.manager.workload_of("undelegated") or {}
+        message = (check(workload, CHECK) or {})["message"]
+        assert 'spec.managedBy to be "kueue.x-k8s.io/multikueue"' in message
+        assert (real.manager.get(JOB, "undelegated") or {})["spec"]["suspend"] is True
+        assert real.copies() == []
+        assert real.ran_on("undelegated") == []
