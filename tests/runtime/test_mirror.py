@@ -91,6 +91,17 @@ async def test_a_list_after_410_drops_what_was_written_before() -> None:
         assert mirror.get(KEY) is None
 
 
+async def test_a_handler_never_sees_an_older_write_than_the_object_it_is_told_of() -> None:
+    """Handlers run in the middle of a list, before the cache has its resourceVersion."""
+    server = FakeServer([listed("9", obj("a", "8"))], [[wait(1e6)]])
+    seen: list[Json | None] = []
+    mirror = Mirror(ObjectCache(server, JOB, on_change=lambda key, _old, _new: seen.append(mirror.get(key))))
+    mirror.wrote(obj("a", "6"))
+    with anyio.move_on_after(1):
+        await mirror.cache.run()
+    assert seen == [obj("a", "8")]
+
+
 async def test_what_was_deleted_is_hidden_until_the_watch_confirms_it() -> None:
     async with mirroring(listed("5", obj("a", "4", uid="u")), Told("DELETED", "6", after=3)) as mirror:
         mirror.removed(KEY, "u")
