@@ -6,11 +6,21 @@ all kinds share is in `JobKind` once. Nothing here does I/O; rows may only impor
 
 from __future__ import annotations
 
-from multikueue.adapters import job
+from multikueue.adapters import appwrapper, job, jobset, kubeflow, ray, trainer
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.registry import AdapterRegistry
 
 BUILTIN: tuple[JobKind, ...] = (*job.KINDS,)
-"""The rows that come with the library."""
+"""The rows in use by default: the kind every cluster serves."""
 
-__all__ = ["BUILTIN", "AdapterRegistry", "JobKind"]
+AVAILABLE: tuple[JobKind, ...] = (
+    *BUILTIN,
+    *jobset.KINDS,
+    *kubeflow.KINDS,
+    *trainer.KINDS,
+    *ray.KINDS,
+    *appwrapper.KINDS,
+)
+"""All rows that come with the library, for a registry of your own: every kind in it is watched on every worker."""
+
+__all__ = ["AVAILABLE", "BUILTIN", "AdapterRegistry", "JobKind"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from multikueue.adapters.kind import JobKind, finished_by_conditions
+from multikueue.adapters.kind import JobKind, counters_at_zero, finished_by_conditions
 from multikueue.core.conditions import conditions, is_true, new_condition, updated
 from multikueue.core.kinds import JOB
 from multikueue.core.labels import STOPPING_ANNOTATION
@@ -48,6 +48,6 @@ KINDS = (
         ),
         status=job_status,
         finished=_outcome,
-        active=(("active",), ("ready",), ("terminating",)),
+        stopped=counters_at_zero(("active",), ("ready",), ("terminating",)),
     ),
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -13,7 +13,7 @@ from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.conditions import condition, is_true
 from multikueue.core.copies import stamped_metadata
 from multikueue.core.names import Json, Resource
-from multikueue.core.objects import dig, merge_patch, resource_version, without, without_nulls
+from multikueue.core.objects import dig, merge_patch, resource_version, uid, with_value, without, without_nulls
 
 StatusRule: TypeAlias = Callable[[Json, Json, datetime], Json | None]
 """(manager's job, worker's job, now) -> the status the manager's job should have; None: leave it as it is."""
@@ -41,6 +41,31 @@ def finished_by_conditions(*, succeeded: str, failed: str) -> Callable[[Json], O
     return outcome
 
 
+def counters_at_zero(*paths: tuple[str, ...]) -> Callable[[Json], Json]:
+    """For kinds whose status counts running pods; `*` in a path stands for every entry of a list or mapping."""
+
+    def stopped(status: Json) -> Json:
+        for path in paths:
+            for parent in _parents(status, path[:-1]):
+                if parent.get(path[-1]):
+                    parent[path[-1]] = 0
+        return status
+
+    return stopped
+
+
+def _parents(value: Any, path: tuple[str, ...]) -> Iterator[Json]:
+    if not path:
+        if isinstance(value, dict):
+            yield value
+    elif path[0] == "*":
+        entries = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        for entry in entries:
+            yield from _parents(entry, path[1:])
+    else:
+        yield from _parents(dig(value, path[0]), path[1:])
+
+
 def never_finished(job: Json) -> Outcome | None:
     """For kinds that serve and do not end."""
     del job
@@ -62,8 +87,12 @@ class JobKind:
     """When and how status comes home; None for kinds whose status must stay the manager's own."""
     finished: Callable[[Json], Outcome | None] = never_finished
     """How the job ended."""
-    active: tuple[tuple[str, ...], ...] = ()
-    """Status counters that mean "pods run": set to 0 on the manager when the copy is gone."""
+    stopped: Callable[[Json], Json] = lambda status: status
+    """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`."""
+    sanitised: Callable[[Json], Json] = lambda spec: spec
+    """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
+    forwarded: tuple[tuple[str, ...], ...] = ()
+    """Fields that follow the manager's job after the copy was made."""
     keeps_check_pending: bool = False
     """Whether Ready would start the job on the manager as well."""
 
@@ -89,7 +118,7 @@ class JobKind:
             "apiVersion": self.resource.gvk.api_version,
             "kind": self.resource.gvk.kind,
             "metadata": stamped_metadata(job, stamp),
-            "spec": bare["spec"],
+            "spec": self.sanitised(bare["spec"]),
         }
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
@@ -98,9 +127,13 @@ class JobKind:
         return None if wanted is None else self._status_change(local, wanted)
 
     def forward_patch(self, local: Json, remote: Json) -> Json | None:
-        """See `JobAdapter`. Most kinds forward nothing."""
-        del local, remote
-        return None
+        """See `JobAdapter`."""
+        patch: Json = {}
+        for path in self.forwarded:
+            wanted = dig(local, *path)
+            if wanted != dig(remote, *path):
+                patch = with_value(patch, path, wanted)
+        return {**patch, "metadata": {"uid": uid(remote)}} if patch else None
 
     def outcome(self, job: Json) -> Outcome | None:
         """See `JobAdapter`."""
@@ -108,12 +141,7 @@ class JobKind:
 
     def release_patch(self, local: Json) -> Json | None:
         """See `JobAdapter`."""
-        status = copy.deepcopy(dig(local, "status") or {})
-        for path in self.active:
-            parent = dig(status, *path[:-1])
-            if isinstance(parent, dict) and parent.get(path[-1]):
-                parent[path[-1]] = 0
-        return self._status_change(local, status)
+        return self._status_change(local, self.stopped(copy.deepcopy(dig(local, "status") or {})))
 
     def _status_change(self, local: Json, wanted: Json) -> Json | None:
         patch = merge_patch(without_nulls(dig(local, "status") or {}), without_nulls(wanted))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
-from multikueue.adapters.kind import never_finished
+from multikueue.adapters.kind import counters_at_zero, never_finished
 from multikueue.core.adapter import JobAdapter, Stamp
 from multikueue.core.kinds import JOB
 from multikueue.core.names import GVK, Json, Resource
@@ -72,7 +72,7 @@ class TestStatus:
 
     def test_counters_may_lie_deeper(self) -> None:
         """Only those that are there and not zero are written."""
-        row = JobKind(resource=WIDGETS, active=(("workers", "running"), ("masters", "running")))
+        row = JobKind(resource=WIDGETS, stopped=counters_at_zero(("workers", "running"), ("masters", "running")))
         patch = row.release_patch(widget(status={"workers": {"running": 2, "done": 1}}))
         assert patch == {"metadata": {"resourceVersion": "7"}, "status": {"workers": {"running": 0}}}
 

@@ -1,0 +1,14 @@
+"""`jobset.x-k8s.io` JobSet."""
+
+from __future__ import annotations
+
+from multikueue.adapters.kind import JobKind, counters_at_zero, finished_by_conditions
+from multikueue.core.names import GVK, Resource
+
+KINDS = (
+    JobKind(
+        resource=Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets"),
+        finished=finished_by_conditions(succeeded="Completed", failed="Failed"),
+        stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
+    ),
+)
