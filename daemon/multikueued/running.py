@@ -25,13 +25,12 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--config", "config", type=_FILE, help="Settings, in YAML. Without it every setting has its default.")
 @click.option(
     "--kubeconfig",
-    type=_FILE,
     envvar="KUBECONFIG",
     show_envvar=True,
-    help="How to reach the manager cluster. Without it: the pod's service account.",
+    help="How to reach the manager cluster: a file, or several, merged. Without it: the pod's service account.",
 )
 @click.option("--context", help="The context of the kubeconfig, if not its current one.")
-def run(config: Path | None, kubeconfig: Path | None, context: str | None) -> None:
+def run(config: Path | None, kubeconfig: str | None, context: str | None) -> None:
     """Dispatch the jobs of a manager cluster until told to stop.
 
     Logs go to standard error; health and metrics are served on one port.
@@ -50,10 +49,10 @@ def run(config: Path | None, kubeconfig: Path | None, context: str | None) -> No
         raise
 
 
-def _manager_cluster(kubeconfig: Path | None, context: str | None) -> ClusterConfig:
-    if kubeconfig is None:
-        return load_incluster(environment=os.environ)
-    return load_kubeconfig(kubeconfig, context)
+def _manager_cluster(kubeconfig: str | None, context: str | None) -> ClusterConfig:
+    if not kubeconfig:
+        return load_incluster(os.environ)
+    return load_kubeconfig([Path(part) for part in kubeconfig.split(os.pathsep) if part], context)
 
 
 def _tune_process() -> None:
