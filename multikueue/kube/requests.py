@@ -1,4 +1,7 @@
-"""Requests as values: method, path, query, headers and body of every verb. Built without a connection."""
+"""Requests as values: method, path, query, headers and body of every verb. Built without a connection.
+
+What names one object raises `Invalid` for a key that does not: names come from objects that others write.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import attrs
 import orjson
 
 from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.errors import Invalid
 from multikueue.protocols import Propagation, Subresource
 
 PAGE_SIZE: Final = 500
@@ -32,17 +36,27 @@ class Request:
     content_type: str = _JSON
 
 
-def _path(resource: Resource, namespace: str, name: str = "", subresource: Subresource = "") -> str:
+def _collection(resource: Resource, namespace: str) -> str:
     gvk = resource.gvk
     parts = ["/apis", gvk.group, gvk.version] if gvk.group else ["/api", gvk.version]
     if namespace and resource.namespaced:
-        parts += ["namespaces", quote(namespace, safe="")]
-    parts.append(resource.plural)
-    if name:
-        parts.append(quote(name, safe=""))
-    if subresource:
-        parts.append(subresource)
-    return "/".join(parts)
+        parts += ["namespaces", _segment(resource, "namespace", namespace)]
+    return "/".join([*parts, resource.plural])
+
+
+def _object(resource: Resource, key: ObjectKey, subresource: Subresource = "") -> str:
+    """The path of one object, never of all: without its name, a deletion would be of the whole namespace."""
+    if resource.namespaced and not key.namespace:
+        raise Invalid(f"{resource} {key.name!r}: a namespace is required")
+    path = f"{_collection(resource, key.namespace)}/{_segment(resource, 'name', key.name)}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def _segment(resource: Resource, field: str, value: str) -> str:
+    """A name as a part of a path. API servers decode before they split, so encoding a slash does not keep it a name."""
+    if not value or value in (".", "..") or "/" in value or "%" in value:
+        raise Invalid(f"{resource}: {value!r} is not a {field}")
+    return quote(value, safe="")
 
 
 def _with_query(path: str, query: Mapping[str, str]) -> str:
@@ -52,7 +66,7 @@ def _with_query(path: str, query: Mapping[str, str]) -> str:
 
 def get(resource: Resource, key: ObjectKey) -> Request:
     """Read one object."""
-    return Request("get", resource, "GET", _path(resource, key.namespace, key.name))
+    return Request("get", resource, "GET", _object(resource, key))
 
 
 def list_page(
@@ -60,7 +74,7 @@ def list_page(
 ) -> Request:
     """Read one page of a list; a limit of 0 asks for everything at once."""
     query = {"labelSelector": label_selector, "limit": str(limit) if limit else "", "continue": continue_token}
-    return Request("list", resource, "GET", _with_query(_path(resource, namespace), query))
+    return Request("list", resource, "GET", _with_query(_collection(resource, namespace), query))
 
 
 def watch(resource: Resource, *, namespace: str, label_selector: str, resource_version: str) -> Request:
@@ -71,32 +85,32 @@ def watch(resource: Resource, *, namespace: str, label_selector: str, resource_v
         "labelSelector": label_selector,
         "resourceVersion": resource_version,
     }
-    return Request("watch", resource, "GET", _with_query(_path(resource, namespace), query))
+    return Request("watch", resource, "GET", _with_query(_collection(resource, namespace), query))
 
 
 def create(resource: Resource, obj: Json) -> Request:
     """Create an object in its own namespace."""
     namespace = ObjectKey.of(obj).namespace
-    return Request("create", resource, "POST", _path(resource, namespace), orjson.dumps(obj))
+    return Request("create", resource, "POST", _collection(resource, namespace), orjson.dumps(obj))
 
 
 def replace(resource: Resource, obj: Json, subresource: Subresource) -> Request:
     """Replace an object."""
     key = ObjectKey.of(obj)
-    path = _path(resource, key.namespace, key.name, subresource)
+    path = _object(resource, key, subresource)
     return Request("update", resource, "PUT", path, orjson.dumps(obj))
 
 
 def merge_patch(resource: Resource, key: ObjectKey, patch: Json, subresource: Subresource) -> Request:
     """Change an object by a JSON merge patch."""
-    path = _path(resource, key.namespace, key.name, subresource)
+    path = _object(resource, key, subresource)
     return Request("patch", resource, "PATCH", path, orjson.dumps(patch), "application/merge-patch+json")
 
 
 def apply(resource: Resource, obj: Json, field_manager: str, force: bool, subresource: Subresource) -> Request:
     """Server-side apply. (JSON is YAML.)"""
     key = ObjectKey.of(obj)
-    path = _path(resource, key.namespace, key.name, subresource)
+    path = _object(resource, key, subresource)
     query = {"fieldManager": field_manager, "force": "true" if force else ""}
     return Request(
         "patch", resource, "PATCH", _with_query(path, query), orjson.dumps(obj), "application/apply-patch+yaml"
@@ -118,5 +132,5 @@ def delete(
         options["preconditions"] = {field: value for field, value in preconditions.items() if value}
     if propagation:
         options["propagationPolicy"] = propagation
-    path = _path(resource, key.namespace, key.name)
+    path = _object(resource, key)
     return Request("delete", resource, "DELETE", path, orjson.dumps(options))

@@ -7,17 +7,18 @@ import pytest
 
 from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
 from multikueue.core.names import ObjectKey
+from multikueue.errors import Invalid
 from multikueue.kube import requests
 from multikueue.kube.requests import Request
 
-KEY = ObjectKey("team a", "job/1")
+KEY = ObjectKey("team a", "system:job")
 OBJ = {"metadata": {"namespace": "n", "name": "a"}}
 
 
 @pytest.mark.parametrize(
     ("request_", "method", "path"),
     [
-        (requests.get(JOB, KEY), "GET", "/apis/batch/v1/namespaces/team%20a/jobs/job%2F1"),
+        (requests.get(JOB, KEY), "GET", "/apis/batch/v1/namespaces/team%20a/jobs/system%3Ajob"),
         (requests.get(SECRET, ObjectKey("n", "s")), "GET", "/api/v1/namespaces/n/secrets/s"),
         (
             requests.get(MULTIKUEUE_CLUSTER, ObjectKey("", "w")),
@@ -65,6 +66,23 @@ def test_a_deletion_carries_its_preconditions() -> None:
         "preconditions": {"uid": "u"},
         "propagationPolicy": "Background",
     }
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a/../b", "a%2Fb"])
+def test_a_key_that_names_no_single_object_is_refused(name: str) -> None:
+    """Without its name, the deletion of one object would delete all of the namespace."""
+    for key in (ObjectKey("n", name), ObjectKey(name, "a")):
+        with pytest.raises(Invalid, match="job"):
+            requests.delete(JOB, key, uid=None, resource_version=None, propagation=None)
+        with pytest.raises(Invalid, match="job"):
+            requests.get(JOB, key)
+        with pytest.raises(Invalid, match="job"):
+            requests.merge_patch(JOB, key, {}, "status")
+        obj = {"metadata": {"namespace": key.namespace, "name": key.name}}
+        with pytest.raises(Invalid, match="job"):
+            requests.replace(JOB, obj, "")
+        with pytest.raises(Invalid, match="job"):
+            requests.apply(JOB, obj, "me", True, "status")
 
 
 def test_bodies_do_not_show_in_reprs() -> None:
