@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.cel_rules import check_rules
-from multikueue.sandbox.apiserver.resources import CustomKind, ResourceType
-from multikueue.sandbox.apiserver.schema_defaulting import fill_defaults
-from multikueue.sandbox.apiserver.schema_pruning import prune
+from multikueue.sandbox.apiserver.resources import ResourceType
 from multikueue.sandbox.apiserver.schema_validation import validate
-from multikueue.sandbox.apiserver.statuses import Cause, bad_request, invalid
+from multikueue.sandbox.apiserver.statuses import Cause, invalid
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _RBAC_NAME = re.compile(r"[^/%]+")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _LABEL_KEY = re.compile(r"([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_OWN = ("apiVersion", "kind", "metadata")
+_BLOCKING = frozenset(
+    f"FieldValue{reason}" for reason in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
+)
+"""What keeps CEL rules from being evaluated at all."""
 _UNCHECKED = Cause(
     "FieldValueInvalid",
     "<nil>",
@@ -26,37 +27,22 @@ _UNCHECKED = Cause(
 )
 
 
-def admit(row: ResourceType, obj: Json, old: Json | None, *, strict: bool) -> None:
-    """Prune and default a custom object in place, then check it.
+def admit(row: ResourceType, obj: Json, old: Json | None, broken: Sequence[Cause]) -> None:
+    """Check an object, besides the rules of its own kind that it has broken.
 
     Raises:
-        StatusError: 422 with everything that is wrong, or 400 for unknown fields in strict mode.
+        StatusError: 422 with everything that is wrong.
     """
     name = obj["metadata"].get("name") or ""
-    causes = [*_check_name(row, name), *_check_labels(obj["metadata"].get("labels") or {})]
+    causes = [*_check_name(row, name), *_check_labels(obj["metadata"].get("labels") or {}), *broken]
     if row.custom:
-        _shape(row.custom, obj, strict=strict)
         causes += validate(row.custom.body_schema, obj)
-        if row.custom.has_rules and any(cause.reason != "FieldValueInvalid" for cause in causes):
-            causes.append(_UNCHECKED)
-    if row.custom and not causes:
-        causes += check_rules(row.custom.body_schema, obj, old)
+        if any(cause.reason in _BLOCKING for cause in causes):
+            causes += [_UNCHECKED] * row.custom.has_rules
+        else:
+            causes += check_rules(row.custom.body_schema, obj, old)
     if causes:
         raise invalid(row, name, causes)
-
-
-def _shape(custom: CustomKind, obj: Json, *, strict: bool) -> None:
-    body = {key: value for key, value in obj.items() if key not in _OWN}
-    unknown: list[str] = []
-    prune(custom.schema, body, unknown)
-    fill_defaults(custom.schema, body)
-    if strict and unknown:
-        listed = ", ".join(f'unknown field "{field}"' for field in unknown)
-        raise bad_request(f"strict decoding error: {listed}")
-    for key in list(obj):
-        if key not in _OWN and key not in body:
-            del obj[key]
-    obj.update(body)
 
 
 def _check_name(row: ResourceType, name: str) -> Iterator[Cause]:

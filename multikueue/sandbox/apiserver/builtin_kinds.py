@@ -88,7 +88,7 @@ def _core() -> Iterator[ResourceType]:
 
 def _workloads() -> Iterator[ResourceType]:
     batch = partial(ResourceType, group="batch", categories=("all",), subresources=("status",), generation=True)
-    yield batch(plural="jobs", kind="Job", selectable=("status.successful",))
+    yield batch(plural="jobs", kind="Job", selectable=("status.successful",), orphans=True)
     yield batch(plural="cronjobs", kind="CronJob", short_names=("cj",))
     apps = partial(ResourceType, group="apps", categories=("all",), subresources=("status", "scale"), generation=True)
     yield apps(plural="deployments", kind="Deployment", short_names=("deploy",))

@@ -53,6 +53,8 @@ class Cluster:
         self.dice = random.Random(seed)
         self.listeners: list[Callable[[ResourceType, Json | None, Json | None], None]] = []
         """Called after every change with the old and the new object; None for absent."""
+        self.filled_on_read: set[str] = set()
+        """Uids of objects that were stored without defaults they are read with: their next write is a change."""
         self._clock = clock
         for row in builtin_types():
             self._serve(row)
@@ -125,12 +127,15 @@ class Cluster:
         if row.stored_version != row.version:
             obj["apiVersion"] = f"{row.group}/{row.stored_version}"
         entry = self.store.put(row.group_resource, key, obj)
+        if old is not None:
+            self.filled_on_read.discard(obj["metadata"]["uid"])
         self._changed(row, old, entry.obj)
         return view(row, entry.obj)
 
     def remove(self, row: ResourceType, key: Key) -> Json:
         """Delete an object; returns its final state."""
         entry = self.store.remove(row.group_resource, key)
+        self.filled_on_read.discard(entry.obj["metadata"]["uid"])
         self._changed(row, entry.obj, None)
         return view(row, entry.obj)
 

@@ -7,11 +7,14 @@ from typing import Any
 from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.admitting import admit
 from multikueue.sandbox.apiserver.cluster import Cluster, WriteOptions
+from multikueue.sandbox.apiserver.decoding import decode_object, empty_object
+from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.hooks import hooks_of
 from multikueue.sandbox.apiserver.identity import check_identity
-from multikueue.sandbox.apiserver.managedfields import Write, track_update
+from multikueue.sandbox.apiserver.managedfields import Write
+from multikueue.sandbox.apiserver.ownership import track_update
 from multikueue.sandbox.apiserver.resources import ResourceType
-from multikueue.sandbox.apiserver.statuses import Cause, StatusError, already_exists, forbidden, invalid, not_found
+from multikueue.sandbox.apiserver.statuses import Cause, StatusError, already_exists, forbidden, not_found
 
 SYSTEM_METADATA = (
     "uid",
@@ -37,6 +40,7 @@ def create(
         StatusError: as kube-apiserver refuses.
     """
     obj = check_identity(row, namespace, None, body)
+    obj = decode_object(row, obj, strict=options.strict, applied=managed is not None)
     metadata = obj["metadata"]
     if metadata.get("resourceVersion") not in (None, "", "0"):
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
@@ -44,17 +48,21 @@ def create(
         metadata["name"] = metadata["generateName"] + cluster.new_suffix()
     if row.namespaced:
         _check_namespace(cluster, row, namespace or "", metadata.get("name"))
-    _stamp(cluster, row, obj)
-    causes = hooks_of(row.group_resource).create(obj)
-    if causes:
-        raise invalid(row, metadata.get("name") or "", causes)
-    admit(row, obj, None, strict=options.strict)
+    hooks = hooks_of(row.group_resource)
+    hooks.fill(obj)
     _record_manager(cluster, row, obj, options, managed)
+    _stamp(cluster, row, obj)
+    hooks.prepare(obj)
+    stored = clone(obj)
+    hooks.fill(obj)  # as every read from the store does
+    admit(row, obj, None, hooks.create(obj))
     key = (namespace or "", metadata["name"])
     if cluster.store.get(row.group_resource, key):
         raise already_exists(row, metadata["name"])
     if options.dry_run:
         return obj
+    if stored != obj:
+        cluster.filled_on_read.add(metadata["uid"])
     return cluster.put(row, key, obj, None)
 
 
@@ -70,7 +78,7 @@ def _check_namespace(cluster: Cluster, row: ResourceType, namespace: str, name: 
 
 def _stamp(cluster: Cluster, row: ResourceType, obj: Json) -> None:
     metadata = obj["metadata"]
-    for key in (*SYSTEM_METADATA, "resourceVersion", "managedFields"):
+    for key in (*SYSTEM_METADATA, "resourceVersion"):
         metadata.pop(key, None)
     metadata["uid"] = cluster.new_uid()
     metadata["creationTimestamp"] = cluster.now()
@@ -78,13 +86,16 @@ def _stamp(cluster: Cluster, row: ResourceType, obj: Json) -> None:
         metadata["generation"] = 1
     if "status" in row.subresources:
         obj.pop("status", None)
+        if row.schema:
+            obj["status"] = {}
 
 
 def _record_manager(
     cluster: Cluster, row: ResourceType, obj: Json, options: WriteOptions, managed: list[Json] | None
 ) -> None:
+    obj["metadata"].pop("managedFields", None)
     if managed is not None:
         obj["metadata"]["managedFields"] = managed
     elif options.manager is not None:
-        write = Write(options.manager, row.api_version, "", cluster.now())
-        track_update(row.managed_schema, None, obj, write)
+        write = Write(options.manager, row.api_version, "", cluster.now(), row.reset(""))
+        track_update(row.shape, empty_object(row), obj, write, created=True)

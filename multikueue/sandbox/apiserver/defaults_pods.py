@@ -1,72 +1,87 @@
-"""What the server fills in for pods and pod templates, and what may not change in a pod."""
+"""What the server fills in for pods and pod templates."""
 
 from __future__ import annotations
 
 from multikueue.core.names import Json
-from multikueue.sandbox.apiserver.statuses import Cause
+from multikueue.sandbox.apiserver.quality_of_service import qos_class
 
-_CONTAINER = {
-    "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "File",
-    "imagePullPolicy": "Always",
-}
+_CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 _SPEC = {
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
     "dnsPolicy": "ClusterFirst",
     "schedulerName": "default-scheduler",
 }
-_MUTABLE = frozenset(
-    (
-        "activeDeadlineSeconds",
-        "tolerations",
-        "schedulingGates",
-        "nodeSelector",
-        "nodeName",  # what the binding subresource does on a real server
-        "affinity",
-        "containers",
-        "initContainers",
-        "terminationGracePeriodSeconds",
-    )
-)
+_SOURCES_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
+_EXPELLED_AFTER = 300  # seconds on a node that is gone, by DefaultTolerationSeconds
+_TROUBLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def fill_pod_spec(spec: Json) -> None:
     """Set the defaults of a pod spec, in place."""
     for container in (spec.get("containers") or []) + (spec.get("initContainers") or []):
         container.setdefault("resources", {})
+        container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
         for key, text in _CONTAINER.items():
             container.setdefault(key, text)
     for key, value in _SPEC.items():
         spec.setdefault(key, value)
     spec.setdefault("securityContext", {})
+    for volume in spec.get("volumes") or []:
+        for source in _SOURCES_WITH_MODE:
+            if source in volume:
+                volume[source].setdefault("defaultMode", 0o644)
+        if len(volume) == 1:
+            volume["emptyDir"] = {}
 
 
-def create_pod(pod: Json) -> list[Cause]:
-    """Default a new pod."""
+def _pull_policy(image: str) -> str:
+    name, _, tag = image.rpartition("/")[2].partition(":")
+    return "Always" if "@" not in name and tag in ("", "latest") else "IfNotPresent"
+
+
+def fill_pod(pod: Json) -> None:
+    """Set the defaults of a pod."""
     spec = pod.setdefault("spec", {})
+    for container in (spec.get("containers") or []) + (spec.get("initContainers") or []):
+        resources = container.setdefault("resources", {})
+        if resources.get("limits"):
+            resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
     fill_pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
-    pod["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
-    if spec.get("containers"):
-        return []
-    return [Cause("FieldValueRequired", "spec.containers", "Required value")]
 
 
-def update_pod(old: Json, new: Json) -> list[Cause]:
-    """Refuse changes of what is fixed once a pod exists."""
-    before, after = old.get("spec") or {}, new.get("spec") or {}
-    moved = before.get("nodeName") and before.get("nodeName") != after.get("nodeName")
-    if not moved and _fixed(before) == _fixed(after) and _without_images(before) == _without_images(after):
-        return []
-    message = "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,..."
-    return [Cause("FieldValueForbidden", "spec", message)]
+def prepare_pod(pod: Json) -> None:
+    """Complete a new pod, as its strategy and the admission plugins that are on by default do."""
+    spec = pod["spec"]
+    spec.setdefault("serviceAccountName", "default")
+    spec["serviceAccount"] = spec["serviceAccountName"]
+    spec.setdefault("priority", 0)
+    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    _tolerate_trouble(spec)
+    pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+    if spec.get("schedulingGates"):
+        pod["status"]["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": None,
+                "lastTransitionTime": None,
+            }
+        ]
 
 
-def _fixed(spec: Json) -> Json:
-    return {key: value for key, value in spec.items() if key not in _MUTABLE}
+def _tolerate_trouble(spec: Json) -> None:
+    """Let the pod stay for some minutes on a node that is in trouble, unless it says itself how long."""
+    tolerations = spec.get("tolerations") or []
+    for key in _TROUBLE:
+        if not any(item.get("key") in (key, None) and _tolerates_expulsion(item) for item in tolerations):
+            toleration = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _EXPELLED_AFTER}
+            tolerations = [*tolerations, toleration]
+    spec["tolerations"] = tolerations
 
 
-def _without_images(spec: Json) -> list[Json]:
-    containers = spec.get("containers") or []
-    return [{key: value for key, value in container.items() if key != "image"} for container in containers]
+def _tolerates_expulsion(toleration: Json) -> bool:
+    return toleration.get("effect") in ("NoExecute", None)

@@ -10,11 +10,13 @@ from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.cluster import Cluster, view
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.resources import NAMESPACES, PODS, ResourceType
-from multikueue.sandbox.apiserver.statuses import precondition
+from multikueue.sandbox.apiserver.rules import unsupported
+from multikueue.sandbox.apiserver.statuses import StatusError, precondition
 from multikueue.sandbox.apiserver.updating import Target
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
+_POLICIES = ("Foreground", "Background", "Orphan")
 _FINALIZERS = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
 
 
@@ -36,6 +38,19 @@ class DeleteOptions:
     grace: int | None = None
     dry_run: bool = False
 
+    def check(self) -> None:
+        """Refuse what no server does.
+
+        Raises:
+            StatusError: 422, there is no such policy.
+        """
+        if self.propagation not in ("", *_POLICIES):
+            cause = unsupported("propagationPolicy", self.propagation, [*_POLICIES, "nil"])
+            causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
+            details = {"group": "meta.k8s.io", "kind": "DeleteOptions", "causes": causes}
+            message = f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {cause.message}'
+            raise StatusError(422, "Invalid", message, details=details)
+
     @classmethod
     def from_body(cls, body: Any) -> DeleteOptions:
         """Read a DeleteOptions object; anything else means the defaults."""
@@ -54,19 +69,29 @@ def delete(cluster: Cluster, target: Target, options: DeleteOptions) -> tuple[Js
     """Delete an object; returns its last state and whether it is gone already.
 
     Raises:
-        StatusError: 404, or 409 when a precondition does not hold.
+        StatusError: 404, 422 for an unknown policy, or 409 when a precondition does not hold.
     """
+    options.check()
     row = target.row
     obj = view(row, cluster.entry(row, target.namespace, target.name).obj)
     _check_preconditions(target, obj, options)
-    if options.dry_run:
+    new = clone(obj)
+    grace = _grace(obj, options.grace) if row.group_resource == PODS else None
+    if grace is not None and not _shortens(obj, grace, given=options.grace is not None):
         return obj, False
-    finalizers = _finalizers(obj, options.propagation)
-    grace = _grace(row, obj, options.grace)
-    if not finalizers and not grace and row.group_resource != NAMESPACES:
-        return cluster.remove(row, target.key), True
-    new = _terminating(cluster, row, obj, finalizers, grace)
-    return (cluster.put(row, target.key, new, obj) if new != obj else obj), False
+    finalizers = _finalizers(row, obj, options.propagation)
+    if row.group_resource == NAMESPACES:
+        new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
+    elif not finalizers and not (grace is not None and _starts(obj)):
+        return (obj if options.dry_run else cluster.remove(row, target.key)), True
+    _mark(cluster, row, new, finalizers, grace or 0)
+    if not options.dry_run and new != obj:
+        new = cluster.put(row, target.key, new, obj)
+    if finalizers or grace or row.group_resource == NAMESPACES:
+        return new, False
+    if not options.dry_run:
+        cluster.remove(row, target.key)
+    return new, True
 
 
 def _check_preconditions(target: Target, obj: Json, options: DeleteOptions) -> None:
@@ -85,39 +110,49 @@ def _check_preconditions(target: Target, obj: Json, options: DeleteOptions) -> N
         raise precondition(target.row, target.name, why)
 
 
-def _finalizers(obj: Json, propagation: str) -> list[str]:
+def _finalizers(row: ResourceType, obj: Json, propagation: str) -> list[str]:
     """The finalizers that hold the object from now on: a policy adds its own and takes the other away."""
     found = list(obj["metadata"].get("finalizers") or [])
     if not propagation:
+        if row.orphans and not set(found) & set(_FINALIZERS.values()):
+            return [*found, ORPHAN]
         return found
     wanted = _FINALIZERS.get(propagation)
     kept = [name for name in found if name not in _FINALIZERS.values() or name == wanted]
     return [*kept, wanted] if wanted and wanted not in kept else kept
 
 
-def _grace(row: ResourceType, obj: Json, requested: int | None) -> int:
-    """Seconds a pod that runs somewhere gets; its kubelet deletes it again with 0 when it has stopped."""
-    if row.group_resource != PODS:
-        return 0
+def _grace(obj: Json, requested: int | None) -> int:
+    """Seconds a pod gets if it runs somewhere; its kubelet deletes it again with 0 when it has stopped."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0
     own: int = spec.get("terminationGracePeriodSeconds", 30)
     grace = own if requested is None else requested
-    given = obj["metadata"].get("deletionGracePeriodSeconds")
-    return grace if given is None else min(given, grace)
+    return 1 if grace < 0 else grace
 
 
-def _terminating(cluster: Cluster, row: ResourceType, obj: Json, finalizers: list[str], grace: int) -> Json:
-    new = clone(obj)
+def _starts(pod: Json) -> bool:
+    """Whether this is the first delete of a pod, or one that ends the grace period it was given."""
+    metadata = pod["metadata"]
+    return not metadata.get("deletionTimestamp") or metadata.get("deletionGracePeriodSeconds", 0) > 0
+
+
+def _shortens(pod: Json, grace: int, *, given: bool) -> bool:
+    """Whether a delete of a pod does anything: a grace period that runs can only be made shorter."""
+    metadata = pod["metadata"]
+    running = metadata.get("deletionGracePeriodSeconds", 0) if metadata.get("deletionTimestamp") else 0
+    return not running or (given and grace < running)
+
+
+def _mark(cluster: Cluster, row: ResourceType, new: Json, finalizers: list[str], grace: int) -> None:
     metadata = new["metadata"]
-    if not metadata.get("deletionTimestamp") or grace < metadata.get("deletionGracePeriodSeconds", 0):
+    starts = not metadata.get("deletionTimestamp")
+    if starts or grace < metadata.get("deletionGracePeriodSeconds", 0):
         metadata["deletionTimestamp"] = cluster.now(grace)
         metadata["deletionGracePeriodSeconds"] = grace
-        if row.generation:
+        if starts and row.generation:
             metadata["generation"] = metadata.get("generation", 0) + 1
+    metadata.pop("finalizers", None)
     if finalizers:
         metadata["finalizers"] = finalizers
-    if row.group_resource == NAMESPACES:
-        new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
-    return new

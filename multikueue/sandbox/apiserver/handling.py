@@ -192,13 +192,14 @@ def _write_options(request: web.BaseRequest) -> WriteOptions:
 
 
 def _delete_options(request: web.BaseRequest, body: Any) -> DeleteOptions:
-    given = dict(body) if isinstance(body, dict) else {}
+    """The options in the body; those in the query count only without a body."""
+    if body is not None:
+        return DeleteOptions.from_body(body)
     query = request.query
-    if "propagationPolicy" in query:
-        given["propagationPolicy"] = query["propagationPolicy"]
+    given: Json = {"propagationPolicy": query.get("propagationPolicy") or ""}
     if "gracePeriodSeconds" in query:
         given["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
     if query.get("dryRun") == "All":
         given["dryRun"] = ["All"]
-    given["orphanDependents"] = given.get("orphanDependents") or is_true(query.get("orphanDependents"))
+    given["orphanDependents"] = is_true(query.get("orphanDependents"))
     return DeleteOptions.from_body(given)

@@ -1,108 +1,108 @@
-"""`metadata.managedFields`: who owns which field, read, kept up to date on plain writes, and written back."""
+"""`metadata.managedFields`: who owns which field, read and written back."""
 
 from __future__ import annotations
 
 import attrs
 
 from multikueue.core.names import Json
-from multikueue.sandbox.apiserver.fieldsets import Difference, Path, Schema, from_fields_v1, to_fields_v1
+from multikueue.sandbox.apiserver.fieldsets import Path, from_fields_v1, to_fields_v1
 
-UNMANAGED = frozenset(
-    (
-        "uid",
-        "creationTimestamp",
-        "resourceVersion",
-        "generation",
-        "managedFields",
-        "name",
-        "namespace",
-        "selfLink",
-        "generateName",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    )
+APPLY, UPDATE = "Apply", "Update"
+_SYSTEM = ("name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion")
+UNOWNED: frozenset[Path] = frozenset(
+    [("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{key}") for key in _SYSTEM)]
 )
-"""Metadata the server owns."""
+"""What nobody owns, though everybody sends it."""
+_MOST_UPDATERS = 10
+
+
+@attrs.frozen
+class ManagerId:
+    """What tells one line of managedFields from another; appliers are the same in every version."""
+
+    name: str
+    operation: str
+    version: str
+    subresource: str
+
+    @classmethod
+    def of(cls, name: str, operation: str, version: str, subresource: str) -> ManagerId:
+        """The id of a manager."""
+        return cls(name, operation, version if operation == UPDATE else "", subresource)
 
 
 @attrs.define(eq=False)
 class Manager:
-    """One line of managedFields: a manager, how it writes, and what it owns."""
+    """One line of managedFields: what a manager owns, in which version, and when it last changed something."""
 
-    entry: Json
+    version: str
     paths: set[Path]
-
-    @classmethod
-    def new(cls, name: str, operation: str, subresource: str, api_version: str) -> Manager:
-        """A manager that owns nothing yet."""
-        entry = {"manager": name, "operation": operation, "apiVersion": api_version}
-        if subresource:
-            entry["subresource"] = subresource
-        return cls(entry, set())
-
-    def is_for(self, name: str, operation: str, subresource: str) -> bool:
-        """Whether a write by this name, in this way, is this line's."""
-        entry = self.entry
-        mine = (entry.get("manager"), entry.get("operation"), entry.get("subresource") or "")
-        return mine == (name, operation, subresource)
-
-    def touched(self, now: str, api_version: str) -> None:
-        """Note a write."""
-        self.entry["time"] = now
-        self.entry["apiVersion"] = api_version
+    time: str | None = None
 
 
-def read_managers(obj: Json | None) -> list[Manager]:
-    """The lines of an object."""
-    lines = ((obj or {}).get("metadata") or {}).get("managedFields") or []
-    return [Manager(dict(line), from_fields_v1(line.get("fieldsV1") or {})) for line in lines]
-
-
-def write_managers(managers: list[Manager]) -> list[Json]:
-    """The lines as they go into an object; those who own nothing are left out."""
-    lines = []
-    for manager in managers:
-        if manager.paths:
-            fields = to_fields_v1(manager.paths)
-            lines.append({**manager.entry, "fieldsType": "FieldsV1", "fieldsV1": fields})
-    return lines
-
-
-def managed_part(obj: Json) -> Json:
-    """The part of an object that can be owned: without identity and the server's own metadata."""
-    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in UNMANAGED}
-    rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
-    return {**rest, "metadata": metadata} if metadata else rest
+Managers = dict[ManagerId, Manager]
 
 
 @attrs.frozen
 class Write:
-    """Who writes, through what, and when."""
+    """Who writes, through what, and when; `ignored` is what the server resets on this path anyway."""
 
     manager: str
     api_version: str
     subresource: str
     now: str
+    ignored: frozenset[Path] = frozenset()
+
+    def by(self, operation: str) -> ManagerId:
+        """The id of the manager that writes."""
+        return ManagerId.of(self.manager, operation, self.api_version, self.subresource)
 
 
-def track_update(schema: Schema, old: Json | None, new: Json, write: Write) -> None:
-    """Give the fields a plain write changed to its manager; sets `new.metadata.managedFields`."""
-    difference = Difference.between(schema, managed_part(old) if old else {}, managed_part(new))
-    if not difference:
-        new["metadata"]["managedFields"] = ((old or {}).get("metadata") or {}).get("managedFields") or []
-        return
-    managers, mine = read_managers(old), None
-    for manager in managers:
-        manager.paths -= difference.removed
-        if manager.is_for(write.manager, "Update", write.subresource):
-            mine = manager
-        else:
-            manager.paths -= difference.changed
-    gained = difference.added | difference.changed
-    if gained:
-        if mine is None:
-            mine = Manager.new(write.manager, "Update", write.subresource, write.api_version)
-            managers.append(mine)
-        mine.paths |= gained
-        mine.touched(write.now, write.api_version)
-    new["metadata"]["managedFields"] = write_managers(managers)
+def read_managers(obj: Json) -> Managers:
+    """The managers of an object."""
+    found: Managers = {}
+    for line in (obj.get("metadata") or {}).get("managedFields") or []:
+        who = ManagerId.of(line["manager"], line["operation"], line["apiVersion"], line.get("subresource") or "")
+        found[who] = Manager(line["apiVersion"], from_fields_v1(line.get("fieldsV1") or {}), line.get("time"))
+    return found
+
+
+def write_managers(obj: Json, managers: Managers) -> None:
+    """Put the managers into an object's metadata; those who own nothing are left out."""
+    order = sorted(managers.items(), key=lambda item: (item[0].operation, item[1].time or "", *attrs.astuple(item[0])))
+    lines = [_line(who, manager) for who, manager in order if manager.paths]
+    metadata = obj["metadata"]
+    metadata.pop("managedFields", None)
+    if lines:
+        metadata["managedFields"] = lines
+
+
+def _line(who: ManagerId, manager: Manager) -> Json:
+    line: Json = {"manager": who.name, "operation": who.operation, "apiVersion": manager.version}
+    if manager.time:
+        line["time"] = manager.time
+    line |= {"fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(manager.paths)}
+    if who.subresource:
+        line["subresource"] = who.subresource
+    return line
+
+
+def cap_updaters(managers: Managers) -> None:
+    """Merge the oldest lines of plain writes into one, once there are too many."""
+    updaters = [who for who in managers if who.operation == UPDATE]
+    updaters.sort(key=lambda who: (managers[who].time or "", who.name))
+    first: dict[str, ManagerId] = {}
+    excess = len(updaters) - _MOST_UPDATERS
+    for who in updaters:
+        if excess <= 0:
+            return
+        version = managers[who].version
+        if version not in first:
+            first[version] = who
+            continue
+        bucket = ManagerId.of("ancient-changes", UPDATE, version, "")
+        if bucket not in managers:
+            managers[bucket] = managers.pop(first[version])
+        merged = managers.pop(who)
+        managers[bucket] = Manager(version, merged.paths | managers[bucket].paths, merged.time)
+        excess -= 1

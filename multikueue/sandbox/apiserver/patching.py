@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from multikueue.core.names import Json
-from multikueue.sandbox.apiserver.applying import apply_config
 from multikueue.sandbox.apiserver.cluster import Cluster, WriteOptions, view
 from multikueue.sandbox.apiserver.creating import create
+from multikueue.sandbox.apiserver.decoding import empty_object
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.identity import check_identity
 from multikueue.sandbox.apiserver.managedfields import Write
 from multikueue.sandbox.apiserver.merging import json_patch, merge_patch, strategic_patch
+from multikueue.sandbox.apiserver.ownership import apply_config
 from multikueue.sandbox.apiserver.resources import ResourceType
 from multikueue.sandbox.apiserver.statuses import StatusError, bad_request, conflict, not_found
-from multikueue.sandbox.apiserver.typed_check import check_typed
+from multikueue.sandbox.apiserver.typed_values import misfits
 from multikueue.sandbox.apiserver.updating import Target, update
 
 JSON_PATCH = "application/json-patch+json"
@@ -64,15 +65,22 @@ def apply(cluster: Cluster, target: Target, body: Any, options: WriteOptions) ->
     revision = config["metadata"].get("resourceVersion")
     if revision and (live is None or revision != live["metadata"]["resourceVersion"]):
         raise conflict(row, target.name)
-    if row.custom:
-        check_typed(row, config, target.namespace or "", target.name)
-    write = Write(options.manager or "", row.api_version, target.subresource, cluster.now())
-    scoped = _scoped(target, config)
-    new = clone(apply_config(row.managed_schema, live, scoped, write, force=options.force))
+    _check_fits(target, config)
+    write = Write(options.manager or "", row.api_version, target.subresource, cluster.now(), row.reset(target.subresource))
+    base = live if live is not None else empty_object(row)
+    new = clone(apply_config(row.shape, base, config, write, force=options.force))
     if live is None:
         managed = new["metadata"].pop("managedFields", None)
         return create(cluster, row, target.namespace, new, options, managed=managed or []), True
     return update(cluster, target, new, options, is_patch=True, applied=True), False
+
+
+def _check_fits(target: Target, config: Json) -> None:
+    failures = list(misfits(target.row.shape, config))
+    if failures:
+        where = f"({target.namespace or ''}/{target.name}; {target.row.api_version}, Kind={target.row.kind})"
+        listed = failures[0] if len(failures) == 1 else "errors:\n" + "".join(f"  {text}\n" for text in failures)
+        raise StatusError(500, "", f"failed to create typed patch object {where}: {listed}")
 
 
 def _checked_config(target: Target, body: Any, options: WriteOptions) -> Json:
@@ -92,14 +100,3 @@ def _needs_manager() -> StatusError:
     details = {"group": "meta.k8s.io", "kind": "PatchOptions", "causes": [cause]}
     message = f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {words}'
     return StatusError(422, "Invalid", message, details=details)
-
-
-def _scoped(target: Target, config: Json) -> Json:
-    """The part of a configuration that this subresource may own."""
-    if target.subresource == "status":
-        metadata = {key: config["metadata"][key] for key in ("name", "namespace") if config["metadata"].get(key)}
-        kept: Json = {key: config[key] for key in ("apiVersion", "kind", "status") if key in config}
-        return clone({**kept, "metadata": metadata})
-    if "status" in target.row.subresources:
-        config = {key: value for key, value in config.items() if key != "status"}
-    return clone(config)

@@ -8,6 +8,9 @@ from typing import TypeAlias
 import attrs
 
 from multikueue.core.names import Json
+from multikueue.sandbox.apiserver.builtin_schemas import builtin_schema, builtin_shape, metadata_schema, reader
+from multikueue.sandbox.apiserver.fieldsets import Path
+from multikueue.sandbox.apiserver.typed_shapes import Shape
 
 GroupResource: TypeAlias = tuple[str, str]
 """Group and plural: the versions of a kind share one set of objects."""
@@ -16,22 +19,10 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 NAMESPACES: GroupResource = ("", "namespaces")
 PODS: GroupResource = ("", "pods")
 DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions")
-
-_METADATA_SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-        "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
-        "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-        "ownerReferences": {
-            "type": "array",
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["uid"],
-            "items": {"type": "object"},
-        },
-    },
-}
-
+_STATUS: frozenset[Path] = frozenset([("f:status",)])
+_SPEC: frozenset[Path] = frozenset([("f:spec",)])
+_METADATA: frozenset[Path] = frozenset([("f:metadata",)])
+_POD_METADATA: frozenset[Path] = frozenset(("f:metadata", f"f:{key}") for key in ("deletionTimestamp", "ownerReferences"))
 
 @attrs.define(eq=False, slots=False)
 class CustomKind:
@@ -57,10 +48,10 @@ class CustomKind:
         return {key: value for key, value in self.schema.items() if key != "required"}
 
     @cached_property
-    def managed_schema(self) -> Json:
-        """The schema with what server-side apply must know about metadata."""
-        properties = self.schema.get("properties") or {}
-        return {**self.schema, "properties": {**properties, "metadata": _METADATA_SCHEMA}}
+    def shape(self) -> Shape:
+        """The shape of the kind for server-side apply."""
+        own = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": metadata_schema()}
+        return reader().read({**self.schema, "properties": {**(self.schema.get("properties") or {}), **own}})
 
     @cached_property
     def has_rules(self) -> bool:
@@ -88,6 +79,7 @@ class ResourceType:
         unconditional: a PUT without resourceVersion is allowed.
         generation: `metadata.generation` counts changes of the spec.
         returns_object: DELETE answers with the object instead of a Status.
+        orphans: a DELETE that does not say what becomes of its dependents leaves them alone.
         custom: set for kinds that come from a CRD.
     """
 
@@ -106,6 +98,7 @@ class ResourceType:
     unconditional: bool = True
     generation: bool = False
     returns_object: bool = False
+    orphans: bool = False
     custom: CustomKind | None = None
 
     @cached_property
@@ -134,10 +127,23 @@ class ResourceType:
         own = ("metadata.name", "metadata.namespace") if self.namespaced else ("metadata.name",)
         return frozenset((*own, *self.selectable))
 
-    @property
-    def managed_schema(self) -> Json | None:
-        """The schema for field ownership; None for builtin kinds, whose list keys are in `merging`."""
-        return self.custom.managed_schema if self.custom else None
+    @cached_property
+    def schema(self) -> Json | None:
+        """The schema of a builtin kind; None for custom kinds and for CustomResourceDefinitions."""
+        return None if self.custom else builtin_schema(self.group, self.version, self.kind)
+
+    @cached_property
+    def shape(self) -> Shape:
+        """What server-side apply knows about the kind."""
+        return self.custom.shape if self.custom else builtin_shape(self.group, self.version, self.kind)
+
+    def reset(self, subresource: str) -> frozenset[Path]:
+        """The fields that a write to the object, or to a subresource of it, never changes."""
+        if subresource != "status":
+            return _STATUS if "status" in self.subresources else frozenset()
+        if self.custom:
+            return _SPEC | _METADATA
+        return _SPEC | _POD_METADATA if self.group_resource == PODS else _SPEC
 
     @property
     def stored_version(self) -> str:

@@ -19,11 +19,16 @@ def validate(schema: Json, value: Any, path: str = "") -> Iterator[Cause]:
     name = path.lstrip(".")
     if value is None:
         if not schema.get("nullable"):
-            yield Cause("FieldValueInvalid", path, 'Invalid value: "null": must not be null')
+            wanted = schema.get("type") or "object"
+            message = f'Invalid value: "null": {name} in body must be of type {wanted}: "null"'
+            yield Cause("FieldValueTypeInvalid", name, message)
         return
     wrong = _check_type(schema, value, name)
     if wrong:
         yield wrong
+        if schema.get("type") == "integer" and isinstance(value, float):
+            why = f"Checked value must be of type integer (default format) in {name}"
+            yield Cause("FieldValueInvalid", "<nil>", f'Invalid value: "": {why}')
         return
     yield from check_limits(schema, value, name)
     if isinstance(value, list):

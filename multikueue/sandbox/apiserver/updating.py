@@ -10,11 +10,13 @@ from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.admitting import admit
 from multikueue.sandbox.apiserver.cluster import Cluster, WriteOptions, view
 from multikueue.sandbox.apiserver.creating import SYSTEM_METADATA
+from multikueue.sandbox.apiserver.decoding import decode_object
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.hooks import hooks_of
 from multikueue.sandbox.apiserver.identity import check_identity
-from multikueue.sandbox.apiserver.managedfields import Write, track_update
-from multikueue.sandbox.apiserver.resources import NAMESPACES, ResourceType
+from multikueue.sandbox.apiserver.managedfields import Write
+from multikueue.sandbox.apiserver.ownership import track_update
+from multikueue.sandbox.apiserver.resources import NAMESPACES, PODS, ResourceType
 from multikueue.sandbox.apiserver.statuses import Cause, conflict, invalid
 from multikueue.sandbox.apiserver.store import Key
 
@@ -57,27 +59,41 @@ def update(
         StatusError: as kube-apiserver refuses.
     """
     row = target.row
-    old = view(row, cluster.entry(row, target.namespace, target.name).obj)
     new = check_identity(row, target.namespace, target.name, body)
+    new = decode_object(row, new, strict=options.strict, patched=is_patch, applied=applied)
+    old = view(row, cluster.entry(row, target.namespace, target.name).obj)
     _check_preconditions(target, old, new, needs_revision=not is_patch)
-    managed = new["metadata"].pop("managedFields", None) if applied else None
+    hooks = hooks_of(row.group_resource)
+    hooks.fill(new)
+    managed = _managed(cluster, target, old, new, options, applied=applied)
     new = _combine(target, old, new)
-    _check_finalizers(target, old, new)
-    causes = hooks_of(row.group_resource).update(old, new) if not target.subresource else []
-    if causes:
-        raise invalid(row, target.name, causes)
-    admit(row, new, old, strict=options.strict)
+    if not target.subresource:
+        hooks.adjust(old, new)
+    hooks.fill(new)
+    broken = (hooks.status if target.subresource == "status" else hooks.update)(old, new)
+    admit(row, new, old, [*_added_finalizers(old, new), *broken])
     _count_generation(target, old, new)
-    if applied:
+    if managed:
         new["metadata"]["managedFields"] = managed
-    elif options.manager is not None:
-        write = Write(options.manager, row.api_version, target.subresource, cluster.now())
-        track_update(row.managed_schema, old, new, write)
-    else:
-        new["metadata"]["managedFields"] = old["metadata"].get("managedFields")
-    if not new["metadata"].get("managedFields"):
-        new["metadata"].pop("managedFields", None)
     return _commit(cluster, target, old, new, dry_run=options.dry_run)
+
+
+def _managed(
+    cluster: Cluster, target: Target, old: Json, new: Json, options: WriteOptions, *, applied: bool
+) -> list[Json]:
+    """The managedFields after this write; the new object loses its own."""
+    given = new["metadata"].pop("managedFields", None)
+    kept = old["metadata"].get("managedFields") or []
+    if applied:
+        return given or []
+    if options.manager is None or not kept:
+        return kept
+    row = target.row
+    reset = row.reset(target.subresource)
+    write = Write(options.manager, row.api_version, target.subresource, cluster.now(), reset)
+    probe = {**new, "metadata": dict(new["metadata"])}
+    track_update(row.shape, old, probe, write)
+    return probe["metadata"].get("managedFields") or []
 
 
 def _check_preconditions(target: Target, old: Json, new: Json, *, needs_revision: bool) -> None:
@@ -98,38 +114,51 @@ def _check_preconditions(target: Target, old: Json, new: Json, *, needs_revision
 
 def _combine(target: Target, old: Json, new: Json) -> Json:
     """The new object with everything this write may not change taken from the old one."""
-    metadata, current = new["metadata"], old["metadata"]
-    if target.subresource == "status":
+    current = old["metadata"]
+    if target.subresource != "status":
+        combined = new
+        if "status" in target.row.subresources:
+            _take(combined, old, "status")
+    elif target.row.custom:
         combined = clone(old)
-        combined.pop("status", None)
-        if new.get("status") is not None:
-            combined["status"] = new["status"]
+        _take(combined, new, "status")
     else:
         combined = new
-        for key in SYSTEM_METADATA:
-            metadata.pop(key, None)
-            if key in current:
-                metadata[key] = current[key]
-        if "status" in target.row.subresources:
-            combined.pop("status", None)
-            if "status" in old:
-                combined["status"] = clone({"status": old["status"]})["status"]
-    combined["metadata"]["resourceVersion"] = current["resourceVersion"]
+        for key in {*old, *new} - {"metadata", "status"}:
+            _take(combined, old, key)
+    for key in (*SYSTEM_METADATA, "resourceVersion"):
+        combined["metadata"].pop(key, None)
+        if key in current:
+            combined["metadata"][key] = current[key]
     combined["metadata"].pop("managedFields", None)
+    if target.row.group_resource == PODS and target.subresource == "status":
+        _take(combined["metadata"], current, "ownerReferences")
+        combined["status"] = {**_pod_class(old), **combined["status"]}
     return combined
 
 
-def _check_finalizers(target: Target, old: Json, new: Json) -> None:
+def _take(obj: Json, other: Json, key: str) -> None:
+    obj.pop(key, None)
+    if other.get(key) is not None:
+        obj[key] = clone({key: other[key]})[key]
+
+
+def _pod_class(pod: Json) -> Json:
+    """The part of a pod's status that a write which leaves it out keeps."""
+    return {key: value for key, value in pod["status"].items() if key in ("qosClass", "observedGeneration")}
+
+
+def _added_finalizers(old: Json, new: Json) -> list[Cause]:
     if not old["metadata"].get("deletionTimestamp"):
-        return
+        return []
     kept = old["metadata"].get("finalizers") or []
     added = [name for name in new["metadata"].get("finalizers") or [] if name not in kept]
-    if added:
-        listed = ", ".join(f'"{name}"' for name in added)
-        why = "no new finalizers can be added if the object is being deleted"
-        message = f"Forbidden: {why}, found new finalizers []string{{{listed}}}"
-        cause = Cause("FieldValueForbidden", "metadata.finalizers", message)
-        raise invalid(target.row, target.name, [cause])
+    if not added:
+        return []
+    listed = ", ".join(f'"{name}"' for name in added)
+    why = "no new finalizers can be added if the object is being deleted"
+    message = f"Forbidden: {why}, found new finalizers []string{{{listed}}}"
+    return [Cause("FieldValueForbidden", "metadata.finalizers", message)]
 
 
 def _count_generation(target: Target, old: Json, new: Json) -> None:
@@ -148,7 +177,7 @@ def _counted(row: ResourceType, obj: Json) -> Json:
 
 
 def _commit(cluster: Cluster, target: Target, old: Json, new: Json, *, dry_run: bool) -> Json:
-    if new == old:
+    if new == old and old["metadata"]["uid"] not in cluster.filled_on_read:
         return old
     if dry_run:
         return new

@@ -9,7 +9,7 @@ from multikueue.core.names import Json
 from tests.conformance.fuzz import values
 from tests.conformance.fuzz.operations import JOBS, KINDS, PODS, SECRETS, WIDGETS, Kind, Operation
 
-_NAMES = ("a", "b", "c")
+_NAMES = ("a", "a", "b")
 _VERBS = {
     "create": 16,
     "put": 12,
@@ -17,13 +17,13 @@ _VERBS = {
     "json": 7,
     "strategic": 10,
     "apply": 24,
-    "delete": 9,
+    "delete": 6,
     "get": 3,
     "list": 6,
     "collection": 1,
 }
 _WEIGHTS = {WIDGETS: 45, PODS: 18, JOBS: 22, SECRETS: 15}
-_SELECTORS = (
+_SELECTORS: tuple[dict[str, str], ...] = (
     {},
     {"labelSelector": "x=1"},
     {"labelSelector": "x notin (1),y"},
@@ -39,7 +39,7 @@ _FIELDS = {
     JOBS: {"fieldSelector": "status.successful=1"},
     SECRETS: {"fieldSelector": "type!=Opaque"},
 }
-_DELETIONS = (
+_DELETIONS: tuple[Json | None, ...] = (
     *(None,) * 4,
     {"propagationPolicy": "Background"},
     {"propagationPolicy": "Foreground"},
@@ -51,8 +51,10 @@ _DELETIONS = (
 )
 
 
-def generate(dice: Random) -> Operation:
-    """One random operation."""
+def generate(dice: Random, step: int) -> Operation:
+    """One random operation; the first ones of a seed make objects, so that the others find some."""
+    if step < 2 * len(KINDS):
+        return _create(dice, KINDS[step // 2], _NAMES[step % 2 + 1])
     kind = dice.choices(KINDS, [_WEIGHTS[kind] for kind in KINDS])[0]
     verb = dice.choices(list(_VERBS), list(_VERBS.values()))[0]
     name = dice.choice(_NAMES)
@@ -196,7 +198,7 @@ def _json_patch(dice: Random, kind: Kind, subresource: str) -> list[Json]:
             {"op": "remove", "path": "/data/k"},
         ],
     }
-    general = [
+    general: list[Json] = [
         {"op": "add", "path": "/metadata/labels", "value": {"x": "2"}},
         {"op": "remove", "path": "/metadata/finalizers"},
         {"op": "bogus", "path": "/metadata/labels"},

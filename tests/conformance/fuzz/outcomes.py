@@ -46,7 +46,7 @@ def normalize(body: Any, *, managers: bool = False) -> Any:
         return _status(body)
     if isinstance(body.get("items"), list):
         found = {key: body.get(key) for key in ("kind", "apiVersion")}
-        more = "continue" in (body.get("metadata") or {})
+        more = bool((body.get("metadata") or {}).get("continue"))
         return {**found, "more": more, "items": [normalize(item, managers=managers) for item in body["items"]]}
     body = json.loads(_UID.sub("UID", json.dumps(body)))
     metadata = body.get("metadata") or {}
@@ -100,7 +100,7 @@ class Subject:
         if not version or "items" in body or "dryRun" in operation.params:
             return None
         key = (operation.kind, operation.name)
-        changed = self._versions.get(key) != version
+        changed = bool(self._versions.get(key) != version)
         self._versions[key] = version
         return changed
 

@@ -7,7 +7,6 @@ in different states, because what follows from that says nothing new.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,6 +16,7 @@ from typing import Any
 import attrs
 
 from tests.conformance.client import ConformanceClient, Stream
+from tests.conformance.fuzz.deltas import delta
 from tests.conformance.fuzz.differences import Known, explain
 from tests.conformance.fuzz.generating import generate
 from tests.conformance.fuzz.operations import JOBS, KINDS, PODS, SECRETS, WIDGETS, Kind, Operation
@@ -46,16 +46,9 @@ class Difference:
 
     def __str__(self) -> str:
         known = f"\n  known: {self.known.name}" if self.known else ""
-        shown = (json.dumps(_plain(value), default=str) for value in (self.real, self.sandbox))
-        real, sandbox = shown
-        return (
-            f"seed {self.seed} step {self.step}: {self.what}{known}\n  real:    {real}\n  sandbox: {sandbox}"
-            f"{self.words}\n  replay:  {REPLAY} --seed {self.seed} --seeds 1"
-        )
-
-
-def _plain(value: Any) -> Any:
-    return attrs.asdict(value) if attrs.has(type(value)) else value
+        differing = "".join(f"\n    {line}" for line in delta(self.real, self.sandbox))
+        replay = f"{REPLAY} --seed {self.seed} --seeds 1"
+        return f"seed {self.seed} step {self.step}: {self.what}{known}{differing}{self.words}\n  replay:  {replay}"
 
 
 @attrs.define(eq=False)
@@ -98,7 +91,7 @@ async def compare(
     report.seeds += 1
     async with _watching(left) as left_streams, _watching(right) as right_streams:
         for step in range(length):
-            if not await _step(left, right, report, (seed, step), generate(dice)):
+            if not await _step(left, right, report, (seed, step), generate(dice, step)):
                 return
         await _compare_streams(report, seed, left, right, left_streams, right_streams)
 
