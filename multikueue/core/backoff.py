@@ -40,5 +40,11 @@ ITEM_BACKOFF = Backoff(base=0.005, cap=60.0, jitter=0.2)
 WATCH_BACKOFF = Backoff(base=0.2, cap=30.0, jitter=0.5, steady_after=2.0)
 """For one watch: a dropped stream is usually a restarted proxy, so the first tries are quick."""
 
+CONNECTION_BACKOFF = Backoff(base=5.0, cap=60.0, jitter=0.2, steady_after=5.0)
+"""For the watch that decides whether a worker is connected. Kueue's first steps (5, 10, 20, 40 s), but at most a minute
+instead of 320 s: an attempt is one request, and a worker that is back should have work a minute later. There is no wait
+before the first try after a drop (see `multikueue.core.watch`). A stream that ends within five seconds is a failure
+like any other: a worker whose connections die young is shown as lost and asked ever more rarely."""
+
 REFUSED_BACKOFF = Backoff(base=30.0, cap=300.0, jitter=0.2)
 """For a kind that is not served or may not be read: somebody has to install or grant something first."""

@@ -151,6 +151,21 @@ class Home:
             if cluster in (dig(config, "spec", "clusters") or ()):
                 yield config["metadata"]["name"]
 
+    def kubeconfig_paths(self) -> Iterator[str]:
+        """The kubeconfig files that MultiKueueClusters name."""
+        for cluster in self.clusters.values():
+            path = kubeconfig_path(cluster)
+            if path is not None:
+                yield path
+
+
+def kubeconfig_path(cluster: Json) -> str | None:
+    """The kubeconfig file a MultiKueueCluster names; None if its kubeconfig is elsewhere."""
+    reference = dig(cluster, "spec", "clusterSource", "kubeConfig")
+    if not reference or reference.get("locationType", "Secret") == "Secret":
+        return None
+    return reference.get("location") or ""
+
 
 def _job_mirror(client: ApiClient, kind: JobKind, controller_name: str, changed: Changed) -> Mirror:
     transform = _slim_unless_delegated(kind, controller_name)

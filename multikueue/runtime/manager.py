@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 import anyio
 import anyio.abc
@@ -12,6 +13,7 @@ import structlog
 
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.dispatch import AllAtOnce, Dispatcher
+from multikueue.core.kubeconfigpath import KUBECONFIG_PREFIX
 from multikueue.core.names import ClusterName, ObjectKey
 from multikueue.core.queue import QueueStatistics
 from multikueue.core.snapshot import PlanSettings
@@ -20,14 +22,20 @@ from multikueue.runtime.controller import Controller, ControllerHook, Reconciler
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.home import Home
 from multikueue.runtime.hooks import ManagerHook
+from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.performing import Performer, Place
+from multikueue.runtime.queues import Queues
 from multikueue.runtime.reconcilers.admissioncheck import AdmissionCheckReconciler
 from multikueue.runtime.reconcilers.cluster import ClusterReconciler
+from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler
 from multikueue.runtime.remotes import Connect, RemotePool
+from multikueue.runtime.session import SessionSettings
 from multikueue.runtime.sources import Sources
 
 log = structlog.get_logger(__name__)
+
+_Keys: TypeAlias = Controller[ObjectKey]
 
 
 @attrs.frozen
@@ -42,6 +50,11 @@ class ManagerSettings:
     so this only mends what an error left behind. Kueue's default."""
     concurrency: int = 32
     """Workloads worked on at a time. They wait for API servers most of the time, so this bounds requests in flight."""
+    kubeconfig_prefix: str = KUBECONFIG_PREFIX
+    """The only folder kubeconfig files are read from; Kueue's. A MultiKueueCluster may name a file below it."""
+    quota_automation: bool = False
+    """Whether MultiKueueConfigs may ask for ClusterQueues of the manager to have the sum of the workers' quotas. Off as
+    in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
 
 
 def utc_now() -> datetime:
@@ -71,7 +84,11 @@ class Manager:
     home: Home = attrs.field(init=False)
     remotes: RemotePool = attrs.field(init=False)
     _events: EventRecorder = attrs.field(init=False)
-    _controllers: tuple[Controller[ObjectKey], ...] = attrs.field(init=False, default=())
+    _cluster_events: EventRecorder = attrs.field(init=False)
+    _files: KubeconfigFiles = attrs.field(init=False)
+    _queues: Queues = attrs.field(init=False)
+    _quotas: _Keys = attrs.field(init=False)
+    _controllers: tuple[_Keys, ...] = attrs.field(init=False, default=())
 
     def __attrs_post_init__(self) -> None:
         sources = Sources(self.settings.plan.controller_name)
@@ -82,21 +99,32 @@ class Manager:
             namespace=self.settings.namespace,
             changed=sources.changed,
         )
-        self.remotes = RemotePool(
-            self.connect,
+        session = SessionSettings(
             self.adapters,
             self.settings.plan.origin,
-            self.clock,
             on_workload=sources.remote_workload_changed,
-            on_cluster=sources.remote_cluster_changed,
+            on_queue=self._queues_changed,
+            fraction=self.fraction,
         )
+        self.remotes = RemotePool(
+            self.connect,
+            session,
+            self.clock,
+            on_cluster=sources.remote_cluster_changed,
+            on_status=sources.remote_status_changed,
+        )
+        prefix = self.settings.kubeconfig_prefix
+        self._files = KubeconfigFiles(self.home.kubeconfig_paths, sources.kubeconfig_changed, prefix)
         self._events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
-        self._controllers = self._build_controllers(sources)
-        sources.connect(self.home, *self._controllers, hook=self.hook)
+        self._cluster_events = EventRecorder(self.client, "multikueue-cluster", self.instance, self.clock)
+        self._queues = Queues.build(self.client, self._queues_changed, slim=False)
+        workloads, clusters, checks, self._quotas = self._build_controllers(sources)
+        self._controllers = (workloads, clusters, checks)
+        if self.settings.quota_automation:
+            self._controllers += (self._quotas,)
+        sources.connect(self.home, workloads, clusters, checks, hook=self.hook, quotas=self._queues_changed)
 
-    def _build_controllers(
-        self, sources: Sources
-    ) -> tuple[Controller[ObjectKey], Controller[ObjectKey], Controller[ObjectKey]]:
+    def _build_controllers(self, sources: Sources) -> tuple[_Keys, _Keys, _Keys, _Keys]:
         def controller(name: str, reconciler: Reconciler[ObjectKey], concurrency: int) -> Controller[ObjectKey]:
             return Controller(
                 name, reconciler, concurrency=concurrency, fraction=self.fraction, hook=self.controller_hook
@@ -112,19 +140,29 @@ class Manager:
             self.clock,
             sources.quiet_for,
         )
-        clusters = ClusterReconciler(self.home, self.remotes, self.settings.namespace, self.clock)
+        clusters = ClusterReconciler(
+            self.home, self.remotes, self._files, self._cluster_events, self.settings.namespace, self.clock
+        )
+        quotas = QuotaReconciler(
+            self.home, self.remotes, self._queues, self.settings.plan.worker_lost_timeout, self.clock
+        )
         return (
             controller("multikueue_workload", workloads, self.settings.concurrency),
             controller("multikueue_cluster", clusters, 8),
             controller("multikueue_admissioncheck", AdmissionCheckReconciler(self.home, self.clock), 1),
+            controller("multikueue_clusterqueue", quotas, 1),
         )
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Dispatch until cancelled or drained; ready once the manager's caches are complete."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._events.run)
+            tasks.start_soon(self._cluster_events.run)
             await tasks.start(self.remotes.run)
             await tasks.start(self.home.run)
+            tasks.start_soon(self._files.run)
+            if self.settings.quota_automation:  # nothing waits for it: it must not hold up what needs no quota
+                tasks.start_soon(self._queues.run)
             if self.settings.gc_interval:
                 tasks.start_soon(self._collect_garbage)
             # Only now: before the caches are complete, absence means nothing, and copies would be removed for it.
@@ -158,7 +196,13 @@ class Manager:
         if not cluster:
             return self.home
         remote = self.remotes.get(cluster)
-        return remote.session if remote is not None else None
+        return remote.usable if remote is not None else None
+
+    def _queues_changed(self) -> None:
+        """Sums of quotas may be others. They are few and cheap to make, so all are made again."""
+        if self.settings.quota_automation:
+            for queue in self._queues.cluster_queues.values():
+                self._quotas.enqueue(ObjectKey.of(queue), BATCH)
 
     async def _collect_garbage(self) -> None:
         workloads = self._controllers[0]

@@ -68,6 +68,13 @@ class Mirror:
         self._deleted.pop(key, None)  # so that the dictionary stays in the order of time
         self._deleted[key] = (object_uid, anyio.current_time() + DELETION_GRACE)
 
+    def inherit(self, earlier: Mirror) -> None:
+        """Share the memory of writes with an earlier mirror of the same kind on the same server.
+
+        What is under way there is still noted there: so they share it, and nothing is copied.
+        """
+        self._written, self._deleted = earlier._written, earlier._deleted
+
     def _is_ahead(self, written: Json, cached: Json | None) -> bool:
         # The cache has seen everything up to its own resourceVersion, so an older write is in it, or was undone since.
         seen = max(_number(self.cache.resource_version), _number(resource_version(cached)) if cached else 0)

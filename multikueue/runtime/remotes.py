@@ -2,88 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import anyio
 import anyio.abc
 import attrs
 import structlog
 
-from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.connection import Connection
-from multikueue.core.copies import prebuilt_workload
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.labels import ORIGIN_LABEL
-from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
+from multikueue.core.names import GVK, ClusterName, ObjectKey
 from multikueue.errors import MultiKueueError
-from multikueue.kube.caching import CacheState, ObjectCache
+from multikueue.kube.caching import CacheState
 from multikueue.kube.config import ClusterConfig
 from multikueue.protocols import ApiClient
-from multikueue.runtime.mirror import Mirror
-from multikueue.runtime.obstacles import Obstacles
+from multikueue.runtime.session import Session, SessionSettings
 
 Connect: TypeAlias = Callable[[ClusterName, ClusterConfig], AbstractAsyncContextManager[ApiClient]]
 """Makes the client for a cluster. Building it does no I/O; using it does."""
+
+TRIAL_FAILURES: Final = 3
+"""Failures in a row after which a new configuration takes the place of one that works: one may be chance, and whoever
+changed it must see that it does not work."""
+LINGER: Final = 30.0
+"""Seconds for which a replaced client stays open: what is under way there ends by then, for that is its deadline."""
 
 log = structlog.get_logger(__name__)
 
 
 @attrs.define(eq=False)
-class Session:
-    """One configuration's clients and caches of a worker. A new configuration gets a new session."""
+class Line:
+    """One configuration in use, or being tried."""
 
-    client: ApiClient
-    workloads: Mirror
-    jobs: Mapping[GVK, Mirror]
-    obstacles: Obstacles = attrs.field(factory=Obstacles)
+    config: ClusterConfig = attrs.field(repr=False)
+    session: Session | None = None
+    seen: CacheState | None = None
+    """The last state of its Workload watch that was looked at."""
+    told: tuple[object, ...] = ()
+    """What its caches' state looked like when others were told about it."""
+    scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, repr=False)
+    watching: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, repr=False)
 
-    def mirror(self, gvk: GVK) -> Mirror | None:
-        """The jobs of one kind; None if the kind is not registered."""
-        return self.jobs.get(gvk)
+    def stop(self) -> None:
+        """Break off everything."""
+        self.scope.cancel()
 
-    def synced(self, gvk: GVK) -> bool:
-        """Whether the jobs of that kind are known there."""
-        mirror = self.mirror(gvk)
-        return mirror is not None and mirror.cache.state.synced and mirror.cache.state.failures == 0
-
-    @property
-    def settled(self) -> bool:
-        """Whether the first answer is in for every kind: a list, or that there will be none."""
-        mirrors = [self.workloads, *self.jobs.values()]
-        return all(mirror.cache.state.synced or mirror.cache.state.failures for mirror in mirrors)
+    def retire(self) -> None:
+        """Follow nothing any more, but let calls under way end."""
+        self.watching.cancel()
 
 
 @attrs.define(eq=False)
 class RemoteCluster:
-    """One worker."""
+    """One worker.
+
+    What is known of it (`session`) and how it is reached (`line`) are two things. With a new configuration for the same
+    server the earlier session stays what is known until the new one is complete; so nothing ever looks gone that was
+    only not read again yet.
+    """
 
     name: ClusterName
     connection: Connection = attrs.field(factory=Connection)
     session: Session | None = None
     config: ClusterConfig | None = attrs.field(default=None, repr=False)
-    scope: anyio.CancelScope | None = attrs.field(default=None, repr=False)
+    """The configuration that is wanted; None if there is none that can be used."""
+    server: str = ""
+    """Which server `session` knows."""
+    line: Line | None = attrs.field(default=None, repr=False)
+    """The configuration whose word decides whether the worker is connected."""
+    trial: Line | None = attrs.field(default=None, repr=False)
+    """A newer one that is being tried while `line` works."""
 
     @property
     def reachable(self) -> bool:
         """Whether what its caches show is what is there."""
-        return self.known and self.connection.connected
+        return self.connection.connected and self.usable is not None and self.usable.state.synced
 
     @property
-    def known(self) -> bool:
-        """Whether its caches have been complete under the present configuration."""
-        return self.session is not None and self.session.workloads.cache.state.synced
+    def usable(self) -> Session | None:
+        """The session if requests can be sent through it."""
+        return self.session if self.line is not None and self.line.session is self.session else None
+
+    def knows(self, gvk: GVK | None) -> bool:
+        """Whether this process has ever seen which Workloads, and which jobs of a kind, lie there."""
+        if self.session is None or not self.session.state.synced:
+            return False
+        mirror = self.session.mirror(gvk) if gvk is not None else None
+        return mirror is None or mirror.cache.state.synced
+
+    @property
+    def unusable(self) -> dict[str, str]:
+        """The kinds that cannot be followed there, and why."""
+        return self.usable.unusable if self.usable is not None else {}
 
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads of which something lies there."""
-        if self.session is None:
-            return
-        yield from self.session.workloads.cache.keys()
-        for mirror in self.session.jobs.values():
-            for job in mirror.cache.values():
-                yield from _keys(job)
+        return self.session.keys() if self.session is not None else iter(())
 
 
 @attrs.define(eq=False)
@@ -94,15 +110,15 @@ class RemotePool:
     """
 
     connect: Connect
-    adapters: AdapterRegistry
-    origin: str
+    settings: SessionSettings
     clock: Callable[[], datetime]
-    on_workload: Callable[[ObjectKey], None]
-    """Something of this Workload changed on some worker."""
     on_cluster: Callable[[RemoteCluster], None]
-    """A worker's connection changed, or what it serves."""
+    """A worker's connection came or went, or what it serves changed."""
+    on_status: Callable[[RemoteCluster], None]
+    """Only what its status says changed: one more attempt failed."""
     _clusters: dict[str, RemoteCluster] = attrs.field(factory=dict, init=False)
     _forgotten: dict[str, datetime] = attrs.field(factory=dict, init=False)
+    _with_queues: set[str] = attrs.field(factory=set, init=False)
     _started: datetime | None = attrs.field(default=None, init=False)
     _tasks: anyio.abc.TaskGroup | None = attrs.field(default=None, init=False)
 
@@ -125,119 +141,143 @@ class RemotePool:
         """Since when a cluster that is not known is not: as far as this process can tell."""
         return self._forgotten.get(name, self._started)
 
+    def follow_queues(self, name: str) -> None:
+        """Keep the queues of a worker, too, now and under later configurations."""
+        self._with_queues.add(name)
+        cluster = self._clusters.get(name)
+        for line in (cluster.line, cluster.trial) if cluster is not None else ():
+            if line is not None and line.session is not None:
+                line.session.follow_queues()
+
     def assign(self, name: ClusterName, config: ClusterConfig, lost_since: datetime | None) -> None:
-        """Connect to a worker with this configuration; nothing happens if it is the one in use.
+        """Connect to a worker with this configuration; nothing happens if it is the one that is wanted already.
+
+        A configuration for another server takes effect at once. One for the same server is tried beside the present
+        one, and takes its place once everything has been read, or once it has failed.
 
         Args:
             name: of the MultiKueueCluster.
             config: how to reach it.
             lost_since: since when it has been lost, if an earlier process noted that.
         """
-        cluster = self._clusters.get(name) or RemoteCluster(name, Connection(lost_since=lost_since))
-        if cluster.session is not None and cluster.config == config:
+        cluster = self._clusters.setdefault(name, RemoteCluster(name, Connection(lost_since=lost_since)))
+        if cluster.config == config:
             return
-        self._stop(cluster)
-        self._clusters[name] = cluster
         self._forgotten.pop(name, None)
         cluster.config = config
-        cluster.scope = anyio.CancelScope()
+        _stop(cluster.trial)
+        cluster.trial = None
+        if cluster.line is not None and cluster.line.config == config:
+            return  # back to the one that still works
+        if cluster.session is not None and cluster.server != config.server:
+            self._forget_server(cluster)
+        line = Line(config)
+        if cluster.line is not None and cluster.session is not None:
+            cluster.trial = line
+        else:
+            _stop(cluster.line)
+            cluster.line = line
         assert self._tasks is not None, "the pool is not running"
-        self._tasks.start_soon(self._serve, cluster, config, cluster.scope, name=f"cluster {name}")
+        self._tasks.start_soon(self._serve, cluster, line, name=f"cluster {name}")
 
     def refuse(self, name: ClusterName, reason: str, error: str, lost_since: datetime | None) -> None:
         """Stop using a worker whose configuration cannot be used. What was assigned to it stays so for a while."""
         cluster = self._clusters.setdefault(name, RemoteCluster(name, Connection(lost_since=lost_since)))
-        self._stop(cluster)
-        cluster.connection = cluster.connection.failed(
-            error, self.clock(), failures=0, next_attempt=None, reason=reason
-        )
-        self.on_cluster(cluster)
+        told = (cluster.connection.reason, cluster.connection.error)
+        if cluster.config is None and told == (reason, error):
+            return
+        cluster.config = None
+        self._fail(cluster, reason, error)
 
     def forget(self, name: str) -> None:
         """Stop serving a worker that the manager does not know any more."""
         cluster = self._clusters.pop(name, None)
         if cluster is not None:
-            self._stop(cluster)
-            cluster.connection = cluster.connection.failed("removed", self.clock(), failures=0, next_attempt=None)
+            self._fail(cluster, "ClientConnectionFailed", "removed")
             self._forgotten[name] = cluster.connection.lost_since or self.clock()
-            self.on_cluster(cluster)
 
-    def _stop(self, cluster: RemoteCluster) -> None:
-        if cluster.scope is not None:
-            cluster.scope.cancel()
-        cluster.scope = cluster.session = cluster.config = None
-
-    async def _serve(self, cluster: RemoteCluster, config: ClusterConfig, scope: anyio.CancelScope) -> None:
-        with scope:
-            try:
-                async with self.connect(cluster.name, config) as client:
-                    cluster.session = session = self._open(cluster, client)
-                    async with anyio.create_task_group() as watches:
-                        for mirror in (session.workloads, *session.jobs.values()):
-                            watches.start_soon(mirror.cache.run)
-            except MultiKueueError as error:  # a configuration from which no client can be built
-                if not scope.cancel_called:
-                    self.refuse(cluster.name, "BadKubeConfig", str(error), None)
-
-    def _open(self, cluster: RemoteCluster, client: ApiClient) -> Session:
-        selector = f"{ORIGIN_LABEL}={self.origin}"
-
-        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del old, new
-            self.on_workload(key)
-
-        def job_changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del key
-            for workload in {*_keys(old), *_keys(new)}:
-                self.on_workload(workload)
-
-        def job_mirror(kind: JobKind) -> Mirror:
-            cache = ObjectCache(
-                client,
-                kind.resource,
-                label_selector=selector,
-                indexes={"workload": _index},
-                on_change=job_changed,
-                on_state=lambda _: self.on_cluster(cluster),
-            )
-            return Mirror(cache, _index)
-
-        workloads = ObjectCache(
-            client,
-            WORKLOAD,
-            label_selector=selector,
-            on_change=changed,
-            on_state=lambda state: self._heard(cluster, session, state),
+    def _fail(self, cluster: RemoteCluster, reason: str, error: str) -> None:
+        """Nothing can be done until the configuration is another one. What is known stays."""
+        _stop(cluster.line)
+        _stop(cluster.trial)
+        cluster.line = cluster.trial = None
+        cluster.connection = cluster.connection.failed(
+            error, self.clock(), failures=0, next_attempt=None, reason=reason
         )
-        session = Session(client, Mirror(workloads), {kind.resource.gvk: job_mirror(kind) for kind in self.adapters})
-        return session
+        self.on_cluster(cluster)
 
-    def _heard(self, cluster: RemoteCluster, session: Session, state: CacheState) -> None:
+    def _forget_server(self, cluster: RemoteCluster) -> None:
+        """Another server is another cluster: what the earlier one had says nothing about it."""
+        left = list(cluster.keys())
+        _stop(cluster.line)
+        cluster.line = cluster.session = None
+        cluster.connection = Connection(lost_since=cluster.connection.lost_since)
+        self.on_cluster(cluster)
+        self._look_again(left)
+
+    async def _serve(self, cluster: RemoteCluster, line: Line) -> None:
+        with line.scope:
+            try:
+                async with self.connect(cluster.name, line.config) as client:
+                    session = line.session = Session.build(client, self.settings, lambda: self._heard(cluster, line))
+                    if cluster.line is line and cluster.session is None:
+                        cluster.session, cluster.server = session, line.config.server
+                    with line.watching:
+                        await session.run(follow_queues=cluster.name in self._with_queues)
+                    await anyio.sleep(LINGER)
+            except MultiKueueError as error:  # a configuration from which no client can be built
+                if line in (cluster.line, cluster.trial):
+                    self._fail(cluster, "BadKubeConfig", f"load client config failed: {error}")
+
+    def _heard(self, cluster: RemoteCluster, line: Line) -> None:
+        """Something changed about the caches of a line."""
+        session = line.session
+        assert session is not None, "a line without a session has no caches"
+        complete = session.state.synced and session.settled
+        if line is cluster.trial:
+            limit = TRIAL_FAILURES if cluster.connection.connected else 1
+            if not complete and session.state.failures < limit:
+                return
+            if cluster.line is not None:
+                cluster.line.retire()
+            cluster.line, cluster.trial = line, None
+        if line is not cluster.line:
+            return  # the last words of one that has been replaced
+        if complete and cluster.session is not session:
+            self._adopt(cluster, session)
+        self._tell(cluster, line, session)
+
+    def _adopt(self, cluster: RemoteCluster, session: Session) -> None:
+        """From now on this is what is known."""
+        earlier, cluster.session = cluster.session, session
+        if earlier is not None:
+            session.inherit(earlier)
+            self._look_again(list(earlier.keys()))
+
+    def _tell(self, cluster: RemoteCluster, line: Line, session: Session) -> None:
         """The Workload watch decides whether a cluster is connected."""
-        if cluster.session is not session:
-            return  # the last words of a session that has been replaced
-        before = cluster.connection
-        if state.failures:
-            wait = timedelta(seconds=state.retry_in or 0.0)
+        before, state = cluster.connection, session.state
+        if state is not line.seen and state.failures and state.retry_in is not None:
             now = self.clock()
-            cluster.connection = before.failed(
-                str(state.last_error), now, failures=state.failures, next_attempt=now + wait
-            )
-        elif state.synced:
+            retry_at = now + timedelta(seconds=state.retry_in)
+            cluster.connection = before.failed(state.last_error, now, failures=state.failures, next_attempt=retry_at)
+        elif cluster.session is session and state.synced and not state.failures:
             cluster.connection = before.succeeded()
-        if before.connected != cluster.connection.connected:
-            log.info("worker", cluster=cluster.name, connected=cluster.connection.connected, error=state.last_error)
-        if before != cluster.connection:
+        line.seen, after = state, cluster.connection
+        if before.connected != after.connected:
+            log.info("worker", cluster=cluster.name, connected=after.connected, error=state.last_error)
+        told: tuple[object, ...] = (after.connected, after.lost_since, cluster.session, session.usable)
+        if line.told != told:
+            line.told = told
             self.on_cluster(cluster)
+        else:
+            self.on_status(cluster)
+
+    def _look_again(self, keys: list[ObjectKey]) -> None:
+        for key in keys:
+            self.settings.on_workload(key)
 
 
-def _keys(job: Json | None) -> list[ObjectKey]:
-    """The Workloads a job copy belongs to."""
-    if job is None:
-        return []
-    workload = prebuilt_workload(job)
-    return [ObjectKey(job["metadata"].get("namespace", ""), workload)] if workload else []
-
-
-def _index(job: Json) -> list[str]:
-    return [str(key) for key in _keys(job)]
+def _stop(line: Line | None) -> None:
+    if line is not None:
+        line.stop()

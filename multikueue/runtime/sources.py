@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
 import anyio
@@ -14,7 +14,7 @@ from multikueue.core.names import GVK, Json, ObjectKey
 from multikueue.core.objects import dig
 from multikueue.core.workloads import cluster_name, has_quota, is_finished
 from multikueue.runtime.controller import Controller
-from multikueue.runtime.home import Changed, Home, owner_index
+from multikueue.runtime.home import Changed, Home, kubeconfig_path, owner_index
 from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.remotes import RemoteCluster
 
@@ -29,6 +29,7 @@ class Sources:
     _clusters: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
     _checks: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
     _hook: ManagerHook | None = attrs.field(default=None, init=False)
+    _quotas: Callable[[], None] = attrs.field(default=lambda: None, init=False)
     _touched_at: dict[ObjectKey, float] = attrs.field(factory=dict, init=False)
 
     def connect(
@@ -39,8 +40,10 @@ class Sources:
         checks: Controller[ObjectKey],
         *,
         hook: ManagerHook | None,
+        quotas: Callable[[], None] = lambda: None,
     ) -> None:
-        """Say where keys go."""
+        """Say where keys go; `quotas` is called when the sums of the workers' quotas may be others."""
+        self._quotas = quotas
         self._home, self._workloads, self._clusters, self._checks, self._hook = home, workloads, clusters, checks, hook
 
     @property
@@ -80,8 +83,20 @@ class Sources:
             self._hook.cluster_connected(remote.name, remote.connection.connected)
         if self._clusters is not None:
             self._clusters.enqueue(ObjectKey("", remote.name))
+        self._quotas()
         self._enqueue_workloads(remote.keys())
         self._enqueue_workloads(self._waiting_for(remote.name))
+
+    def remote_status_changed(self, remote: RemoteCluster) -> None:
+        """Only what its MultiKueueCluster says of a worker changed."""
+        if self._clusters is not None:
+            self._clusters.enqueue(ObjectKey("", remote.name))
+
+    def kubeconfig_changed(self, path: str) -> None:
+        """The content of a kubeconfig file changed."""
+        for cluster in self.home.clusters.values():
+            if kubeconfig_path(cluster) == path and self._clusters is not None:
+                self._clusters.enqueue(ObjectKey.of(cluster))
 
     def _waiting_for(self, cluster: str) -> Iterator[ObjectKey]:
         for workload in self.home.workloads.cache.values():
@@ -106,12 +121,14 @@ class Sources:
     def _check_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         if not any(obj and dig(obj, "spec", "controllerName") == self.controller_name for obj in (old, new)):
             return
+        self._quotas()
         if self._checks is not None:
             self._checks.enqueue(key)
         if old is None or new is None or config_name(old) != config_name(new):
             self._enqueue_check(key.name)
 
     def _config_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        self._quotas()
         if old is not None and new is not None and clusters(old) == clusters(new):
             return
         for check in self.home.checks_using(key.name):

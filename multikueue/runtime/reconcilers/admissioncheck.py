@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from datetime import datetime
 
@@ -13,6 +14,7 @@ from multikueue.core.conditions import condition, conditions, says_the_same, upd
 from multikueue.core.kinds import ADMISSION_CHECK
 from multikueue.core.names import ObjectKey
 from multikueue.core.objects import dig, resource_version
+from multikueue.errors import NotFound
 from multikueue.runtime.home import Home
 
 
@@ -36,5 +38,6 @@ class AdmissionCheckReconciler:
             "metadata": {"resourceVersion": resource_version(check)},
             "status": {"conditions": updated(conditions(check), wanted)},
         }
-        await self.home.client.merge_patch(ADMISSION_CHECK, key, patch, subresource="status")
+        with contextlib.suppress(NotFound):  # deleted meanwhile
+            await self.home.client.merge_patch(ADMISSION_CHECK, key, patch, subresource="status")
         return Action.done()

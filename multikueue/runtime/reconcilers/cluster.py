@@ -6,21 +6,25 @@ import base64
 import binascii
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
 import attrs
 
 from multikueue.core.action import Action
-from multikueue.core.conditions import conditions, updated
-from multikueue.core.connection import active_status, remembered_loss
+from multikueue.core.conditions import condition, conditions, updated
+from multikueue.core.connection import active_status, notice, remembered_loss
 from multikueue.core.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.names import ClusterName, Json, ObjectKey
-from multikueue.core.objects import dig, resource_version
+from multikueue.core.objects import dig, is_terminating, resource_version
 from multikueue.errors import KubeconfigError, NotFound
-from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
-from multikueue.runtime.home import Home
+from multikueue.kube import parse_worker_kubeconfig
+from multikueue.runtime.events import EventRecorder
+from multikueue.runtime.home import Home, kubeconfig_path
+from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.remotes import RemotePool
 
-KUBECONFIG_KEY = "kubeconfig"
+KUBECONFIG_KEY: Final = "kubeconfig"
+"""Where in a Secret the kubeconfig is."""
 
 
 @attrs.define(eq=False)
@@ -29,13 +33,16 @@ class ClusterReconciler:
 
     home: Home
     remotes: RemotePool
+    files: KubeconfigFiles
+    events: EventRecorder
     namespace: str
+    """Where the Secrets are."""
     clock: Callable[[], datetime]
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         cluster = self.home.clusters.get(key)
-        if cluster is None or dig(cluster, "metadata", "deletionTimestamp"):
+        if cluster is None or is_terminating(cluster):
             self.remotes.forget(key.name)
             return Action.done()
         self._connect(ClusterName(key.name), cluster)
@@ -44,20 +51,27 @@ class ClusterReconciler:
 
     def _connect(self, name: ClusterName, cluster: Json) -> None:
         try:
-            config = self._load(cluster)
+            kubeconfig = self._load(cluster)
+            if kubeconfig is None:
+                return  # being read: its arrival brings us back
+            config = parse_worker_kubeconfig(kubeconfig)
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
-            known = self.remotes.get(name)
-            if known is None or (known.connection.reason, known.connection.error) != (error.reason, message):
-                self.remotes.refuse(name, error.reason, message, remembered_loss(cluster))
+            self.remotes.refuse(name, error.reason, message, remembered_loss(cluster))
         else:
             self.remotes.assign(name, config, remembered_loss(cluster))
 
-    def _load(self, cluster: Json) -> ClusterConfig:
-        reference = dig(cluster, "spec", "clusterSource", "kubeConfig")
+    def _load(self, cluster: Json) -> bytes | None:
+        source = dig(cluster, "spec", "clusterSource") or {}
+        if source.get("clusterProfileRef"):
+            raise KubeconfigError(
+                "MultiKueueClusterProfileFeatureDisabled", "MultiKueueClusterProfile feature gate is disabled"
+            )
+        reference = source.get("kubeConfig")
         if not reference:
             raise KubeconfigError("BadKubeConfig", "kubeconfig reference is nil")
-        return parse_worker_kubeconfig(self._from_secret(reference.get("location", "")))
+        path = kubeconfig_path(cluster)
+        return self._from_secret(reference.get("location") or "") if path is None else self.files.get(path)
 
     def _from_secret(self, name: str) -> bytes:
         secret = self.home.secrets.get(ObjectKey(self.namespace, name))
@@ -68,16 +82,14 @@ class ClusterReconciler:
             raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" not found in secret "{name}"')
         try:
             return base64.b64decode(encoded, validate=True)
-        except binascii.Error as error:
-            raise KubeconfigError(
-                "BadKubeConfig", f'key "{KUBECONFIG_KEY}" of secret "{name}" is not base64'
-            ) from error
+        except binascii.Error:
+            raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" of secret "{name}" is not base64') from None
 
     async def _write_status(self, key: ObjectKey, cluster: Json) -> None:
         remote = self.remotes.get(key.name)
         if remote is None or not (remote.connection.connected or remote.connection.error):
             return  # no word from it yet
-        wanted = active_status(cluster, remote.connection, self.clock())
+        wanted = active_status(cluster, remote.connection, self.clock(), remote.unusable)
         if wanted is None:
             return
         patch = {
@@ -88,3 +100,6 @@ class ClusterReconciler:
             await self.home.client.merge_patch(MULTIKUEUE_CLUSTER, key, patch, subresource="status")
         except NotFound:
             return  # deleted meanwhile: its event brings us back
+        happened = notice(condition(cluster, "Active"), wanted)
+        if happened is not None:
+            self.events.emit(cluster, happened.type, happened.reason, "Connect", happened.note)

@@ -19,7 +19,8 @@ from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.core.workloads import Owner, cluster_name, owner
 from multikueue.runtime.home import Home
 from multikueue.runtime.performing import Performer
-from multikueue.runtime.remotes import RemoteCluster, RemotePool, Session
+from multikueue.runtime.remotes import RemoteCluster, RemotePool
+from multikueue.runtime.session import Session
 
 log = structlog.get_logger(__name__)
 
@@ -106,7 +107,7 @@ def _worker(remote: RemoteCluster, key: ObjectKey, gvk: GVK | None, *, configure
         remote.reachable,
         configured,
         serves_kind=gvk is not None and session.synced(gvk),
-        known=remote.known,
+        known=remote.knows(gvk),
         blocked=_is_blocked(session, key, gvk, has_workload=workload is not None, has_job=bool(jobs)),
         lost_since=remote.connection.lost_since,
         workload=workload,

@@ -1,0 +1,48 @@
+"""Kubernetes quantities (`500m`, `1Gi`): read exactly, written in the form Kubernetes itself would choose."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_CEILING, Decimal
+from typing import Final
+
+MILLI: Final = 1000
+"""Thousandths in one unit. Kueue counts CPU in them and everything else in whole units."""
+
+_BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+_POWERS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_FORM: Final = re.compile(
+    r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))(?P<suffix>[eE][+-]?\d{1,3}|[KMGTPE]i|[numkMGTPE]|)"
+)
+
+
+def thousandths(quantity: str | int | float) -> int:
+    """The quantity in thousandths; what is finer is rounded up, as Kubernetes does.
+
+    Raises:
+        ValueError: it is not a quantity.
+    """
+    match = _FORM.fullmatch(str(quantity).strip())
+    if match is None:
+        raise ValueError(f"not a quantity: {quantity!r}")
+    number, suffix = Decimal(match["number"]), match["suffix"]
+    if suffix in _BINARY:
+        value = number * _BINARY[suffix]
+    else:
+        value = number.scaleb(_POWERS[suffix] if suffix in _POWERS else int(suffix[1:]))
+    return int((value * MILLI).to_integral_value(rounding=ROUND_CEILING))
+
+
+def written(resource: str, amount: int) -> str:
+    """An amount in thousandths as Kubernetes writes it: bytes with binary suffixes, everything else with decimal."""
+    if amount % MILLI:
+        return f"{amount}m"
+    whole = amount // MILLI
+    binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    steps, base = (list(_BINARY), 1024) if binary else (["k", "M", "G", "T", "P", "E"], 1000)
+    suffix = ""
+    for step in steps:
+        if whole == 0 or whole % base:
+            break
+        whole, suffix = whole // base, step
+    return f"{whole}{suffix}"

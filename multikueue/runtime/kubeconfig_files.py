@@ -1,0 +1,142 @@
+"""Kubeconfigs in files: read beside the loop, again and again.
+
+Kubelet replaces the files of a mounted Secret by swapping a link above them, which no notification tells reliably. So
+all files in use are read every few seconds and compared: they are small, and it cannot miss anything.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+import attrs
+import structlog
+
+from multikueue.core.kubeconfigpath import KUBECONFIG_PREFIX, cleaned, is_below, outside, path_problem
+from multikueue.errors import KubeconfigError
+
+INTERVAL: Final = 10.0
+"""Seconds between two looks: a rotated credential is valid longer than that beside its successor."""
+MAX_SIZE: Final = 1 << 20
+"""Bytes of a file at most; a real one has some thousand."""
+MAX_THREADS: Final = 8
+"""Files read at a time."""
+
+_REASON: Final = "BadKubeConfig"
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.define(eq=False)
+class KubeconfigFiles:
+    """The content of the files in use.
+
+    A file on storage that does not answer holds up one thread and nothing else: nobody waits for it, what was read from
+    it before stays in use, and it is not asked again until it has answered.
+    """
+
+    paths: Callable[[], Iterable[str]]
+    """The paths in use, as the MultiKueueClusters write them."""
+    changed: Callable[[str], None]
+    """The content of this path is another one, or what is wrong with it."""
+    prefix: str = KUBECONFIG_PREFIX
+    interval: float = INTERVAL
+    _found: dict[str, bytes | KubeconfigError] = attrs.field(factory=dict, init=False, repr=False)
+    _under_way: set[str] = attrs.field(factory=set, init=False)
+    _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    def get(self, path: str) -> bytes | None:
+        """The content; None if nobody has looked yet: then somebody does now, and `changed` tells.
+
+        Raises:
+            KubeconfigError: it cannot be read or must not be read.
+        """
+        found = self._found.get(path)
+        if found is None:
+            self._wakeup.set()
+        if isinstance(found, KubeconfigError):
+            raise KubeconfigError(found.reason, str(found))
+        return found
+
+    async def run(self) -> None:
+        """Look at the files until cancelled."""
+        limiter = anyio.CapacityLimiter(MAX_THREADS)
+        async with anyio.create_task_group() as tasks:
+            while True:
+                used = set(self.paths())
+                for gone in self._found.keys() - used:
+                    del self._found[gone]
+                for path in sorted(used - self._under_way):
+                    self._under_way.add(path)
+                    tasks.start_soon(self._look, path, limiter)
+                self._wakeup = anyio.Event()
+                with anyio.move_on_after(self.interval):
+                    await self._wakeup.wait()
+
+    async def _look(self, path: str, limiter: anyio.CapacityLimiter) -> None:
+        found: bytes | KubeconfigError
+        try:
+            found = await anyio.to_thread.run_sync(
+                read_kubeconfig, path, self.prefix, abandon_on_cancel=True, limiter=limiter
+            )
+        except KubeconfigError as error:
+            found = error
+        finally:
+            self._under_way.discard(path)
+        if not _same(self._found.get(path), found):
+            self._found[path] = found
+            log.info("kubeconfig file", path=path, error=str(found) if isinstance(found, KubeconfigError) else None)
+            self.changed(path)
+
+
+def read_kubeconfig(path: str, prefix: str = KUBECONFIG_PREFIX) -> bytes:
+    """Read a kubeconfig below `prefix`. Blocks: call it in a thread.
+
+    Raises:
+        KubeconfigError: Kueue's reason and words where Kueue has the same rule.
+    """
+    if problem := path_problem(path):
+        raise KubeconfigError(_REASON, problem)
+    clean = cleaned(path)
+    try:
+        real_prefix = os.path.realpath(prefix, strict=True)
+    except OSError:
+        raise KubeconfigError(_REASON, outside(clean, prefix)) from None
+    try:
+        real = os.path.realpath(clean, strict=True)
+    except OSError as error:
+        raise KubeconfigError(_REASON, f"cannot resolve kubeconfig path symlinks: {_told(clean, error)}") from None
+    if not is_below(real, real_prefix):
+        raise KubeconfigError(_REASON, outside(real, real_prefix))
+    try:
+        return _read_regular(real, clean)
+    except OSError as error:
+        raise KubeconfigError(_REASON, f"cannot read kubeconfig: {_told(clean, error)}") from None
+
+
+def _read_regular(real: str, path: str) -> bytes:
+    if not stat.S_ISREG(os.lstat(real).st_mode):  # before opening: that alone can have an effect on a device
+        raise KubeconfigError(_REASON, f'kubeconfig path "{path}" is not a regular file')
+    # Without waiting, should it have become a pipe in between, and without following a link it has become.
+    with open(os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise KubeconfigError(_REASON, f'kubeconfig path "{path}" is not a regular file')
+        content = file.read(MAX_SIZE + 1)
+    if len(content) > MAX_SIZE:
+        raise KubeconfigError(_REASON, f'kubeconfig file "{path}" is larger than {MAX_SIZE} bytes')
+    return content
+
+
+def _told(path: str, error: OSError) -> str:
+    return f"{error.filename or path}: {(error.strerror or type(error).__name__).lower()}"
+
+
+def _same(one: bytes | KubeconfigError | None, other: bytes | KubeconfigError) -> bool:
+    if isinstance(one, KubeconfigError) and isinstance(other, KubeconfigError):
+        return str(one) == str(other)
+    return not isinstance(one, KubeconfigError) and not isinstance(other, KubeconfigError) and one == other

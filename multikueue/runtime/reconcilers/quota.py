@@ -1,0 +1,104 @@
+"""ClusterQueues of the manager: their quota, if it is to be the sum of the workers'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+import attrs
+
+from multikueue.core.action import Action
+from multikueue.core.kinds import CLUSTER_QUEUE
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import dig, is_terminating, resource_version
+from multikueue.core.quota import (
+    Amounts,
+    Automation,
+    WorkerQueues,
+    automate,
+    check_names,
+    listed_workers,
+    offered,
+)
+from multikueue.errors import NotFound
+from multikueue.runtime.home import Home
+from multikueue.runtime.queues import Queues
+from multikueue.runtime.remotes import RemotePool
+
+BATCH: Final = 1.0
+"""Seconds changes are collected for: an administrator who changes one queue changes others, too. Kueue's."""
+
+
+@attrs.define(eq=False)
+class QuotaReconciler:
+    """Keeps the quota of ClusterQueues whose MultiKueueConfig asks for it equal to the sum of the workers'.
+
+    A worker's queues are followed from when a config first asks for them. What is known of a worker that cannot be
+    reached any more goes on to count. While one is configured that this process has never seen, no quota is lowered,
+    until it is seen or has been lost for `worker_lost_timeout`: so a restart takes nothing away.
+    """
+
+    home: Home
+    remotes: RemotePool
+    queues: Queues
+    """The manager's."""
+    worker_lost_timeout: timedelta
+    clock: Callable[[], datetime]
+
+    async def reconcile(self, key: ObjectKey) -> Action:
+        """See `Reconciler`."""
+        if not self.queues.known:
+            return Action.after(BATCH)
+        queue = self.queues.cluster_queues.get(key)
+        if queue is None or is_terminating(queue):
+            return Action.done()
+        check = self._our_check(queue)
+        config = self.home.config_of(check)
+        local_queues = frozenset(found for found, target in self.queues.targets() if target == key.name)
+        workers = [self._offer(name, local_queues) for name in listed_workers(config)]
+        now = self.clock()
+        await self._write(key, queue, automate(queue, check, config, [amounts for amounts, _ in workers], now))
+        return Action.earliest(*(left for _, left in workers))
+
+    def _our_check(self, queue: Json) -> str | None:
+        for name in check_names(queue):
+            check = self.home.checks.get(ObjectKey("", name))
+            if check is not None and dig(check, "spec", "controllerName") == self.home.controller_name:
+                return name
+        return None
+
+    def _offer(self, name: str, local_queues: frozenset[ObjectKey]) -> tuple[Amounts | None, float | None]:
+        """What a worker offers, None if that is not known; and for how many seconds it may stay so."""
+        self.remotes.follow_queues(name)
+        remote = self.remotes.get(name)
+        session = remote.session if remote is not None else None
+        if session is not None and session.queues.known:
+            found = {queue["metadata"]["name"]: queue for queue in session.queues.cluster_queues.values()}
+            return offered(local_queues, WorkerQueues(session.queues.targets(), found)), None
+        if remote is None:
+            lost_since = self.remotes.lost_since(name)
+        else:  # without an error it is only being connected: what an earlier process noted may be over
+            lost_since = remote.connection.lost_since if remote.connection.error else None
+        if lost_since is None:
+            return None, None
+        left = (lost_since + self.worker_lost_timeout - self.clock()).total_seconds()
+        return (None, left) if left > 0 else ({}, None)
+
+    async def _write(self, key: ObjectKey, queue: Json, wanted: Automation) -> None:
+        client = self.home.client
+        try:
+            if wanted.resource_groups is not None:
+                patch: Json = {
+                    "metadata": {"resourceVersion": resource_version(queue)},
+                    "spec": {"resourceGroups": wanted.resource_groups},
+                }
+                queue = await client.merge_patch(CLUSTER_QUEUE, key, patch)
+            if wanted.conditions is not None:
+                patch = {
+                    "metadata": {"resourceVersion": resource_version(queue)},
+                    "status": {"conditions": wanted.conditions},
+                }
+                await client.merge_patch(CLUSTER_QUEUE, key, patch, subresource="status")
+        except NotFound:
+            return  # deleted meanwhile

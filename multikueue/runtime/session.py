@@ -1,0 +1,190 @@
+"""What one configuration of a worker gives us: a client, and caches of what lies there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.adapters import AdapterRegistry
+from multikueue.core.backoff import CONNECTION_BACKOFF
+from multikueue.core.copies import prebuilt_workload
+from multikueue.core.kinds import WORKLOAD
+from multikueue.core.labels import ORIGIN_LABEL
+from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.kube.caching import CacheState, ObjectCache
+from multikueue.protocols import ApiClient
+from multikueue.runtime.mirror import Mirror
+from multikueue.runtime.obstacles import Obstacles
+from multikueue.runtime.queues import Queues
+
+_INDEX: Final = "workload"
+
+
+@attrs.frozen
+class SessionSettings:
+    """What all sessions are made with."""
+
+    adapters: AdapterRegistry
+    origin: str
+    on_workload: Callable[[ObjectKey], None]
+    """Something of this Workload changed there."""
+    on_queue: Callable[[], None]
+    """A queue or its quota changed there."""
+    fraction: Callable[[], float]
+    """Where jitter comes from: numbers in [0, 1)."""
+
+
+@attrs.define(eq=False)
+class Session:
+    """One configuration's client and caches. Its caches can be read after it has ended: they show what was there."""
+
+    client: ApiClient
+    workloads: Mirror
+    jobs: Mapping[GVK, Mirror]
+    queues: Queues
+    obstacles: Obstacles = attrs.field(factory=Obstacles)
+    _watches: anyio.abc.TaskGroup | None = attrs.field(default=None, init=False)
+
+    @classmethod
+    def build(cls, client: ApiClient, settings: SessionSettings, on_state: Callable[[], None]) -> Session:
+        """Build the caches; `run` fills them.
+
+        Args:
+            client: the worker's API server.
+            settings: see `SessionSettings`.
+            on_state: called when the state of any cache changes.
+        """
+
+        def told(state: CacheState) -> None:
+            del state
+            on_state()
+
+        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+            del old, new
+            settings.on_workload(key)
+
+        def job_changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+            del key
+            for workload in {*workloads_of(old), *workloads_of(new)}:
+                settings.on_workload(workload)
+
+        def job_mirror(resource: Resource) -> Mirror:
+            cache = ObjectCache(
+                client,
+                resource,
+                label_selector=selector,
+                indexes={_INDEX: _index},
+                on_change=job_changed,
+                on_state=told,
+                fraction=settings.fraction,
+            )
+            return Mirror(cache, _index)
+
+        selector = f"{ORIGIN_LABEL}={settings.origin}"
+        workloads = ObjectCache(
+            client,
+            WORKLOAD,
+            label_selector=selector,
+            on_change=changed,
+            on_state=told,
+            backoff=CONNECTION_BACKOFF,
+            fraction=settings.fraction,
+        )
+        jobs = {kind.resource.gvk: job_mirror(kind.resource) for kind in settings.adapters}
+        queues = Queues.build(client, settings.on_queue, on_state=told, fraction=settings.fraction)
+        return cls(client, Mirror(workloads), jobs, queues)
+
+    async def run(self, *, follow_queues: bool) -> None:
+        """Keep the caches until cancelled.
+
+        Args:
+            follow_queues: whether the queues are wanted from the start; see `follow_queues`.
+        """
+        async with anyio.create_task_group() as watches:
+            self._watches = watches
+            for mirror in (self.workloads, *self.jobs.values()):
+                watches.start_soon(mirror.cache.run)
+            if follow_queues:
+                self.follow_queues()
+
+    def follow_queues(self) -> None:
+        """Keep the queues, too, from now on."""
+        if self._watches is not None and not self.queues.followed:
+            self.queues.followed = True
+            self._watches.start_soon(self.queues.run)
+
+    def inherit(self, earlier: Session) -> None:
+        """Take over what a session with the same server has written and met."""
+        self.workloads.inherit(earlier.workloads)
+        for gvk, mirror in self.jobs.items():
+            if gvk in earlier.jobs:
+                mirror.inherit(earlier.jobs[gvk])
+        self.obstacles = earlier.obstacles
+
+    def mirror(self, gvk: GVK) -> Mirror | None:
+        """The jobs of one kind; None if the kind is not registered."""
+        return self.jobs.get(gvk)
+
+    def synced(self, gvk: GVK) -> bool:
+        """Whether the jobs of that kind are known there, as they are now."""
+        mirror = self.mirror(gvk)
+        return mirror is not None and _is_followed(mirror.cache)
+
+    @property
+    def state(self) -> CacheState:
+        """How the watch goes that decides whether the worker is connected."""
+        return self.workloads.cache.state
+
+    @property
+    def settled(self) -> bool:
+        """Whether the first answer is in for every kind: a list, or that there will be none."""
+        return all(cache.state.synced or cache.state.failures for cache in self._caches())
+
+    @property
+    def usable(self) -> frozenset[Resource]:
+        """The kinds that are followed right now."""
+        return frozenset(cache.resource for cache in self._caches() if _is_followed(cache))
+
+    @property
+    def unusable(self) -> dict[str, str]:
+        """The kinds that cannot be followed, and why."""
+        failing = (cache for cache in self._caches() if cache.state.failures)
+        return {_dotted(cache.resource.gvk): cache.state.last_error for cache in failing}
+
+    def keys(self) -> Iterator[ObjectKey]:
+        """The Workloads of which something lies there."""
+        yield from self.workloads.cache.keys()
+        for mirror in self.jobs.values():
+            for job in mirror.cache.values():
+                yield from workloads_of(job)
+
+    def _caches(self) -> Iterator[ObjectCache]:
+        yield self.workloads.cache
+        for mirror in self.jobs.values():
+            yield mirror.cache
+        if self.queues.followed:
+            yield from self.queues.caches
+
+
+def workloads_of(job: Json | None) -> list[ObjectKey]:
+    """The Workloads a job copy belongs to."""
+    if job is None:
+        return []
+    workload = prebuilt_workload(job)
+    return [ObjectKey(job["metadata"].get("namespace", ""), workload)] if workload else []
+
+
+def _index(job: Json) -> list[str]:
+    return [str(key) for key in workloads_of(job)]
+
+
+def _is_followed(cache: ObjectCache) -> bool:
+    return cache.state.synced and cache.state.failures == 0
+
+
+def _dotted(gvk: GVK) -> str:
+    return ".".join(part for part in (gvk.kind, gvk.version, gvk.group) if part)
