@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
+from enum import Enum
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 import attrs
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
@@ -16,11 +18,23 @@ from multikueue.core.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager, ManagerSettings
-from tests.simulation.link import Session
+from tests.simulation.session import Session
 from tests.simulation.virtual_time import wall_clock
+from tests.simulation.weather import Life
 from tests.simulation.world import World
 
 WORKER_LOST_TIMEOUT = timedelta(minutes=3)
+
+
+class Death(Enum):
+    """How a process ends."""
+
+    CRASH = "crash"
+    """At once. What was sent may still arrive, nothing is sent any more."""
+    CANCEL = "cancel"
+    """It loses its lease: everything is cancelled and cleans up after itself."""
+    DRAIN = "drain"
+    """It is told to stop, and ends what it has begun."""
 
 
 @attrs.define(eq=False)
@@ -28,38 +42,83 @@ class Daemon:
     """Runs one manager after the other, as a Deployment would."""
 
     world: World
+    pause: tuple[float, float] = (0.1, 20.0)
+    """Seconds until the next one has the lease."""
     restarts: int = 0
     manager: Manager | None = None
+    alive_since: float = 0.0
+    _life: Life = attrs.field(factory=Life)
     _scope: anyio.CancelScope | None = None
+    _moments_left: int = 0
+    _steps_left: int = 0
+    _doomed: anyio.Event = attrs.field(factory=anyio.Event)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run managers until cancelled."""
-        task_status.started()
-        while True:
-            with anyio.CancelScope() as self._scope:
-                self.manager = self._build()
-                await self.manager.run()
-            self.restarts += 1
-            await anyio.sleep(self.world.dice.uniform(0.1, 20.0))  # until the next one has the lease
+        for cluster in self.world.clusters:
+            cluster.link.on_moment = self._moment
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._reap)
+            task_status.started()
+            while True:
+                self.alive_since = anyio.current_time()
+                with anyio.CancelScope() as self._scope:
+                    self._life = Life()
+                    self.manager = self._build(self._life)
+                    await self.manager.run()
+                self.restarts += 1
+                await anyio.sleep(self.world.dice.uniform(*self.pause))
 
-    def kill(self) -> None:
-        """Stop it wherever it is; nothing in memory survives."""
+    async def kill(self, death: Death) -> None:
+        """End the process that runs now, wherever it is."""
+        doomed = self._life
+        if death is Death.DRAIN and self.manager is not None:
+            self.manager.drain()
+            await anyio.sleep(30.0)  # what a Pod is given
+        if doomed is self._life:
+            self._end(death)
+
+    def kill_at(self, moments: int, steps: int) -> None:
+        """Crash at a certain await.
+
+        Args:
+            moments: how many more times a call is about to take effect or has just done so.
+            steps: how many more turns of the event loop follow.
+        """
+        self._moments_left, self._steps_left = moments, steps
+
+    def _end(self, death: Death) -> None:
+        self._life.alive = death is not Death.CRASH
         if self._scope is not None:
             self._scope.cancel()
 
-    def _build(self) -> Manager:
+    def _moment(self) -> None:
+        self._moments_left -= 1
+        if self._moments_left == 0:
+            self._doomed.set()
+
+    async def _reap(self) -> None:
+        while True:
+            await self._doomed.wait()
+            self._doomed = anyio.Event()
+            for _ in range(self._steps_left):
+                await anyio.lowlevel.checkpoint()
+            self._end(Death.CRASH)
+
+    def _build(self, life: Life) -> Manager:
         home = self.world.manager.link
+
+        def connect(name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
+            del name
+            host = config.server.removeprefix("https://").partition(".")[0]
+            session: Session = Session(self.world.workers[host].link, config.token, life)
+            return session
+
         return Manager(
-            home.with_token(home.token),
+            Session(home, home.token, life),
             AdapterRegistry(BUILTIN),
             ManagerSettings(plan=PlanSettings(worker_lost_timeout=WORKER_LOST_TIMEOUT)),
-            self._connect,
-            clock=wall_clock(),
+            connect,
+            clock=wall_clock(self.world.daemon_skew),
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
         )
-
-    def _connect(self, name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
-        host = config.server.removeprefix("https://").partition(".")[0]
-        del name
-        session: Session = self.world.workers[host].link.with_token(config.token)
-        return session

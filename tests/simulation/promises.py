@@ -1,27 +1,26 @@
-"""What must hold at every step, and what must hold in the end."""
+"""What must hold at every step of a run."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import Final
 
 import anyio
 import attrs
 
-from multikueue.core.conditions import condition, is_true
+from multikueue.core.copies import prebuilt_workload
 from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.labels import ORIGIN_LABEL
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import dig, labels_of
+from multikueue.core.labels import ATTEMPT_ANNOTATION
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import annotations_of
+from multikueue.core.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_finished
 from multikueue.sandbox.apiserver.resources import ResourceType
+from tests.simulation.objects import find, has_ended, is_ours, runs
+from tests.simulation.reach import Reach
 from tests.simulation.world import CANARY, SimCluster, World
 
-RECONNECT_GRACE: Final = 90.0
-"""Seconds a link must have been up for its cluster to count as one that can be reached: what came back a moment ago
-is still being cleaned."""
-
-Objects = dict[tuple[str, ObjectKey], Json]
+GRACE: Final = 90.0
+"""Seconds a worker must have been within reach for the daemon to answer for it: what came back a moment ago is still
+being connected to and cleaned."""
 
 
 class BrokenPromise(AssertionError):
@@ -33,8 +32,9 @@ class Promises:
     """Watches every change on every cluster."""
 
     world: World
-    running: dict[ObjectKey, dict[str, str]] = attrs.field(factory=dict)
-    """Per job: on which workers it runs, and as which object."""
+    reach: Reach
+    running: dict[ObjectKey, dict[str, tuple[str, float]]] = attrs.field(factory=dict)
+    """Per job: on which workers it runs, as which object, since when."""
     ended: set[tuple[ObjectKey, str]] = attrs.field(factory=set)
     """Manager's jobs that have ended, by key and UID."""
     starts: int = 0
@@ -47,123 +47,81 @@ class Promises:
         for worker in self.world.workers.values():
 
             def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
-                if row.plural == "jobs":
+                if row.plural == JOB.plural and is_ours(new or old or {}):
                     self._copy_changed(worker, old, new)
 
             worker.registry.cluster.listeners.append(changed)
 
-    def check(self) -> None:
-        """Raise for what was broken since the last look.
+    def check(self, alive_since: float) -> None:
+        """Raise for what was broken since the last look, and for what should not be so any more.
+
+        Args:
+            alive_since: since when a daemon runs.
 
         Raises:
             BrokenPromise: with everything that was.
         """
+        for key, places in self.running.items():
+            lasting = [worker for worker, (_, since) in places.items() if self._should_know(worker, since, alive_since)]
+            if len(lasting) > 1:
+                self.broken.append(f"{key} runs on {' and '.join(sorted(lasting))}")
         if self.broken:
             raise BrokenPromise("; ".join(self.broken))
 
+    def note(self, text: str) -> None:
+        """Add a line to the story of the run."""
+        self.history.append(f"{anyio.current_time():9.3f} {text}")
+
+    def _should_know(self, worker: str, since: float, alive_since: float) -> bool:
+        """Whether the daemon has had all the time it needs to see a job there and to remove it."""
+        manager_since = self.reach.manager_since
+        if manager_since is None or anyio.current_time() - max(since, alive_since, manager_since) < GRACE:
+            return False
+        return self.reach.longer_than(worker, GRACE)
+
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         del old
-        if row.plural == "jobs" and new is not None and _has_ended(new):
+        told = str(new) if new is not None and row.plural != "secrets" else ""
+        if CANARY in told:
+            self.broken.append(f"a credential is in {row.plural} {ObjectKey.of(new or {})}")
+        if row.plural == JOB.plural and new is not None and has_ended(new):
             self.ended.add((ObjectKey.of(new), new["metadata"]["uid"]))
 
     def _copy_changed(self, worker: SimCluster, old: Json | None, new: Json | None) -> None:
-        job = new or old or {}
-        key = ObjectKey.of(job)
-        before = self.running.setdefault(key, {})
-        if new is None or not _runs(new):
-            if before.pop(worker.name, None):
-                self._note(f"{key} stops on {worker.name}")
+        key = ObjectKey.of(new or old or {})
+        places = self.running.setdefault(key, {})
+        if new is not None and old is None:
+            self._created(worker, key, new)
+        if new is None or not runs(new):
+            if places.pop(worker.name, None):
+                self.note(f"{key} {_how_it_stopped(new)} {worker.name}")
             return
         uid = new["metadata"]["uid"]
-        if before.get(worker.name) == uid or labels_of(new).get(ORIGIN_LABEL) != "multikueue":
+        if worker.name in places and places[worker.name][0] == uid:
             return
-        self._note(f"{key} starts on {worker.name}")
+        self._started(worker, key, list(places))
+        places[worker.name] = (uid, anyio.current_time())
+
+    def _started(self, worker: SimCluster, key: ObjectKey, elsewhere: list[str]) -> None:
+        self.note(f"{key} starts on {worker.name}")
         self.starts += 1
-        for other in before:
-            if other != worker.name and self._can_be_reached(other) and self._can_be_reached(worker.name):
+        for other in elsewhere:
+            if other != worker.name and all(self.reach.longer_than(name, GRACE) for name in (other, worker.name)):
                 self.broken.append(f"{key} starts on {worker.name} while it runs on {other}")
-        if self._has_ended_here(key):
+        local = find(self.world.manager, JOB, key)
+        if local is not None and (key, local["metadata"]["uid"]) in self.ended:
             self.broken.append(f"{key} starts on {worker.name} after it has ended")
-        before[worker.name] = uid
 
-    def _has_ended_here(self, key: ObjectKey) -> bool:
-        current = self.world.manager.registry.cluster.store
-        del current
-        live = job_of_manager(self.world, key)
-        return live is not None and (key, live["metadata"]["uid"]) in self.ended
-
-    def _can_be_reached(self, worker: str) -> bool:
-        link = self.world.workers[worker].link
-        return link.is_up and anyio.current_time() - link.up_since >= RECONNECT_GRACE
-
-    def _note(self, text: str) -> None:
-        self.history.append(f"{anyio.current_time():9.3f} {text}")
+    def _created(self, worker: SimCluster, key: ObjectKey, job: Json) -> None:
+        copy = find(worker, WORKLOAD, ObjectKey(key.namespace, prebuilt_workload(job)))
+        if copy is None or not is_finished(copy) or finish_reason(copy) in (OUT_OF_SYNC, OWNER_NOT_FOUND):
+            return
+        made_for = (annotations_of(obj).get(ATTEMPT_ANNOTATION) for obj in (copy, job))
+        if len(set(made_for)) == 1:
+            self.broken.append(f"{key} is made again on {worker.name}, where it has ended")
 
 
-def objects(cluster: SimCluster, resource: Resource) -> Iterator[Json]:
-    """All objects of a kind on a cluster, straight from its store."""
-    row = cluster.registry.type_of(resource)
-    for entry in list(cluster.registry.cluster.store.bucket((row.group, row.plural)).objects.values()):
-        yield entry.obj
-
-
-def job_of_manager(world: World, key: ObjectKey) -> Json | None:
-    """The manager's job of that name."""
-    return next((job for job in objects(world.manager, JOB) if ObjectKey.of(job) == key), None)
-
-
-def orphans(world: World) -> list[str]:
-    """Copies that should not be there (any more)."""
-    local = {ObjectKey.of(workload): workload for workload in objects(world.manager, WORKLOAD)}
-    found = []
-    for worker in world.workers.values():
-        for resource in (WORKLOAD, JOB):
-            for copy in objects(worker, resource):
-                if labels_of(copy).get(ORIGIN_LABEL) == "multikueue" and not _is_wanted(copy, resource, worker, local):
-                    found.append(f"{resource} {ObjectKey.of(copy)} on {worker.name}")
-    return found
-
-
-def _is_wanted(copy: Json, resource: Resource, worker: SimCluster, local: dict[ObjectKey, Json]) -> bool:
-    if resource == WORKLOAD:
-        workload = local.get(ObjectKey.of(copy))
-    else:
-        name = labels_of(copy).get("kueue.x-k8s.io/prebuilt-workload-name", "")
-        workload = local.get(ObjectKey(copy["metadata"]["namespace"], name))
-    if workload is None or is_true(workload, "Finished") or not is_true(workload, "QuotaReserved"):
-        return False
-    status = workload.get("status", {})
-    chosen = status.get("clusterName")
-    return worker.name == chosen if chosen else worker.name in (status.get("nominatedClusterNames") or ())
-
-
-def unfinished(world: World) -> list[str]:
-    """Workloads that are neither finished nor waiting for a true reason."""
-    found = []
-    for workload in objects(world.manager, WORKLOAD):
-        if is_true(workload, "Finished") or dig(workload, "spec", "active") is False:
-            continue
-        told = {entry["type"]: entry["status"] for entry in dig(workload, "status", "conditions") or []}
-        found.append(f"{ObjectKey.of(workload)} {told} on {dig(workload, 'status', 'clusterName')}")
-    return found
-
-
-def leaks(world: World) -> list[str]:
-    """Objects a user can read that hold a credential."""
-    found = []
-    for cluster in world.clusters:
-        for types in list(cluster.registry.cluster.types.values()):
-            if types.plural == "secrets":
-                continue
-            for entry in cluster.registry.cluster.store.bucket((types.group, types.plural)).objects.values():
-                if CANARY in json.dumps(entry.obj):
-                    found.append(f"{types.plural} {ObjectKey.of(entry.obj)} on {cluster.name}")
-    return found
-
-
-def _runs(job: Json) -> bool:
-    return bool(dig(job, "status", "active")) and not dig(job, "spec", "suspend") and not _has_ended(job)
-
-
-def _has_ended(job: Json) -> bool:
-    return (condition(job, "Complete") is not None and is_true(job, "Complete")) or is_true(job, "Failed")
+def _how_it_stopped(job: Json | None) -> str:
+    if job is None:
+        return "is removed from"
+    return "ends on" if has_ended(job) else "stops on"

@@ -10,16 +10,18 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.core.kinds import JOB
-from multikueue.core.names import Json
 from tests.simulation.daemon import Daemon
-from tests.simulation.promises import BrokenPromise, Promises, leaks, objects, orphans, unfinished
+from tests.simulation.endings import leaks, orphans, overspent, unfinished
+from tests.simulation.foreign import Foreigners
+from tests.simulation.promises import BrokenPromise, Promises
+from tests.simulation.reach import Reach
+from tests.simulation.scene import Scene
 from tests.simulation.script import Script
 from tests.simulation.virtual_time import run_on_virtual_time
-from tests.simulation.world import CANARY, SimCluster, World
+from tests.simulation.world import CANARY, World
 
 STEP: Final = 15.0
-"""Virtual seconds between two looks at whether all is done."""
+"""Virtual seconds between two looks at what must not last."""
 PATIENCE: Final = 3_600.0
 """Virtual seconds after the last trouble within which everything must be done."""
 
@@ -37,6 +39,8 @@ class Run:
     """How often a job was started on a worker."""
     events: int
     """How many events were drawn."""
+    requests: int
+    """How many requests the daemon made."""
 
 
 def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
@@ -57,71 +61,52 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
 
 async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> Run:
     world = World.draw(seed)
-    promises = Promises(world)
-    daemon = Daemon(world)
-    broken, events = "", 0
+    reach = Reach(world)
+    promises = Promises(world, reach)
+    scene = Scene(world, Daemon(world), promises, reach, Foreigners(world), random.Random(f"script/{seed}"))
+    script = Script(scene, left_out)
+    broken = ""
     try:
         async with anyio.create_task_group() as tasks:
+            reach.listen()
             promises.listen()
             await tasks.start(world.run)
-            foreign = await _plant_foreign_objects(world)
-            await tasks.start(daemon.run)
-            script = Script(world, daemon, promises, random.Random(f"script/{seed}"), left_out)
+            await scene.foreigners.plant_first()
+            await tasks.start(scene.daemon.run)
+            tasks.start_soon(_keep_checking, scene)
             await script.run()
-            events = script.events
-            await _wait_until_done(world, promises)
-            _check_the_end(world, promises, foreign, logged)
+            await _wait_until_done(scene)
+            _check_the_end(scene, logged, calm=script.calm)
             tasks.cancel_scope.cancel()
     except* BrokenPromise as failures:
         broken = "; ".join(str(failure) for failure in failures.exceptions)
-    return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, events)
+    requests = sum(cluster.link.requests.total() for cluster in world.clusters)
+    return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, script.events, requests)
 
 
-async def _wait_until_done(world: World, promises: Promises) -> None:
-    deadline = anyio.current_time() + PATIENCE
-    while unfinished(world) or orphans(world):
-        promises.check()
-        if anyio.current_time() > deadline:
-            raise BrokenPromise(f"never finished: {unfinished(world)}; left over: {orphans(world)}")
+async def _keep_checking(scene: Scene) -> None:
+    while True:
+        scene.promises.check(scene.daemon.alive_since)
         await anyio.sleep(STEP)
 
 
-def _check_the_end(world: World, promises: Promises, foreign: dict[str, list[Json]], logged: list[str]) -> None:
-    promises.check()
-    for name, worker in world.workers.items():
-        if _foreign(worker) != foreign[name]:
-            raise BrokenPromise(
-                f"somebody else's objects on {name} were touched: {foreign[name]} became {_foreign(worker)}"
-            )
-    if found := leaks(world):
+async def _wait_until_done(scene: Scene) -> None:
+    deadline = anyio.current_time() + PATIENCE
+    while unfinished(scene.world) or orphans(scene.world):
+        if anyio.current_time() > deadline:
+            raise BrokenPromise(f"never finished: {unfinished(scene.world)}; left over: {orphans(scene.world)}")
+        await anyio.sleep(STEP)
+
+
+def _check_the_end(scene: Scene, logged: list[str], *, calm: bool) -> None:
+    scene.promises.check(scene.daemon.alive_since)
+    if touched := scene.foreigners.touched():
+        raise BrokenPromise("; ".join(touched))
+    if found := leaks(scene.world):
         raise BrokenPromise(f"a credential is in {found}")
     if told := [line for line in logged if CANARY in line]:
         raise BrokenPromise(f"a credential was logged: {told[0].replace(CANARY, '***')}")
     if failed := [line for line in logged if "Traceback" in line]:
         raise BrokenPromise(f"a bug was logged: {failed[0][-1500:]}")
-
-
-async def _plant_foreign_objects(world: World) -> dict[str, list[Json]]:
-    """Somebody else's jobs: one with the name of a job to come, one that carries another manager's label."""
-    for worker in world.workers.values():
-        for name, labels in (("job-2", {}), ("theirs", {"kueue.x-k8s.io/multikueue-origin": "another"})):
-            if name == "job-2" and worker is not next(iter(world.workers.values())):
-                continue
-            await worker.api.create(JOB, _foreign_job(name, labels))
-    return {name: _foreign(worker) for name, worker in world.workers.items()}
-
-
-def _foreign_job(name: str, labels: dict[str, str]) -> Json:
-    container = {"name": "main", "image": "busybox"}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default", "labels": {**labels, "owner": "somebody-else"}},
-        "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
-    }
-
-
-def _foreign(worker: SimCluster) -> list[Json]:
-    found = [job for job in objects(worker, JOB) if job["metadata"].get("labels", {}).get("owner") == "somebody-else"]
-    kept = [{"spec": job["spec"], "labels": job["metadata"]["labels"], "uid": job["metadata"]["uid"]} for job in found]
-    return sorted(kept, key=lambda job: str(job["uid"]))
+    if calm and (found := overspent(scene.world)):
+        raise BrokenPromise(f"too many requests: {'; '.join(found)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import anyio
 import anyio.abc
@@ -18,8 +18,8 @@ from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, connect_workers, set_up_queues
-from tests.simulation.link import Link
 from tests.simulation.virtual_time import wall_clock
+from tests.simulation.weather import Link
 
 CANARY = "canary-credential"
 """Part of every token: found in a log, an event or a status, it is a leak."""
@@ -57,28 +57,44 @@ class World:
     """Everything outside of the daemon."""
 
     seed: int
-    dice: random.Random
     quota: int
     """CPUs of each worker."""
     manager: SimCluster
     workers: dict[str, SimCluster]
+    runner: RunnerOptions
+    daemon_skew: float = 0.0
+    """How far the daemon's clock is ahead of the manager's."""
+    gone: set[str] = attrs.field(factory=set)
+    """Workers whose MultiKueueCluster was deleted for good."""
+    dice: random.Random = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.dice = random.Random(f"world/{self.seed}")
 
     @classmethod
-    def draw(cls, seed: int) -> World:
-        """A fleet of two to five workers, with clocks that disagree."""
-        dice = random.Random(f"world/{seed}")
+    def build(cls, seed: int, skews: Sequence[float], quota: int, runner: RunnerOptions) -> World:
+        """A fleet of so many workers as there are skews: how far each one's clock is ahead of the manager's."""
 
         def cluster(name: str, skew: float) -> SimCluster:
             registry = Registry(name, clock=wall_clock(skew), seed=seed, bookmark_interval=1e6)
             for definition in load_crds():
                 registry.create_object(definition)
-            link = Link(name, DirectClient(registry, user="multikueue"), random.Random(f"link/{seed}/{name}"))
-            link.token = f"{CANARY}-{name}-0"
+            dice = random.Random(f"link/{seed}/{name}")
+            link = Link(name, DirectClient(registry, user="multikueue"), dice, f"{CANARY}-{name}-0")
             return SimCluster(name, registry, link, skew)
 
-        names = [f"worker{number}" for number in range(1, dice.choice((2, 2, 3, 3, 4, 5)) + 1)]
-        workers = {name: cluster(name, dice.choice((0.0, 0.0, -90.0, 3.0, 45.0))) for name in names}
-        return cls(seed, dice, dice.choice((2, 3, 4)), cluster("manager", 0.0), workers)
+        workers = {f"worker{number}": cluster(f"worker{number}", skew) for number, skew in enumerate(skews, 1)}
+        return cls(seed, quota, cluster("manager", 0.0), workers, runner)
+
+    @classmethod
+    def draw(cls, seed: int) -> World:
+        """A fleet of two to five workers, with clocks that disagree."""
+        dice = random.Random(f"fleet/{seed}")
+        skews = [dice.choice((0.0, 0.0, -90.0, 3.0, 45.0)) for _ in range(dice.choice((2, 2, 2, 3, 3, 3, 4, 5)))]
+        runner = RunnerOptions(mean=20.0, minimum=1.0, maximum=120.0, failure_rate=0.1)
+        world = cls.build(seed, skews, dice.choice((2, 3, 4)), runner)
+        world.daemon_skew = dice.choice((0.0, 0.0, 0.0, -1.5, 2.5))
+        return world
 
     @property
     def clusters(self) -> list[SimCluster]:
@@ -88,15 +104,15 @@ class World:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Set the clusters up and run their components until cancelled."""
         await self._set_up()
-        options = RunnerOptions(mean=20.0, minimum=1.0, maximum=120.0, failure_rate=0.1)
         async with anyio.create_task_group() as tasks:
             for cluster in self.clusters:
+                cluster.link.late = tasks
                 clock = wall_clock(cluster.skew)
                 tasks.start_soon(cluster.registry.run_collector)
                 kueue = SmallKueue(DirectClient(cluster.registry, user="kueue"), clock=clock, events=False)
                 runner = DirectClient(cluster.registry, user="runner")
                 await tasks.start(kueue.run)
-                await tasks.start(JobRunner(runner, seed=self.seed, clock=clock, options=options, events=False).run)
+                await tasks.start(JobRunner(runner, seed=self.seed, clock=clock, options=self.runner, events=False).run)
             task_status.started()
 
     async def configure(self, clusters: list[str]) -> None:
@@ -104,9 +120,9 @@ class World:
         patch = {"spec": {"clusters": clusters}}
         await self.manager.api.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), patch)
 
-    async def write_kubeconfig(self, worker: str, document: Json | None) -> None:
-        """Change the Secret with a worker's kubeconfig; None breaks it."""
-        text = "{not yaml" if document is None else json.dumps(document)
+    async def write_kubeconfig(self, worker: str, text: str | None = None) -> None:
+        """Change the Secret with a worker's kubeconfig; without a text to the one that works."""
+        text = json.dumps(kubeconfig(worker, self.workers[worker].link.token)) if text is None else text
         data = {"kubeconfig": base64.b64encode(text.encode()).decode()}
         key = ObjectKey(KUEUE_NAMESPACE, f"{worker}-secret")
         await self.manager.api.merge_patch(SECRET, key, {"data": data})

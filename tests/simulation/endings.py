@@ -1,0 +1,76 @@
+"""What must hold in the end, once nothing breaks any more."""
+
+from __future__ import annotations
+
+import json
+
+from multikueue.core.conditions import is_true
+from multikueue.core.copies import prebuilt_workload
+from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.objects import dig
+from tests.simulation.objects import is_ours, objects
+from tests.simulation.world import CANARY, SimCluster, World
+
+
+def unfinished(world: World) -> list[str]:
+    """Workloads that are neither finished nor waiting for a true reason."""
+    found = []
+    for workload in objects(world.manager, WORKLOAD):
+        if is_true(workload, "Finished") or dig(workload, "spec", "active") is False:
+            continue
+        told = {entry["type"]: entry["status"] for entry in dig(workload, "status", "conditions") or []}
+        found.append(f"{ObjectKey.of(workload)} {told} on {dig(workload, 'status', 'clusterName')}")
+    return found
+
+
+def orphans(world: World) -> list[str]:
+    """Copies that should not be there (any more), wherever the daemon can still do something about it."""
+    local = {ObjectKey.of(workload): workload for workload in objects(world.manager, WORKLOAD)}
+    return [
+        f"{resource} {ObjectKey.of(copy)} on {name}"
+        for name, worker in world.workers.items()
+        if name not in world.gone
+        for resource in (WORKLOAD, JOB)
+        for copy in objects(worker, resource)
+        if is_ours(copy) and not _is_wanted(copy, resource, worker, local)
+    ]
+
+
+def leaks(world: World) -> list[str]:
+    """Objects a user can read that hold a credential."""
+    found = []
+    for cluster in world.clusters:
+        for types in list(cluster.registry.cluster.types.values()):
+            if types.plural == "secrets":
+                continue
+            for entry in cluster.registry.cluster.store.bucket((types.group, types.plural)).objects.values():
+                if CANARY.encode() in entry.raw:
+                    found.append(f"{types.plural} {ObjectKey.of(entry.obj)} on {cluster.name}")
+    return found
+
+
+def overspent(world: World) -> list[str]:
+    """Where more was asked than a fleet without troubles is worth: 2W+4 writes a job, and not one read."""
+    jobs, workers = len(list(objects(world.manager, JOB))), len(world.workers)
+    found, writes = [], 0
+    for name, worker in world.workers.items():
+        for what, count in sorted(worker.link.requests.items()):
+            verb = what.partition(" ")[0]
+            if verb == "get" or (verb == "list" and count > 1):
+                found.append(f"{count} times {what} on {name}")
+            writes += 0 if verb in ("get", "list", "watch") else count
+    if writes > jobs * (2 * workers + 4):
+        told = json.dumps({name: dict(worker.link.requests) for name, worker in world.workers.items()})
+        found.append(f"{writes} writes for {jobs} jobs on {workers} workers: {told}")
+    return found
+
+
+def _is_wanted(copy: Json, resource: Resource, worker: SimCluster, local: dict[ObjectKey, Json]) -> bool:
+    name = copy["metadata"]["name"] if resource == WORKLOAD else prebuilt_workload(copy)
+    workload = local.get(ObjectKey(copy["metadata"]["namespace"], name))
+    if workload is None or is_true(workload, "Finished") or not is_true(workload, "QuotaReserved"):
+        return False
+    status = workload.get("status", {})
+    chosen = status.get("clusterName")
+    return worker.name == chosen if chosen else worker.name in (status.get("nominatedClusterNames") or ())

@@ -1,0 +1,75 @@
+"""Objects of somebody else on the workers, with names and labels that are easily mistaken for ours."""
+
+from __future__ import annotations
+
+import attrs
+
+from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.labels import ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.names import Json, ObjectKey, Resource
+from tests.simulation.objects import find, objects
+from tests.simulation.world import SimCluster, World
+
+OWNER_LABEL = "example.com/owner"
+
+
+@attrs.define(eq=False)
+class Foreigners:
+    """Plants them, and tells which were touched."""
+
+    world: World
+    _planted: list[tuple[SimCluster, Resource, Json]] = attrs.field(factory=list)
+
+    async def plant_first(self) -> None:
+        """Before anything happens: one with the name of a job to come, and others that never meet one of ours."""
+        first = next(iter(self.world.workers.values()))
+        await self._plant(first, JOB, _job("job-2", {}))
+        for worker in self.world.workers.values():
+            await self._plant(worker, JOB, _job("theirs", {ORIGIN_LABEL: "another"}))
+
+    async def plant_namesake(self, worker: SimCluster) -> str:
+        """Of a Workload that waits on the manager: another manager's copy and its job; returns its name."""
+        for workload in objects(self.world.manager, WORKLOAD):
+            key = ObjectKey.of(workload)
+            if find(worker, WORKLOAD, key) is None and not key.name.startswith("job-job-2"):
+                copy = _workload(key.name, workload["spec"]["podSets"])
+                await self._plant(worker, WORKLOAD, copy)
+                labels = {ORIGIN_LABEL: "another", PREBUILT_WORKLOAD: key.name}
+                await self._plant(worker, JOB, _job(f"of-{key.name}"[:63].rstrip("-"), labels))
+                return key.name
+        return ""
+
+    def touched(self) -> list[str]:
+        """Those that are not what they were."""
+        found = []
+        for worker, resource, planted in self._planted:
+            now = find(worker, resource, ObjectKey.of(planted))
+            if now is None or _essence(now) != _essence(planted):
+                found.append(f"{resource} {ObjectKey.of(planted)} of somebody else on {worker.name} became {now}")
+        return found
+
+    async def _plant(self, worker: SimCluster, resource: Resource, obj: Json) -> None:
+        self._planted.append((worker, resource, await worker.api.create(resource, obj)))
+
+
+def _essence(obj: Json) -> Json:
+    return {"spec": obj["spec"], "uid": obj["metadata"]["uid"], "labels": obj["metadata"].get("labels")}
+
+
+def _job(name: str, labels: dict[str, str]) -> Json:
+    container = {"name": "main", "image": "busybox"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default", "labels": {**labels, OWNER_LABEL: "somebody-else"}},
+        "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }
+
+
+def _workload(name: str, pod_sets: list[Json]) -> Json:
+    return {
+        "apiVersion": WORKLOAD.gvk.api_version,
+        "kind": WORKLOAD.gvk.kind,
+        "metadata": {"name": name, "namespace": "default", "labels": {ORIGIN_LABEL: "another"}},
+        "spec": {"queueName": "somebody-elses-queue", "active": False, "podSets": pod_sets},
+    }

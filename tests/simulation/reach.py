@@ -1,0 +1,77 @@
+"""Which workers the daemon can reach, and since when: what it can be held responsible for."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import anyio
+import attrs
+
+from multikueue.core.kinds import MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import dig
+from multikueue.sandbox.apiserver.resources import ResourceType
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from tests.simulation.objects import find
+from tests.simulation.world import World
+
+
+@attrs.define(eq=False)
+class Reach:
+    """Follows links, credentials and MultiKueueClusters."""
+
+    world: World
+    manager_since: float | None = 0.0
+    """Since when the manager's API can be reached; None: it cannot be."""
+    _since: dict[str, float] = attrs.field(factory=dict)
+
+    def listen(self) -> None:
+        """Begin to follow."""
+        for cluster in self.world.clusters:
+            cluster.link.on_change = self._look
+        self.world.manager.registry.cluster.listeners.append(self._manager_changed)
+
+    def since(self, worker: str) -> float | None:
+        """Since when a worker can be reached; None: it cannot be."""
+        return self._since.get(worker)
+
+    def longer_than(self, worker: str, seconds: float) -> bool:
+        """Whether a worker has been within reach for longer than that."""
+        since = self.since(worker)
+        return since is not None and anyio.current_time() - since >= seconds
+
+    def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
+        del old, new
+        if row.plural in (SECRET.plural, MULTIKUEUE_CLUSTER.plural):
+            self._look()
+
+    def _look(self) -> None:
+        now = anyio.current_time()
+        if not self.world.manager.link.is_up:
+            self.manager_since = None
+        elif self.manager_since is None:
+            self.manager_since = now
+        for name in self.world.workers:
+            if self._is_within_reach(name):
+                self._since.setdefault(name, now)
+            else:
+                self._since.pop(name, None)
+
+    def _is_within_reach(self, worker: str) -> bool:
+        link = self.world.workers[worker].link
+        if not link.is_up or find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) is None:
+            return False
+        secret = find(self.world.manager, SECRET, ObjectKey(KUEUE_NAMESPACE, f"{worker}-secret"))
+        return secret is not None and _token(secret) == link.token
+
+
+def _token(secret: Json) -> str | None:
+    """The token in a kubeconfig that is what `world.kubeconfig` makes; None for any other."""
+    try:
+        document: Any = json.loads(base64.b64decode(dig(secret, "data", "kubeconfig") or ""))
+        cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return str(user["token"]) if set(user) == {"token"} and set(cluster) == {"server"} else None

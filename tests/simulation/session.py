@@ -1,0 +1,176 @@
+"""A link used with one credential by one process: an `ApiClient`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self, TypeVar
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import attrs
+
+from multikueue.core.kinds import WORKLOAD
+from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.errors import ApiError, DeadlineExceeded, Expired, Unauthorized, Unreachable
+from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
+from tests.simulation.weather import Life, Link
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class Session:
+    """Implements `ApiClient`; entering it is connecting."""
+
+    link: Link
+    token: str
+    life: Life = attrs.field(factory=Life)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        """See `Reader`."""
+        return await self._call(f"get {resource}", lambda: self.link.client.get(resource, key))
+
+    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+        """See `Reader`."""
+        return await self._call(
+            f"list {resource}",
+            lambda: self.link.client.list(resource, namespace=namespace, label_selector=label_selector),
+        )
+
+    async def create(self, resource: Resource, obj: Json) -> Json:
+        """See `Writer`."""
+        body = _mutated(obj) if self.link.weather.mutates_copies and resource == WORKLOAD else obj
+        return await self._call(f"create {resource}", lambda: self.link.client.create(resource, body), writes=True)
+
+    async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
+        """See `Writer`."""
+        return await self._call(
+            f"update {resource}",
+            lambda: self.link.client.replace(resource, obj, subresource=subresource),
+            writes=True,
+        )
+
+    async def merge_patch(
+        self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
+    ) -> Json:
+        """See `Writer`."""
+        return await self._call(
+            f"patch {resource}",
+            lambda: self.link.client.merge_patch(resource, key, patch, subresource=subresource),
+            writes=True,
+        )
+
+    async def apply(
+        self, resource: Resource, obj: Json, *, field_manager: str, force: bool = True, subresource: Subresource = ""
+    ) -> Json:
+        """See `Writer`."""
+        return await self._call(
+            f"apply {resource}",
+            lambda: self.link.client.apply(
+                resource, obj, field_manager=field_manager, force=force, subresource=subresource
+            ),
+            writes=True,
+        )
+
+    async def delete(
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: Propagation | None = None,
+    ) -> None:
+        """See `Writer`."""
+        await self._call(
+            f"delete {resource}",
+            lambda: self.link.client.delete(
+                resource, key, uid=uid, resource_version=resource_version, propagation=propagation
+            ),
+            writes=True,
+        )
+
+    async def watch(
+        self,
+        resource: Resource,
+        on_event: Callable[[WatchEvent], None],
+        *,
+        resource_version: str,
+        namespace: str = "",
+        label_selector: str = "",
+        idle: float = 90.0,
+        on_open: Callable[[], object] | None = None,
+    ) -> None:
+        """See `Watcher`. Events arrive late, in order; that a stream is dead is noticed by its silence."""
+        link, what = self.link, f"watch {resource}"
+        await self._call(what, anyio.lowlevel.checkpoint)
+        if link.dice.random() < link.weather.expired_watches:
+            raise Expired(f"{link.name}: drawn 410", status=410)
+        if on_open is not None:
+            on_open()
+        failure: ApiError = Unreachable(f"{link.name}: {what}: stream ended")
+        send, receive = anyio.create_memory_object_stream[tuple[float, WatchEvent]](100_000)
+
+        def sent(event: WatchEvent) -> None:
+            delay = link.weather.lag + link.dice.expovariate(1 / link.weather.latency)
+            send.send_nowait((anyio.current_time() + delay, event))
+
+        with link.wire(what, float("inf")):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._deliver, receive, on_event)
+                tasks.start_soon(self._end_when_mute, idle, tasks.cancel_scope)
+                try:
+                    await link.client.watch(
+                        resource,
+                        sent,
+                        resource_version=resource_version,
+                        namespace=namespace,
+                        label_selector=label_selector,
+                        idle=float("inf"),  # whether anything is heard is the link's doing
+                    )
+                except ApiError as error:
+                    failure = error
+                tasks.cancel_scope.cancel()
+            if link.muted_since is not None:
+                failure = DeadlineExceeded(f"{link.name}: {what}: nothing heard for {idle:g} s")
+        raise failure
+
+    async def _deliver(
+        self,
+        events: anyio.abc.ObjectReceiveStream[tuple[float, WatchEvent]],
+        on_event: Callable[[WatchEvent], None],
+    ) -> None:
+        async for due, event in events:
+            await anyio.sleep_until(due)
+            await self.link.until_heard()
+            on_event(event)
+
+    async def _end_when_mute(self, idle: float, scope: anyio.CancelScope) -> None:
+        await self.link.until_mute(idle)
+        scope.cancel()
+
+    async def _call(self, what: str, act: Callable[[], Awaitable[T]], *, writes: bool = False) -> T:
+        async def authorized() -> T:
+            if self.token != self.link.token:
+                raise Unauthorized(f"{self.link.name}: {what}: Unauthorized", status=401)
+            return await act()
+
+        return await self.link.carry(what, authorized, self.life, writes=writes)
+
+
+def _mutated(workload: Json) -> Json:
+    """What a cluster's webhook may do to a Workload: annotate it, and fill in what was left out."""
+    metadata = workload["metadata"]
+    noted = {**metadata.get("annotations", {}), "example.com/seen-by": "webhook"}
+    spec = {"active": True, "maximumExecutionTimeSeconds": 86_400, **workload["spec"]}
+    return {**workload, "metadata": {**metadata, "annotations": noted}, "spec": spec}
