@@ -50,7 +50,7 @@ def test_every_subcommand_has_help(name: str) -> None:
         (["nonsense"], "No such command 'nonsense'"),
         (["run", "--nonsense"], "No such option '--nonsense'"),
         (["run", "--config", "/nowhere/config.yaml"], "'/nowhere/config.yaml' does not exist"),
-        (["run", "--kubeconfig", "/nowhere/config"], "'/nowhere/config' does not exist"),
+        (["run", "--kubeconfig", "/nowhere/config"], "/nowhere/config: cannot be read: No such file or directory"),
         (["run", "--context", "prod"], "name that with --kubeconfig, too"),
         (["run", "extra"], "unexpected extra argument"),
     ],
