@@ -66,21 +66,30 @@ class TokenFile:
             return self._value
         async with self._lock:
             if not self._current(refused):
-                await self._read()
+                await self._renew(refused)
         return self._value
 
     def _current(self, refused: str | None) -> bool:
         fresh = anyio.current_time() - self._read_at < TOKEN_FILE_PERIOD
         return fresh and (refused is None or refused != self._value)
 
-    async def _read(self) -> None:
+    async def _renew(self, refused: str | None) -> None:
+        try:
+            self._value = await self._read()
+        except Unauthorized:
+            if not self._value or refused == self._value:
+                raise
+            # The token at hand may well be good for minutes: the server will say so if it is not.
+        self._read_at = anyio.current_time()
+
+    async def _read(self) -> str:
         try:
             text = (await anyio.to_thread.run_sync(self.path.read_text)).strip()
         except (OSError, UnicodeDecodeError):
             raise Unauthorized(f"token file {self.path} cannot be read") from None
         if not text or not is_token(text):
             raise Unauthorized(f"token file {self.path} does not hold a token")
-        self._value, self._read_at = text, anyio.current_time()
+        return text
 
 
 def _utc_now() -> datetime:

@@ -235,6 +235,22 @@ async def test_a_token_file_is_looked_at_once_a_minute(tmp_path: Path) -> None:
     assert await source.token() == "three"
 
 
+@pytest.mark.looptime
+async def test_a_token_outlives_a_file_that_is_unreadable_for_a_moment(tmp_path: Path) -> None:
+    """Until the server refuses it: a hiccup of the disk must not cut off a cluster."""
+    file = tmp_path / "token"
+    file.write_text("one")
+    source = TokenFile(file)
+    assert await source.token() == "one"
+    file.unlink()
+    await anyio.sleep(60)
+    assert await source.token() == "one"
+    with pytest.raises(Unauthorized, match="cannot be read"):
+        await source.token(refused="one")
+    file.write_text("two")
+    assert await source.token(refused="one") == "two"
+
+
 @pytest.mark.parametrize("content", [None, "", f"{CANARY}\n{CANARY}"])
 async def test_a_token_file_without_a_token_is_an_error(tmp_path: Path, content: str | None) -> None:
     """An empty token would make us anonymous."""
