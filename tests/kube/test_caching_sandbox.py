@@ -70,7 +70,7 @@ async def test_watches_that_are_cut_after_each_event_lose_none() -> None:
         await world.cache.wait_synced()
         for number in range(5):
             await world.client.create(JOB, job(f"a{number}"))
-        await world.client.delete(JOB, ObjectKey("default", "a0"))
+        await world.client.delete(JOB, ObjectKey("default", "a0"), propagation="Background")
         await world.until(world.has("a1", "a2", "a3", "a4"), within=120)
         assert world.cache.state.lists == 1
         tasks.cancel_scope.cancel()
@@ -86,7 +86,7 @@ async def test_after_410_what_vanished_meanwhile_is_gone() -> None:
         world.faults.add(ExpireWatch(after=0), on=WATCHES, times=1)
         await anyio.sleep(5)
         world.faults.connections.drop()
-        await world.client.delete(JOB, ObjectKey("default", "a"))
+        await world.client.delete(JOB, ObjectKey("default", "a"), propagation="Background")
         await world.until(world.has("b"), within=1)
         assert world.cache.state == CacheState(synced=True, lists=2)
         tasks.cancel_scope.cancel()
