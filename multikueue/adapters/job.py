@@ -10,11 +10,14 @@ from __future__ import annotations
 from datetime import datetime
 
 from multikueue.adapters.kind import JobKind, counters_at_zero, finished_by_conditions
+from multikueue.core.adapter import Stamp
 from multikueue.core.conditions import conditions, is_true, new_condition, updated
+from multikueue.core.copies import renaming_patch
 from multikueue.core.kinds import JOB
 from multikueue.core.labels import STOPPING_ANNOTATION
 from multikueue.core.names import Json
 from multikueue.core.objects import annotations_of, dig
+from multikueue.core.workload_names import is_latest_slice
 
 _GENERATED_LABELS = ("job-name", "controller-uid", "batch.kubernetes.io/controller-uid")
 """Template labels the manager's API server filled in; a worker's refuses another Job's."""
@@ -39,6 +42,19 @@ def _is_suspended(job: Json) -> bool:
     return bool(dig(job, "spec", "suspend")) and annotations_of(job).get(STOPPING_ANNOTATION) != "true"
 
 
+def job_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
+    """The patch that gives an elastic job's copy its new size, and the name of the slice that has quota for it.
+
+    A copy grows only for the slice made for this very size: an older slice sees the bigger job before it knows that
+    it has been replaced.
+    """
+    old, new = (dig(job, "spec", "parallelism") or 0 for job in (remote, local))
+    if old < new and not is_latest_slice(JOB.gvk, local, stamp.workload):
+        return None
+    patch = renaming_patch(remote, stamp)
+    return {**patch, "spec": {"parallelism": new}} if old != new else patch
+
+
 KINDS = (
     JobKind(
         resource=JOB,
@@ -47,6 +63,7 @@ KINDS = (
             *(("spec", "template", "metadata", "labels", label) for label in _GENERATED_LABELS),
         ),
         status=job_status,
+        resized=job_size,
         finished=_outcome,
         stopped=counters_at_zero(("active",), ("ready",), ("terminating",)),
     ),

@@ -14,9 +14,13 @@ from multikueue.core.conditions import condition, is_true
 from multikueue.core.copies import stamped_metadata
 from multikueue.core.names import Json, Resource
 from multikueue.core.objects import dig, merge_patch, resource_version, uid, with_value, without, without_nulls
+from multikueue.core.workloads import is_elastic
 
 StatusRule: TypeAlias = Callable[[Json, Json, datetime], Json | None]
 """(manager's job, worker's job, now) -> the status the manager's job should have; None: leave it as it is."""
+
+ResizeRule: TypeAlias = Callable[[Json, Json, Stamp], Json | None]
+"""(manager's job, worker's job, marks) -> merge patch of the worker's; None if it is right, or not ours to change."""
 
 
 def whole_status(local: Json, remote: Json, now: datetime) -> Json | None:
@@ -93,6 +97,10 @@ class JobKind:
     """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
     forwarded: tuple[tuple[str, ...], ...] = ()
     """Fields that follow the manager's job after the copy was made."""
+    resized: ResizeRule | None = None
+    """How the copy of an elastic job follows the size of the manager's; None for kinds that cannot be elastic."""
+    workloads: Callable[[Json], int] = lambda job: 1
+    """How many Workloads the manager's Kueue makes of a job."""
     keeps_check_pending: bool = False
     """Whether Ready would start the job on the manager as well."""
 
@@ -126,14 +134,20 @@ class JobKind:
         wanted = self.status(local, remote, now) if self.status is not None else None
         return None if wanted is None else self._status_change(local, wanted)
 
-    def forward_patch(self, local: Json, remote: Json) -> Json | None:
+    def expected_workloads(self, job: Json) -> int:
+        """See `JobAdapter`."""
+        return self.workloads(job)
+
+    def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `JobAdapter`."""
         patch: Json = {}
+        if self.resized is not None and is_elastic(local):
+            patch = self.resized(local, remote, stamp) or {}
         for path in self.forwarded:
             wanted = dig(local, *path)
             if wanted != dig(remote, *path):
                 patch = with_value(patch, path, wanted)
-        return {**patch, "metadata": {"uid": uid(remote)}} if patch else None
+        return with_value(patch, ("metadata", "uid"), uid(remote)) if patch else None
 
     def outcome(self, job: Json) -> Outcome | None:
         """See `JobAdapter`."""

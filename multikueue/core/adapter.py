@@ -59,8 +59,18 @@ class JobAdapter(Protocol):
         """Merge patch of the local job's status; None if nothing should be written."""
         ...
 
-    def forward_patch(self, local: Json, remote: Json) -> Json | None:
-        """Merge patch of the copy, for what may change after creation; None if nothing should be written."""
+    def expected_workloads(self, job: Json) -> int:
+        """How many Workloads the manager's Kueue makes of the job: more than one only for groups."""
+        ...
+
+    def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
+        """Merge patch of the copy, for what may change after creation; None if nothing should be written.
+
+        Args:
+            local: the manager's job.
+            remote: the copy.
+            stamp: how a copy made now would be marked.
+        """
         ...
 
     def outcome(self, job: Json) -> Outcome | None:

@@ -10,14 +10,15 @@ from collections.abc import Iterator
 import attrs
 
 from multikueue.core.cleaning import clean_all
-from multikueue.core.copies import Drift, drift, is_spent, priority_patch
+from multikueue.core.copies import is_spent
 from multikueue.core.effects import Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.finishing import bring_end_home, sync_status
+from multikueue.core.finishing import KUEUE_GRACE, bring_end_home, sync_status
+from multikueue.core.mending import is_beyond_mending, mending_patch
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
-from multikueue.core.verdicts import admit, finish, retry, retry_evicted, retry_out_of_sync
+from multikueue.core.verdicts import admit, finish, retry, retry_evicted, retry_out_of_sync, tell_placed
 from multikueue.core.workloads import (
     OUT_OF_SYNC,
     CheckState,
@@ -37,17 +38,19 @@ def follow_assigned(situation: Situation) -> Plan:
         base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
         return Plan((retry(situation, base), *others))
     if worker is None or not worker.reachable:
-        return _wait_for_lost(situation, worker, others)
+        return wait_for_lost(situation, worker, others)
     if not worker.serves_kind:
         return Plan(others)  # the job cannot be seen: neither its absence nor its end is a fact
     copy = worker.workload
-    if copy is not None and is_finished(copy):
-        end = _follow_finished(situation, worker, copy, situation.job_on(worker))
-        return attrs.evolve(end, effects=(*end.effects, *others))
-    return Plan((*_follow(situation, worker), *others))
+    followed = (
+        follow_finished(situation, worker, copy)
+        if copy is not None and is_finished(copy)
+        else _follow(situation, worker)
+    )
+    return attrs.evolve(followed, effects=(*followed.effects, *others))
 
 
-def _wait_for_lost(situation: Situation, worker: Worker | None, others: tuple[Effect, ...]) -> Plan:
+def wait_for_lost(situation: Situation, worker: Worker | None, others: tuple[Effect, ...]) -> Plan:
     """Keep the assignment for a while: the job may well be running, and may not run twice."""
     lost_since = worker.lost_since if worker is not None else None
     timeout = situation.settings.worker_lost_timeout
@@ -59,17 +62,20 @@ def _wait_for_lost(situation: Situation, worker: Worker | None, others: tuple[Ef
     return Plan((*_retry_once(situation, "Admitting remote lost"), *others))
 
 
-def _follow(situation: Situation, worker: Worker) -> Iterator[Effect]:
+def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = worker.workload
     job = situation.job_on(worker)
     if copy is None:
-        yield from _follow_vanished(situation, job)
-    elif is_evicted(copy):
-        yield from retry_evicted(situation, worker.name)
-    elif not is_admitted(copy) or is_terminating(copy) or job is None or drift(situation.workload, copy) is Drift.SPEC:
-        yield from _retry_once(situation, "Admitting remote no longer exists")
-    else:
-        yield from _synchronise(situation, worker, copy, job)
+        return Plan(tuple(_follow_vanished(situation, job)))
+    if is_evicted(copy):
+        return Plan(tuple(retry_evicted(situation, worker.name)))
+    lost = not is_admitted(copy) or is_terminating(copy) or is_beyond_mending(situation.workload, copy)
+    if not lost and job is not None:
+        return Plan(tuple(_synchronise(situation, worker, copy, job)))
+    if not lost and situation.snapshot.quiet_for < KUEUE_GRACE:
+        # A job that has ended may be gone (its TTL) a moment before its Workload says so.
+        return Plan(look_again=KUEUE_GRACE.total_seconds())
+    return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
 
 
 def _follow_vanished(situation: Situation, job: Json | None) -> Iterator[Effect]:
@@ -82,9 +88,10 @@ def _follow_vanished(situation: Situation, job: Json | None) -> Iterator[Effect]
     yield finish(situation, outcome.reason, outcome.message)
 
 
-def _follow_finished(situation: Situation, worker: Worker, copy: Json, job: Json | None) -> Plan:
+def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
+    """The copy on the assigned worker is Finished: the job has ended, or the worker has given it up."""
     if not is_spent(copy):
-        return bring_end_home(situation, copy, job)
+        return bring_end_home(situation, copy, situation.job_on(worker))
     if finish_reason(copy) == OUT_OF_SYNC and situation.state is CheckState.READY:
         return Plan(tuple(retry_out_of_sync(situation, worker.name)))
     return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
@@ -92,13 +99,16 @@ def _follow_finished(situation: Situation, worker: Worker, copy: Json, job: Json
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, job: Json) -> Iterator[Effect]:
     if situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending:
-        yield from admit(situation, worker.name, CheckState.READY)  # somebody has taken the check away and put it back
+        # somebody has taken the check away and put it back
+        yield from admit(situation, worker.name, CheckState.READY, copy)
+    else:
+        yield from tell_placed(situation, copy)
     yield from sync_status(situation, job)
-    priority = priority_patch(situation.workload, copy)
-    if priority is not None:
-        yield PatchWorkload(worker.name, ObjectKey.of(copy), priority)
+    patch = mending_patch(situation.workload, copy)
+    if patch is not None:
+        yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
     local = situation.job
-    forward = situation.adapter.forward_patch(local, job) if local is not None else None
+    forward = situation.adapter.forward_patch(local, job, situation.stamp) if local is not None else None
     if forward is not None:
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), forward)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from multikueue.core.copies import prebuilt_workload
 from multikueue.core.effects import DeleteJob, DeleteWorkload, Effect
 from multikueue.core.labels import WORKLOAD_FINALIZER
 from multikueue.core.names import ClusterName, Json, ObjectKey
 from multikueue.core.objects import dig, is_terminating, uid
 from multikueue.core.snapshot import JobCopy, Worker
+from multikueue.core.workloads import is_elastic
 
 
 def delete_job(cluster: ClusterName, copy: JobCopy) -> Iterator[Effect]:
@@ -29,6 +31,8 @@ def delete_workload(cluster: ClusterName, workload: Json) -> Iterator[Effect]:
 def clean(worker: Worker, unless: Callable[[Json], bool] = lambda _: False) -> Iterator[Effect]:
     """Remove what lies on one worker: jobs first, so that none is left without the Workload that leads to it.
 
+    A job that belongs to another Workload stays, and so does what it needs; see `keeps_job_alive`.
+
     Args:
         worker: where; nothing can be done there while it is out of reach, its caches bring us back.
         unless: copies to keep.
@@ -38,8 +42,17 @@ def clean(worker: Worker, unless: Callable[[Json], bool] = lambda _: False) -> I
     for copy in worker.jobs:
         if not unless(copy.object):
             yield from delete_job(worker.name, copy)
-    if worker.workload is not None and not unless(worker.workload):
+    if worker.workload is not None and not unless(worker.workload) and not keeps_job_alive(worker):
         yield from delete_workload(worker.name, worker.workload)
+
+
+def keeps_job_alive(worker: Worker) -> bool:
+    """Whether the Workload copy there is one that an elastic job names which has passed on to a newer slice.
+
+    The worker's Kueue would stop the job without it. The newer slice soon gives the job its own name.
+    """
+    name = worker.workload["metadata"]["name"] if worker.workload is not None else None
+    return any(prebuilt_workload(copy.object) == name and is_elastic(copy.object) for copy in worker.shared)
 
 
 def clean_all(workers: Iterable[Worker], keep: str | None = None) -> Iterator[Effect]:

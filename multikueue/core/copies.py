@@ -16,7 +16,7 @@ from multikueue.core.labels import (
 )
 from multikueue.core.names import Json
 from multikueue.core.objects import annotations_of, dig, digest, labels_of, merge_patch, pruned, uid
-from multikueue.core.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_finished
+from multikueue.core.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, has_quota, is_finished
 
 
 class Drift(Enum):
@@ -70,6 +70,15 @@ def prebuilt_workload(job: Json) -> str:
     return annotations_of(job).get(PREBUILT_WORKLOAD) or labels_of(job).get(PREBUILT_WORKLOAD) or ""
 
 
+def renaming_patch(remote: Json, stamp: Stamp) -> Json:
+    """Merge patch that gives a job copy to another Workload, in both forms of the link; empty if it has it."""
+    if prebuilt_workload(remote) == stamp.workload:
+        return {}
+    label = stamp.workload if len(stamp.workload) <= MAX_LABEL_VALUE else None
+    marks = {PREBUILT_WORKLOAD: stamp.workload, ATTEMPT_ANNOTATION: stamp.attempt}
+    return {"metadata": {"labels": {PREBUILT_WORKLOAD: label}, "annotations": marks}}
+
+
 def spec_digest(workload: Json) -> str:
     """Fingerprint of the part of the spec that makes a copy a copy."""
     spec = workload.get("spec") or {}
@@ -101,13 +110,16 @@ def is_spent(remote: Json) -> bool:
 def priority_patch(workload: Json, remote: Json) -> Json | None:
     """Merge patch that gives the copy the Workload's priority; None if it has it.
 
-    Pod priority classes belong to each cluster and are not followed (Kueue's rule).
+    Pod priority classes belong to each cluster and are not followed (Kueue's rule). While a copy has quota, its API
+    server lets it neither get, lose nor change the kind of its class; then the number alone follows.
     """
     local_class, remote_class = (dig(obj, "spec", "priorityClassRef") or {} for obj in (workload, remote))
     if local_class.get("kind") == "PriorityClass" or remote_class.get("kind") == "PriorityClass":
         return None
+    fixed = local_class.get("kind") != remote_class.get("kind") and has_quota(remote)
+    fields = ("priority",) if fixed else _SYNCED_FIELDS
     wanted, found = (
-        {field: dig(obj, "spec", field) for field in _SYNCED_FIELDS if dig(obj, "spec", field) is not None}
+        {field: dig(obj, "spec", field) for field in fields if dig(obj, "spec", field) is not None}
         for obj in (workload, remote)
     )
     if wanted == found:

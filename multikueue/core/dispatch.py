@@ -1,4 +1,7 @@
-"""Dispatchers: which workers a pending Workload is offered to."""
+"""Dispatchers: which workers a pending Workload is offered to.
+
+The one that asks everybody is here; `incremental.py` asks in rounds, `external.py` leaves it to somebody else.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,15 @@ import attrs
 
 from multikueue.core.names import ClusterName, Json
 
+ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
+"""What Kueue's settings call `AllAtOnce`."""
 MAX_NOMINATIONS: Final = 20
 """The API's limit on `status.nominatedClusterNames`."""
 
 
 @attrs.frozen
 class Candidates:
-    """The workers of a Workload's config."""
+    """The workers of a Workload's config, and what was decided about them so far."""
 
     configured: Sequence[ClusterName]
     """In the order of the config."""
@@ -24,6 +29,17 @@ class Candidates:
     """Those of them that can be reached and serve the kind, in the same order."""
     nominated: Sequence[str]
     """Whom it is offered to already."""
+    message: str = ""
+    """What our check on the Workload says: the `Nomination.message` written last, unless somebody has reset it."""
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Whom it is offered to already and who is still in the config, in the order they were nominated.
+
+        A worker out of reach stays nominated: a flapping link then rewrites no pending Workload, and a worker that
+        admitted before it dropped can still win when it is back.
+        """
+        return tuple(name for name in self.nominated if name in self.configured)
 
 
 @attrs.frozen
@@ -33,27 +49,31 @@ class Nomination:
     names: tuple[str, ...]
     look_again: float | None = None
     """Seconds until time alone would change the answer; None: only a change can."""
+    message: str | None = None
+    """What our check on the Workload should say; None: what it says already. It is written together with the names, so
+    a dispatcher can keep here what it must remember: Kueue replaces it when it evicts the Workload."""
+    binding: bool = False
+    """Whether somebody else has chosen the names: then nobody else may be given the Workload, and we write none."""
 
 
 class Dispatcher(Protocol):
     """Chooses workers. Pure: whatever it must remember lies on the Workload."""
 
     def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
-        """The names that `status.nominatedClusterNames` should hold; never one that is not in the config."""
+        """The names that `status.nominatedClusterNames` should hold.
+
+        No name is new that is not `available`. It is asked again whenever anything of the Workload or of a worker
+        changes, and after `look_again`.
+        """
         ...
 
 
 @attrs.frozen
 class AllAtOnce:
-    """Offer to every worker that can be reached; the first to admit wins.
-
-    Workers already nominated stay so while they cannot be reached: a flapping link then rewrites no pending Workload,
-    and a worker that admitted before it dropped can still win when it is back.
-    """
+    """Offer to every worker that can be reached; the first to admit wins."""
 
     def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
         """See `Dispatcher.nominate`."""
         del workload, now
-        kept = {name for name in candidates.nominated if name in candidates.configured}
-        names = sorted(kept.union(candidates.available))
+        names = sorted({*candidates.kept, *candidates.available})
         return Nomination(tuple(names[:MAX_NOMINATIONS]))

@@ -11,9 +11,9 @@ from datetime import timedelta
 
 import attrs
 
-from multikueue.core.cleaning import clean, clean_all
+from multikueue.core.cleaning import clean, clean_all, delete_job
 from multikueue.core.conditions import is_true
-from multikueue.core.copies import is_spent
+from multikueue.core.copies import is_spent, prebuilt_workload
 from multikueue.core.effects import Effect, PatchJobStatus, Plan
 from multikueue.core.finishing import bring_end_home, sync_status
 from multikueue.core.labels import ATTEMPT_ANNOTATION
@@ -22,7 +22,7 @@ from multikueue.core.objects import annotations_of
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
 from multikueue.core.verdicts import deactivate_copy
-from multikueue.core.workloads import is_admitted, is_evicted, is_finished
+from multikueue.core.workloads import is_admitted, is_elastic, is_evicted, is_finished
 
 
 def stop_evicted(situation: Situation) -> Plan:
@@ -40,7 +40,8 @@ def stop_evicted(situation: Situation) -> Plan:
             continue
         effects += _stop(situation, worker)
         job = situation.job_on(worker)
-        if job is not None:
+        # Once the copy is gone, what others of a group run there is not this Workload's.
+        if job is not None and (worker.workload is not None or job is not situation.shared_job_on(worker)):
             seen.append(job)
             if _is_stopping(worker.workload):
                 stopping.append(job)
@@ -61,6 +62,15 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield from clean(worker)
     elif not _is_stopping(copy) and not is_true(copy, "DeactivationTarget"):
         yield deactivate_copy(situation, worker.name, copy)
+    else:
+        yield from _stop_for_replaced(situation, worker)
+
+
+def _stop_for_replaced(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """An elastic job that still runs for the slice before this one: stopping this one's copy would not stop it."""
+    for one in worker.jobs:
+        if is_elastic(one.object) and prebuilt_workload(one.object) != situation.snapshot.key.name:
+            yield from delete_job(worker.name, one)
 
 
 def _is_stopping(copy: Json | None) -> bool:

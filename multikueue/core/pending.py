@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from multikueue.core.cleaning import clean
-from multikueue.core.copies import Drift, drift, is_spent, priority_patch, workload_copy
+from multikueue.core.copies import is_spent, workload_copy
 from multikueue.core.dispatch import Candidates, Nomination
 from multikueue.core.effects import CreateJob, CreateWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.gates import gated, open_next
+from multikueue.core.groups import chooser
+from multikueue.core.mending import is_beyond_mending, mending_patch
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
@@ -15,6 +18,7 @@ from multikueue.core.snapshot import Worker
 from multikueue.core.verdicts import admit, nominate
 from multikueue.core.workloads import (
     CheckState,
+    check,
     is_finished,
     is_of_attempt,
     nominated,
@@ -24,13 +28,16 @@ from multikueue.core.workloads import (
 
 def dispatch(situation: Situation) -> Plan:
     """Take the first worker that admitted it, or offer it to more."""
-    stale = tuple(_clean_stale(situation))
-    if situation.winner is not None:
-        return Plan((*_hand_over(situation, situation.winner), *stale))
+    stale = tuple(clean_stale(situation))
+    nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
+    if situation.winner is not None and _may_have_it(situation, situation.winner, nomination):
+        return Plan((*_hand_over(situation, situation.winner, nomination), *stale))
     if not other_checks_ready(situation.workload, situation.check):
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
-    nomination = situation.dispatcher.nominate(situation.workload, _candidates(situation), situation.now)
-    return Plan((*_offer(situation, nomination), *stale), look_again=nomination.look_again)
+    opened = open_next(situation)
+    again = [seconds for seconds in (nomination.look_again, opened.look_again) if seconds is not None]
+    effects = (*opened.effects, *_offer(situation, nomination), *stale)
+    return Plan(effects, look_again=min(again, default=None))
 
 
 def _candidates(situation: Situation) -> Candidates:
@@ -39,34 +46,54 @@ def _candidates(situation: Situation) -> Candidates:
         configured=[worker.name for worker in configured],
         available=[worker.name for worker in configured if worker.can_run],
         nominated=nominated(situation.workload),
+        message=_message(situation),
     )
 
 
-def _clean_stale(situation: Situation) -> Iterator[Effect]:
+def _message(situation: Situation) -> str:
+    return str((check(situation.workload, situation.check) or {}).get("message") or "")
+
+
+def _may_have_it(situation: Situation, winner: Worker, nomination: Nomination) -> bool:
+    """Whether its name stands, if others choose the names. A job that has been made there is not taken away again."""
+    return not nomination.binding or winner.name in nomination.names or situation.job_on(winner) is not None
+
+
+def wait_for_group(situation: Situation) -> Plan:
+    """Others of its group come first: offer nothing yet."""
+    return Plan(tuple(clean_stale(situation)))
+
+
+def clean_stale(situation: Situation) -> Iterator[Effect]:
     """Copies of an earlier attempt, which nobody may have seen end."""
     for worker in situation.workers:
         yield from clean(worker, unless=lambda copy: is_of_attempt(copy, situation.attempt))
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    """What `_clean_stale` leaves, so that no object is deleted by both."""
+    """What `clean_stale` leaves, so that no object is deleted by both."""
     return clean(worker, unless=lambda copy: not is_of_attempt(copy, situation.attempt))
 
 
-def _hand_over(situation: Situation, winner: Worker) -> Iterator[Effect]:
+def _hand_over(situation: Situation, winner: Worker, nomination: Nomination) -> Iterator[Effect]:
     """Give the job to the winner; once its copy is seen there, record it. The losers' copies go at once."""
     job = situation.job_on(winner)
     if winner.name not in nominated(situation.workload):
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (winner.name,))
-    elif is_of_attempt(job, situation.attempt) if job is not None else _has_run(winner):
+    elif _is_current(situation, winner, job) if job is not None else _has_run(winner):
         state = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
-        yield from admit(situation, winner.name, state)
-    elif job is None and situation.job is not None:
+        yield from admit(situation, winner.name, state, winner.workload, takes_over=nomination.binding)
+    elif job is None and situation.job is not None and situation.shared_job_on(winner) is None:
         yield CreateJob(winner.name, situation.adapter.resource, situation.adapter.copy(situation.job, situation.stamp))
     for worker in situation.workers:
         if worker.name != winner.name:
             yield from _clean_current(situation, worker)
+
+
+def _is_current(situation: Situation, winner: Worker, job: Json) -> bool:
+    """Whether the job there is this attempt's. One that others of the group run on is nobody's leftover."""
+    return is_of_attempt(job, situation.attempt) or job is situation.shared_job_on(winner)
 
 
 def _has_run(winner: Worker) -> bool:
@@ -76,10 +103,11 @@ def _has_run(winner: Worker) -> bool:
 
 def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     """Make copies on the nominated workers, mend those that differ, remove those of workers no longer nominated."""
-    if nomination.names != nominated(situation.workload):
-        yield nominate(situation, nomination.names)
+    message = nomination.message if nomination.message != _message(situation) else None
+    if nomination.names != nominated(situation.workload) or message is not None:
+        yield nominate(situation, nomination.names, message)
     for worker in situation.workers:
-        if worker.name not in nomination.names or worker.blocked:
+        if worker.name not in nomination.names or not worker.configured or worker.blocked:
             yield from _clean_current(situation, worker)
         elif worker.can_run:
             yield from _offer_to(situation, worker)
@@ -87,7 +115,9 @@ def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
 
 def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if worker.is_empty:
-        yield CreateWorkload(worker.name, workload_copy(situation.workload, situation.stamp))
+        made = workload_copy(situation.workload, situation.stamp)
+        alone = situation.settings.orchestrated_preemption and situation.group_place is None
+        yield CreateWorkload(worker.name, gated(made) if alone else made)
     elif worker.workload is None:
         yield from _clean_current(situation, worker)  # a job that cannot run and is in the way
     elif (copy := situation.current(worker)) is not None and not is_terminating(copy):
@@ -95,11 +125,8 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 
 def _mend(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
-    """Bring a copy back in line: patch its priority, or remove it so that a new one can be made."""
-    found = drift(situation.workload, copy)
-    if found is Drift.SPEC or is_spent(copy):
+    """Bring a copy back in line: patch it, or remove it so that a new one can be made."""
+    if is_beyond_mending(situation.workload, copy) or is_spent(copy):
         yield from _clean_current(situation, worker)
-    elif found is Drift.PRIORITY:
-        patch = priority_patch(situation.workload, copy)
-        assert patch is not None, "drift said the priority differs"
+    elif (patch := mending_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)

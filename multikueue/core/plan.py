@@ -8,20 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from typing import Final
 
 import attrs
 
 from multikueue.core.assigned import follow_assigned
-from multikueue.core.cleaning import clean_all
+from multikueue.core.belonging import settled
+from multikueue.core.cleaning import clean_all, keeps_job_alive
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.effects import Effect, Plan
 from multikueue.core.evicting import stop_evicted
 from multikueue.core.finishing import clean_finished
-from multikueue.core.pending import dispatch
+from multikueue.core.groups import is_split, must_wait, tell_split
+from multikueue.core.pending import dispatch, wait_for_group
 from multikueue.core.situation import Situation
+from multikueue.core.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.snapshot import PlanSettings, Snapshot
 from multikueue.core.verdicts import reject
-from multikueue.core.workloads import CheckState
+from multikueue.core.workloads import CheckState, is_replaced
+
+SUCCESSION: Final = 10.0
+"""Seconds after which we look whether a newer slice has taken over a job. It tells nobody when it has."""
 
 
 def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Plan:
@@ -33,7 +40,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    situation = Situation(snapshot, settings, dispatcher, now)
+    situation = Situation(settled(snapshot), settings, dispatcher, now)
     row = next(row for row in TABLE if row.applies(situation))
     return attrs.evolve(row.decide(situation), row=row.name)
 
@@ -52,11 +59,16 @@ def _is_not_ours(situation: Situation) -> bool:
 
 
 def _clean_up(situation: Situation) -> Plan:
-    return Plan(tuple(clean_all(situation.workers)))
+    kept = any(keeps_job_alive(worker) for worker in situation.workers)
+    return Plan(tuple(clean_all(situation.workers)), look_again=SUCCESSION if kept else None)
 
 
 def _is_rejected(situation: Situation) -> bool:
     return situation.state is CheckState.REJECTED
+
+
+def _is_replaced(situation: Situation) -> bool:
+    return is_replaced(situation.workload)
 
 
 def _is_finished(situation: Situation) -> bool:
@@ -139,6 +151,7 @@ TABLE: tuple[Row, ...] = (
     Row("check unknown", _check_is_unknown, _wait),  # a check deleted by mistake must not stop running jobs
     Row("not ours", _is_not_ours, _clean_up),
     Row("rejected", _is_rejected, _clean_up),
+    Row("replaced", _is_replaced, leave_to_successor),
     Row("finished", _is_finished, clean_finished),
     # it can never run through us: say so, once
     Row("unknown kind", _has_no_adapter, _reject_unknown_kind),
@@ -149,6 +162,9 @@ TABLE: tuple[Row, ...] = (
     Row("retrying", _is_retrying, _wait),  # Kueue is about to evict it
     # it may run, and we need its job from here on
     Row("job unknown", _job_is_unknown, _wait),
+    Row("placed slice", is_placed_slice, follow_slice),
     Row("assigned", _is_assigned, follow_assigned),
+    Row("split group", is_split, tell_split),
+    Row("waiting group", must_wait, wait_for_group),
     Row("pending", _otherwise, dispatch),
 )

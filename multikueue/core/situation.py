@@ -9,11 +9,13 @@ from functools import cached_property
 import attrs
 
 from multikueue.core.adapter import JobAdapter, Stamp
-from multikueue.core.copies import Drift, drift, is_spent
+from multikueue.core.copies import is_spent
 from multikueue.core.dispatch import Dispatcher
+from multikueue.core.labels import ATTEMPT_ANNOTATION
+from multikueue.core.mending import is_beyond_mending
 from multikueue.core.names import Json
-from multikueue.core.objects import is_terminating
-from multikueue.core.snapshot import PlanSettings, Snapshot, Worker
+from multikueue.core.objects import annotations_of, is_terminating
+from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.core.workloads import (
     OUT_OF_SYNC,
     CheckState,
@@ -21,6 +23,7 @@ from multikueue.core.workloads import (
     attempt,
     check_state,
     cluster_name,
+    component_index,
     finish_reason,
     has_quota,
     is_admitted,
@@ -113,11 +116,39 @@ class Situation:
         """The worker that keeps it."""
         return cluster_name(self.workload)
 
+    @cached_property
+    def group(self) -> tuple[Json, ...]:
+        """The other Workloads of its job, if the job has one per replica."""
+        if component_index(self.workload) is None:
+            return ()
+        mine = _owner_uids(self.workload)
+        return tuple(
+            one for one in self.snapshot.siblings if not is_terminating(one) and mine.intersection(_owner_uids(one))
+        )
+
+    @cached_property
+    def group_places(self) -> tuple[str, ...]:
+        """The workers that have others of its group."""
+        return tuple(sorted({name for one in self.group if (name := cluster_name(one)) is not None}))
+
+    @property
+    def group_place(self) -> str | None:
+        """The worker that its group is on."""
+        return next(iter(self.group_places), None)
+
     def job_on(self, worker: Worker) -> Json | None:
-        """The copy of the job on that worker, if it is of the adapter's kind and the owner's name."""
+        """The copy of the job on that worker: this Workload's own, or the one it shares with its group."""
+        shared = component_index(self.workload) is not None
+        return self._owners_job((*worker.jobs, *worker.shared) if shared else worker.jobs)
+
+    def shared_job_on(self, worker: Worker) -> Json | None:
+        """The copy of the job on that worker, where it belongs to another Workload."""
+        return self._owners_job(worker.shared)
+
+    def _owners_job(self, copies: Sequence[JobCopy]) -> Json | None:
         if self.owner is None:
             return None
-        for copy in worker.jobs:
+        for copy in copies:
             if copy.resource == self.adapter.resource and copy.object["metadata"]["name"] == self.owner.name:
                 return copy.object
         return None
@@ -132,18 +163,34 @@ class Situation:
         """The worker that takes the Workload while none is assigned.
 
         One that has the job already keeps it; otherwise the first of the config that has admitted it. Clocks of
-        workers play no part.
+        workers play no part. Where the rest of its group is, no other worker takes it.
         """
-        admitted = [worker for worker in self.workers if worker.can_run and self._holds(worker)]
+        places = self.group_places or [worker.name for worker in self.workers]
+        admitted = [
+            worker for worker in self.workers if worker.can_run and worker.name in places and self._holds(worker)
+        ]
         holding = [worker for worker in admitted if self.job_on(worker) is not None]
         return next(iter(holding or admitted), None)
 
     def _holds(self, worker: Worker) -> bool:
         """Whether it has admitted this attempt, and is not about to give it up again."""
+        if worker.workload is None:
+            return self.has_ended_on(worker)
         copy = self.current(worker)
         if copy is None or not is_admitted(copy):
             return False
         if is_finished(copy):  # out of sync with the job it has: the user is told so once it is assigned
             return not is_spent(copy) or (finish_reason(copy) == OUT_OF_SYNC and self.job_on(worker) is not None)
         leaving = is_evicted(copy) or is_terminating(copy) or is_spent(copy)
-        return not leaving and drift(self.workload, copy) is not Drift.SPEC
+        return not leaving and not is_beyond_mending(self.workload, copy)
+
+    def has_ended_on(self, worker: Worker) -> bool:
+        """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""
+        job = self.job_on(worker) if worker.workload is None else None
+        if job is None or annotations_of(job).get(ATTEMPT_ANNOTATION) != self.attempt:
+            return False
+        return self.adapter.outcome(job) is not None
+
+
+def _owner_uids(workload: Json) -> set[str]:
+    return {str(reference.get("uid")) for reference in workload["metadata"].get("ownerReferences") or []}

@@ -23,6 +23,10 @@ class PlanSettings:
     worker_lost_timeout: timedelta = timedelta(minutes=15)
     """How long a job stays assigned to a worker that cannot be reached. Kueue's default: long enough for a
     worker's API server to be upgraded, short enough that a dead worker's jobs run elsewhere the same hour."""
+    orchestrated_preemption: bool = False
+    """Whether one worker at a time may preempt for a Workload. Off, as in Kueue, where it is an alpha feature."""
+    preemption_timeout: timedelta = timedelta(minutes=5)
+    """How long one worker may preempt before the next one may as well. Kueue's fixed value."""
 
 
 @attrs.frozen
@@ -55,6 +59,9 @@ class Worker:
     """Since when it cannot be reached, by the manager's clock."""
     workload: Json | None = None
     jobs: tuple[JobCopy, ...] = ()
+    """Its jobs there: those that name it."""
+    shared: tuple[JobCopy, ...] = ()
+    """The owner's job there, where it names another Workload of the same owner or none: see `core.belonging`."""
 
     @property
     def is_empty(self) -> bool:
@@ -84,6 +91,8 @@ class Snapshot:
     """The manager's jobs by name; empty while the cache does not show them."""
     quiet_for: timedelta = timedelta(0)
     """How long nothing of it has changed, here or on a worker, as far as this process has seen."""
+    siblings: tuple[Json, ...] = ()
+    """The manager's other Workloads of the same job: slices of an elastic job, parts of a group."""
     workers: tuple[Worker, ...] = ()
     """All known workers, those of the config first and in its order."""
 

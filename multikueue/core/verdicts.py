@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from multikueue.core.conditions import condition, new_condition, updated
 from multikueue.core.effects import MANAGER, Announce, ApplyStatus, CountAdmitted, Effect
 from multikueue.core.labels import ADMISSION_MANAGER
-from multikueue.core.names import ClusterName
+from multikueue.core.names import ClusterName, Json
 from multikueue.core.objects import dig
 from multikueue.core.ownership import (
     OWNED_CONDITIONS,
@@ -17,6 +17,7 @@ from multikueue.core.ownership import (
     with_check,
 )
 from multikueue.core.situation import Situation
+from multikueue.core.topology import placed
 from multikueue.core.workloads import CheckState, cluster_queue
 
 
@@ -47,13 +48,33 @@ def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
     yield Announce("Warning", _with_previous(situation, base))
 
 
-def nominate(situation: Situation, names: tuple[str, ...]) -> Effect:
-    """Offer it to these workers. Kueue's webhook lets only a nominated one become `clusterName`."""
-    return _admission(situation, {"nominatedClusterNames": list(names)})
+def nominate(situation: Situation, names: tuple[str, ...], message: str | None = None) -> Effect:
+    """Offer it to these workers, and say so. Kueue's webhook lets only a nominated one become `clusterName`."""
+    changes: dict[str, object] = {"nominatedClusterNames": list(names)}
+    if message is not None:
+        entry = check_entry(situation.workload, situation.check, situation.state, message, situation.now)
+        changes["admissionChecks"] = with_check(situation.workload, entry)
+    return _admission(situation, changes)
 
 
-def admit(situation: Situation, cluster: ClusterName, state: CheckState) -> Iterator[Effect]:
-    """Record that a worker has it: `clusterName`, no nominations, and the check in `state`."""
+def admit(
+    situation: Situation,
+    cluster: ClusterName,
+    state: CheckState,
+    copy: Json | None = None,
+    *,
+    takes_over: bool = False,
+) -> Iterator[Effect]:
+    """Record that a worker has it: `clusterName`, no nominations, the check in `state`, and what `copy` has placed.
+
+    Args:
+        situation: the Workload.
+        cluster: the worker.
+        state: of our check from now on.
+        copy: the worker's Workload.
+        takes_over: whether the nominations may be another field manager's. Leaving them out would only give up our
+            own; the API server refuses a `clusterName` beside them, so they are made an empty list of ours.
+    """
     message = f'The workload was admitted on "{cluster}"'
     entry = check_entry(situation.workload, situation.check, state, message, situation.now)
     yield _admission(
@@ -61,11 +82,24 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState) -> Iter
         {
             "admissionChecks": with_check(situation.workload, entry),
             "clusterName": cluster,
-            "nominatedClusterNames": None,
+            "nominatedClusterNames": [] if takes_over else None,
+            **_placed(situation, copy),
         },
     )
     yield Announce("Normal", message)
     yield CountAdmitted(cluster_queue(situation.workload), cluster)
+
+
+def tell_placed(situation: Situation, copy: Json) -> Iterator[Effect]:
+    """Record that the worker has placed pods whose topology the manager's Kueue awaits; see `core.topology`."""
+    changes = _placed(situation, copy)
+    if changes:
+        yield _admission(situation, changes)
+
+
+def _placed(situation: Situation, copy: Json | None) -> Json:
+    admission = placed(situation.workload, copy) if copy is not None else None
+    return {} if admission is None else {"admission": admission}
 
 
 def finish(situation: Situation, reason: str, message: str) -> Effect:

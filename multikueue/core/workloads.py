@@ -10,6 +10,8 @@ import attrs
 from multikueue.core.conditions import condition, is_true
 from multikueue.core.labels import (
     ATTEMPT_ANNOTATION,
+    COMPONENT_INDEX_ANNOTATION,
+    ELASTIC_ANNOTATION,
     JOB_OWNER_GVK_ANNOTATION,
     JOB_OWNER_NAME_ANNOTATION,
 )
@@ -30,6 +32,8 @@ OUT_OF_SYNC: Final = "OutOfSync"
 """A worker's Kueue finished the Workload because the job that claims it is another."""
 OWNER_NOT_FOUND: Final = "OwnerNotFound"
 """A worker's Kueue finished the Workload because it found no job behind it."""
+SLICE_REPLACED: Final = "WorkloadSliceReplaced"
+"""Kueue finished the Workload because a bigger slice of the same elastic job has quota."""
 
 
 @attrs.frozen
@@ -99,6 +103,24 @@ def nominated(workload: Json) -> tuple[str, ...]:
 def cluster_queue(workload: Json) -> str:
     """The ClusterQueue whose quota it holds; empty without quota."""
     return dig(workload, "status", "admission", "clusterQueue") or ""
+
+
+def is_elastic(obj: Json) -> bool:
+    """Whether a Workload or a job says that its size may change while it runs."""
+    return annotations_of(obj).get(ELASTIC_ANNOTATION) == "true"
+
+
+def is_replaced(workload: Json) -> bool:
+    """Whether a bigger slice of its elastic job has taken its place: the job itself has not ended."""
+    return is_elastic(workload) and is_finished(workload) and finish_reason(workload) == SLICE_REPLACED
+
+
+def component_index(workload: Json) -> int | None:
+    """Its place among the Workloads of one job (LeaderWorkerSet); -1 if it does not tell, None if it is alone."""
+    noted = annotations_of(workload).get(COMPONENT_INDEX_ANNOTATION)
+    if noted is None:
+        return None
+    return int(noted) if noted.isdecimal() else -1
 
 
 def owner(workload: Json) -> Owner | None:

@@ -19,7 +19,7 @@ from multikueue.core.kinds import (
 )
 from multikueue.core.names import GVK, Json, ObjectKey
 from multikueue.core.objects import dig
-from multikueue.core.workloads import checks, owner
+from multikueue.core.workloads import Owner, checks, owner
 from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mirror import Mirror
@@ -120,6 +120,14 @@ class Home:
     def mirror(self, gvk: GVK) -> Mirror | None:
         """The manager's jobs of one kind."""
         return self.jobs.get(gvk)
+
+    def siblings(self, key: ObjectKey, owned_by: Owner) -> Iterator[Json]:
+        """The other Workloads of the same job."""
+        entry = owner_index(owned_by.gvk, ObjectKey(key.namespace, owned_by.name))
+        for name in sorted(ObjectKey.of(one) for one in self.workloads.cache.by("owner", entry)):
+            found = self.workloads.get(name) if name != key else None
+            if found is not None:
+                yield found
 
     def our_check(self, workload: Json) -> tuple[str | None, bool]:
         """Which of the Workload's checks is ours, and whether one refers to an AdmissionCheck that cannot be seen."""

@@ -10,9 +10,10 @@ import attrs
 
 from multikueue.core.admissioncheck import clusters, config_name
 from multikueue.core.conditions import condition
+from multikueue.core.kinship import concerned, have_kin
 from multikueue.core.names import GVK, Json, ObjectKey
 from multikueue.core.objects import dig
-from multikueue.core.workloads import cluster_name, has_quota, is_finished
+from multikueue.core.workloads import cluster_name, has_quota, is_finished, owner
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.home import Changed, Home, kubeconfig_path, owner_index
 from multikueue.runtime.hooks import ManagerHook
@@ -104,11 +105,14 @@ class Sources:
                 yield ObjectKey.of(workload)
 
     def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        del old
         self._touched(key)
         if new is None:
             self._touched_at.pop(key, None)
         self._enqueue_workloads([key])
+        changed = new or old
+        if changed is not None and have_kin(changed) and (owned_by := owner(changed)) is not None:
+            siblings = list(self.home.siblings(key, owned_by))
+            self._enqueue_workloads([ObjectKey.of(one) for one in concerned(old, new, siblings)])
 
     def _job_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         job = new or old or {}

@@ -202,11 +202,11 @@ def test_a_services_configuration_follows() -> None:
     """It is edited while the service runs, and changes no Workload; nothing else is forwarded."""
     kind = next(kind for kind in AVAILABLE if kind.resource.gvk.kind == "RayService")
     local, remote = a_job(kind), a_job(kind)
-    assert kind.forward_patch(local, remote) is None
+    assert kind.forward_patch(local, remote, STAMP) is None
 
     remote["spec"]["serveConfigV2"] = "old"
     remote["metadata"]["uid"] = "uid-of-copy"
-    assert kind.forward_patch(local, remote) == {
+    assert kind.forward_patch(local, remote, STAMP) == {
         "metadata": {"uid": "uid-of-copy"},
         "spec": {"serveConfigV2": "applications: []"},
     }

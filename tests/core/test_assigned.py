@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from multikueue.adapters import JobKind
+from multikueue.core.adapter import Stamp
 from multikueue.core.effects import Announce, ApplyStatus, PatchJob, PatchWorkload
 from multikueue.core.labels import ADMISSION_MANAGER, CONTROLLER_NAME
 from multikueue.core.names import Json
@@ -186,14 +187,21 @@ class TestEnds:
         [
             worker("w1", copy_of(LOCAL), job_copy_of(LOCAL)),
             worker("w1", copy_of(LOCAL, admitted=True, deleting=True), job_copy_of(LOCAL)),
-            worker("w1", copy_of(LOCAL, admitted=True)),
             worker("w1", copy_of(LOCAL, admitted=True, spec={"queueName": "other"}), job_copy_of(LOCAL)),
         ],
-        ids=["no longer admitted", "being deleted", "job gone", "changed"],
+        ids=["no longer admitted", "being deleted", "changed"],
     )
     def test_a_copy_that_is_no_more_what_was_admitted_is_sent_back(self, w1: Worker) -> None:
         """Nothing runs there any more: the manager finds it a place again."""
         seen = snapshot(LOCAL, w1, job=RUNNING_JOB)
+        assert in_words(seen, decide(seen)) == ["retry: Admitting remote no longer exists"]
+
+    def test_a_job_that_is_gone_is_sent_back_after_a_moment(self) -> None:
+        """One that ended may be removed (its TTL) a moment before its Workload says Finished: it has run."""
+        seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True)), job=RUNNING_JOB)
+        decided = decide(seen)
+        assert (decided.effects, decided.look_again) == ((), 5.0)
+        seen = attrs.evolve(seen, quiet_for=timedelta(seconds=5))
         assert in_words(seen, decide(seen)) == ["retry: Admitting remote no longer exists"]
 
 
@@ -209,7 +217,7 @@ class TestFollowing:
         """An elastic job is resized where it runs."""
 
         class Elastic(JobKind):
-            def forward_patch(self, local: Json, remote: Json) -> Json | None:
+            def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
                 return {"metadata": {"uid": remote["metadata"]["uid"]}, "spec": {"parallelism": 5}}
 
         elastic = Elastic(**attrs.asdict(ADAPTER, recurse=False))

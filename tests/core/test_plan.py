@@ -21,6 +21,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "check unknown",
         "not ours",
         "rejected",
+        "replaced",
         "finished",
         "unknown kind",
         "not delegated",
@@ -28,7 +29,10 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "evicted",
         "retrying",
         "job unknown",
+        "placed slice",
         "assigned",
+        "split group",
+        "waiting group",
         "pending",
     ]
 

@@ -59,7 +59,7 @@ MATRIX = (
     ("no quota",  (x,            drop,  drop,    both,   both,    both,   both,   x)),
     ("pending",   (offer + make, offer, offer,   offer,  offer,   offer,  renew,  x)),
     ("offered",   (make,         x,     start,   admit,  admit,   x,      both,   x)),
-    ("assigned",  (gone,         gone,  gone,    status, status,  back,   gone,   x)),  # finished: see test_finishing
+    ("assigned",  (gone,         gone,  x,       status, status,  back,   gone,   x)),  # finished: see test_finishing
     ("retrying",  (x,            x,     x,       x,      x,       x,      x,      x)),
     ("evicted",   (x,            drop,  drop,    stop,   status,  status, status, x)),  # Kueue makes it again (item 21)
     ("finished",  (x,            drop,  drop,    both,   both,    both,   both,   x)),

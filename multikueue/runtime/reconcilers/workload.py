@@ -11,6 +11,7 @@ import structlog
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.action import Action
 from multikueue.core.admissioncheck import clusters
+from multikueue.core.copies import prebuilt_workload
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
@@ -52,10 +53,11 @@ class WorkloadReconciler:
     def snapshot(self, key: ObjectKey) -> Snapshot:
         """Everything the caches know about one Workload."""
         workload = self.home.workloads.get(key)
+        owned_by = owner(workload) if workload is not None else self._former_owner(key)
+        siblings = tuple(self.home.siblings(key, owned_by)) if owned_by is not None else ()
         if workload is None:
-            return Snapshot(key, None, workers=tuple(self._workers(key, None, None)))
+            return Snapshot(key, None, siblings=siblings, workers=tuple(self._workers(key, None, owned_by)))
         check, check_unknown = self.home.our_check(workload)
-        owned_by = owner(workload)
         adapter = self.adapters.get(owned_by.gvk) if owned_by else None
         return Snapshot(
             key,
@@ -65,8 +67,14 @@ class WorkloadReconciler:
             adapter=adapter,
             jobs=self._local_jobs(key, owned_by),
             quiet_for=self.quiet_for(key),
-            workers=tuple(self._workers(key, self.home.config_of(check), owned_by.gvk if owned_by else None)),
+            siblings=siblings,
+            workers=tuple(self._workers(key, self.home.config_of(check), owned_by)),
         )
+
+    def _former_owner(self, key: ObjectKey) -> Owner | None:
+        """The owner of a Workload that is gone, as its copies tell."""
+        copies = (remote.session.workloads.get(key) for remote in self.remotes if remote.session is not None)
+        return next((found for copy in copies if copy is not None and (found := owner(copy)) is not None), None)
 
     def _local_jobs(self, key: ObjectKey, owned_by: Owner | None) -> dict[str, Json]:
         mirror = self.home.mirror(owned_by.gvk) if owned_by else None
@@ -75,14 +83,14 @@ class WorkloadReconciler:
         job = mirror.get(ObjectKey(key.namespace, owned_by.name))
         return {} if job is None else {owned_by.name: job}
 
-    def _workers(self, key: ObjectKey, config: Json | None, gvk: GVK | None) -> Iterator[Worker]:
+    def _workers(self, key: ObjectKey, config: Json | None, owned_by: Owner | None) -> Iterator[Worker]:
         configured = clusters(config) if config is not None else []
         known: dict[str, RemoteCluster] = {remote.name: remote for remote in self.remotes}
         for name in configured:
             if name in known:
-                yield _worker(known[name], key, gvk, configured=True)
+                yield _worker(known[name], key, owned_by, configured=True)
         for name in sorted(set(known).difference(configured)):
-            yield _worker(known[name], key, gvk, configured=False)
+            yield _worker(known[name], key, owned_by, configured=False)
         workload = self.home.workloads.get(key)
         assigned = cluster_name(workload) if workload is not None else None
         if assigned is not None and assigned not in known:
@@ -94,13 +102,15 @@ class WorkloadReconciler:
         return Worker(name, False, configured, serves_kind=False, known=False, lost_since=lost_since)
 
 
-def _worker(remote: RemoteCluster, key: ObjectKey, gvk: GVK | None, *, configured: bool) -> Worker:
+def _worker(remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, configured: bool) -> Worker:
     session = remote.session
+    gvk = owned_by.gvk if owned_by is not None else None
     if session is None:
         return Worker(
             remote.name, False, configured, serves_kind=False, known=False, lost_since=remote.connection.lost_since
         )
     jobs = tuple(JobCopy(mirror.cache.resource, job) for mirror in session.jobs.values() for job in mirror.of(key))
+    shared = tuple(_shared(session, key, owned_by)) if owned_by is not None else ()
     workload = session.workloads.get(key)
     return Worker(
         remote.name,
@@ -108,11 +118,20 @@ def _worker(remote: RemoteCluster, key: ObjectKey, gvk: GVK | None, *, configure
         configured,
         serves_kind=gvk is not None and session.synced(gvk),
         known=remote.knows(gvk),
-        blocked=_is_blocked(session, key, gvk, has_workload=workload is not None, has_job=bool(jobs)),
+        blocked=_is_blocked(session, key, gvk, has_workload=workload is not None, has_job=bool(jobs or shared)),
         lost_since=remote.connection.lost_since,
         workload=workload,
         jobs=jobs,
+        shared=shared,
     )
+
+
+def _shared(session: Session, key: ObjectKey, owned_by: Owner) -> Iterator[JobCopy]:
+    """The owner's job, where it names another Workload of the owner or none."""
+    mirror = session.mirror(owned_by.gvk)
+    job = mirror.get(ObjectKey(key.namespace, owned_by.name)) if mirror is not None else None
+    if mirror is not None and job is not None and prebuilt_workload(job) != key.name:
+        yield JobCopy(mirror.cache.resource, job)
 
 
 def _is_blocked(session: Session, key: ObjectKey, gvk: GVK | None, *, has_workload: bool, has_job: bool) -> bool:

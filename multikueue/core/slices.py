@@ -1,0 +1,109 @@
+"""Slices of an elastic job: when it grows, a new Workload takes the place of the old one, and the job runs on.
+
+Kueue finishes the old slice (`WorkloadSliceReplaced`) and gives the new one its `clusterName` with its quota. So the
+new slice gets its copy on that worker alone; once that is admitted, the job copy gets the new size and the new slice's
+name. Until then the old slice's copies stay: the job runs on their quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from multikueue.core.assigned import follow_finished, wait_for_lost
+from multikueue.core.cleaning import clean_all, delete_workload
+from multikueue.core.copies import is_spent, prebuilt_workload, workload_copy
+from multikueue.core.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
+from multikueue.core.finishing import sync_status
+from multikueue.core.mending import is_beyond_mending, mending_patch
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import is_terminating
+from multikueue.core.situation import Situation
+from multikueue.core.snapshot import Worker
+from multikueue.core.verdicts import admit
+from multikueue.core.workloads import (
+    CheckState,
+    is_admitted,
+    is_elastic,
+    is_evicted,
+    is_finished,
+    is_of_attempt,
+)
+
+
+def leave_to_successor(situation: Situation) -> Plan:
+    """The slice has been replaced: its job lives on. Remove its Workload copies where no job leads to them any more."""
+    effects: list[Effect] = []
+    for worker in situation.workers:
+        copy = worker.workload
+        if copy is not None and worker.reachable and worker.serves_kind and not _leads_to(situation, worker):
+            effects += delete_workload(worker.name, copy)
+    return Plan(tuple(effects))
+
+
+def _leads_to(situation: Situation, worker: Worker) -> bool:
+    """Whether a job there still names this Workload: a worker's Kueue stops a job whose Workload is gone."""
+    named = situation.snapshot.key.name
+    return any(prebuilt_workload(copy.object) == named for copy in (*worker.jobs, *worker.shared))
+
+
+def is_placed_slice(situation: Situation) -> bool:
+    """Whether an elastic job's Workload has a worker that has not taken it yet."""
+    pending = situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending
+    return pending and situation.assigned_to is not None and is_elastic(situation.workload)
+
+
+def follow_slice(situation: Situation) -> Plan:
+    """Bring a slice to the worker that runs its job, and hand the job over to it."""
+    name = situation.assigned_to
+    others = tuple(clean_all(situation.workers, keep=name))
+    worker = situation.snapshot.worker(name) if name else None
+    if worker is None or not worker.reachable:
+        return wait_for_lost(situation, worker, others)
+    if not worker.serves_kind:
+        return Plan(others)
+    copy = situation.current(worker)
+    if copy is not None and is_finished(copy):
+        end = follow_finished(situation, worker, copy)
+        return attrs.evolve(end, effects=(*end.effects, *others))
+    return Plan((*_bring(situation, worker), *others))
+
+
+def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    copy = worker.workload
+    if copy is None:
+        if worker.can_run:
+            yield CreateWorkload(worker.name, workload_copy(situation.workload, situation.stamp))
+    elif is_terminating(copy) or is_evicted(copy):
+        return  # its end, or another try there
+    elif _is_useless(situation, copy):
+        yield from delete_workload(worker.name, copy)
+    elif is_admitted(copy):
+        yield from _take_over(situation, worker, copy)
+    elif (patch := mending_patch(situation.workload, copy)) is not None:
+        yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+
+
+def _is_useless(situation: Situation, copy: Json) -> bool:
+    stale = not is_of_attempt(copy, situation.attempt)
+    return stale or is_spent(copy) or is_beyond_mending(situation.workload, copy)
+
+
+def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
+    """The slice is admitted: give it the job, at its size; then record it."""
+    local = situation.job
+    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    if local is None:
+        return
+    if job is None:
+        yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(local, situation.stamp))
+        return
+    if is_terminating(job):
+        return
+    patch = situation.adapter.forward_patch(local, job, situation.stamp)
+    if patch is not None:
+        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
+    elif prebuilt_workload(job) == situation.snapshot.key.name:
+        yield from admit(situation, worker.name, CheckState.READY, copy)
+    yield from sync_status(situation, job)
