@@ -1,0 +1,239 @@
+"""A manager and workers in memory, and the library's Manager between them; all on the loop's clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import anyio
+import attrs
+
+from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.core.conditions import condition
+from multikueue.core.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    EVENT,
+    JOB,
+    MULTIKUEUE_CLUSTER,
+    SECRET,
+    WORKLOAD,
+)
+from multikueue.core.labels import QUEUE_LABEL
+from multikueue.core.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.snapshot import PlanSettings
+from multikueue.kube import ClusterConfig
+from multikueue.protocols import ApiClient
+from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.sandbox.apiserver import ApiServer, DirectClient
+from multikueue.sandbox.crds import load_crds
+from multikueue.sandbox.jobs import JobRunner, RunnerOptions
+from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.setting_up import (
+    CHECK,
+    KUEUE_NAMESPACE,
+    LOCAL_QUEUE_NAME,
+    cluster_queue,
+    connect_workers,
+    kubeconfig_secret,
+    set_up_queues,
+)
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+CRDS = load_crds()
+LONG = RunnerOptions(minimum=1e6, maximum=1e6)
+"""Jobs that run for the whole test."""
+
+
+def now() -> datetime:
+    """A wall clock that follows the loop's."""
+    return START + timedelta(seconds=anyio.current_time())
+
+
+def kubeconfig(name: str, token: str = "", *, server: str = "", **cluster: Any) -> Json:
+    """A worker's kubeconfig."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": server or f"https://{name}:6443", **cluster}}],
+        "users": [{"name": "multikueue", "user": {"token": token or f"{name}-token"}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": "multikueue"}}],
+    }
+
+
+def _server(name: str) -> ApiServer:
+    tokens = {f"{user}-of-{name}": user for user in ("admin", "kueue", "runner")} | {f"{name}-token": "multikueue"}
+    server = ApiServer(name, tokens=tokens, clock=now)
+    for definition in CRDS:
+        server.registry.create_object(definition)
+    return server
+
+
+@attrs.define(eq=False)
+class Fleet:
+    """Clusters, and what a test wants to know of them."""
+
+    manager: ApiServer = attrs.field(factory=lambda: _server("manager"))
+    workers: dict[str, ApiServer] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, *names: str) -> Fleet:
+        """A fleet with these workers."""
+        return cls(workers={name: _server(name) for name in names})
+
+    @property
+    def admin(self) -> DirectClient:
+        """The manager's administrator."""
+        return DirectClient(self.manager)
+
+    async def connect(self) -> None:
+        """Create the queues everywhere, and on the manager what connects it to the workers."""
+        for worker in self.workers.values():
+            await set_up_queues(DirectClient(worker), {"cpu": "4"})
+        await set_up_queues(self.admin, {"cpu": str(4 * len(self.workers))}, [CHECK])
+        await connect_workers(self.admin, {name: kubeconfig(name) for name in self.workers})
+
+    def build(self, lost_timeout: float = 900.0, **settings: Any) -> Manager:
+        """A daemon's worth of library."""
+        plan = PlanSettings(worker_lost_timeout=timedelta(seconds=lost_timeout))
+        return Manager(
+            DirectClient(self.manager, user="multikueue"),
+            AdapterRegistry(BUILTIN),
+            ManagerSettings(plan=plan, **settings),
+            self._client,
+            clock=now,
+        )
+
+    @asynccontextmanager
+    async def running(self, manager: Manager | None = None) -> AsyncIterator[Manager]:
+        """Run a manager meanwhile."""
+        manager = manager or self.build()
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(manager.run)
+            yield manager
+            tasks.cancel_scope.cancel()
+
+    @asynccontextmanager
+    async def kueues(self) -> AsyncIterator[None]:
+        """Run a Kueue and a job runner on every cluster meanwhile."""
+        async with anyio.create_task_group() as tasks:
+            for server in (self.manager, *self.workers.values()):
+                tasks.start_soon(server.registry.run_collector)
+                await tasks.start(SmallKueue(DirectClient(server, user="kueue"), clock=now, events=False).run)
+                runner = JobRunner(DirectClient(server, user="runner"), clock=now, options=LONG, events=False)
+                await tasks.start(runner.run)
+            yield
+            tasks.cancel_scope.cancel()
+
+    def _client(self, name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[ApiClient]:
+            host = config.server.removeprefix("https://").partition(":")[0]
+            server = self.workers[host]
+            yield DirectClient(server, user=server.access.user_of(config.token) or "nobody")
+
+        return opened()
+
+    async def write_secret(self, name: str, document: Json) -> None:
+        """Replace the kubeconfig in a worker's Secret."""
+        key = ObjectKey(KUEUE_NAMESPACE, f"{name}-secret")
+        await self.admin.merge_patch(SECRET, key, {"data": kubeconfig_secret(name, document)["data"]})
+
+    async def rotate(self, name: str, token: str, *, valid: bool = True) -> None:
+        """Give a worker's kubeconfig another token."""
+        tokens = self.workers[name].tokens
+        if valid and tokens is not None:
+            tokens[token] = f"multikueue:{token}"
+        await self.write_secret(name, kubeconfig(name, token))
+
+    def revoke(self, name: str, token: str) -> None:
+        """Have a worker refuse a token; open connections are cut."""
+        tokens = self.workers[name].tokens
+        if tokens is not None:
+            del tokens[token]
+        self.workers[name].faults.connections.drop()
+
+    async def active(self, name: str = "worker1") -> Json:
+        """The Active condition of a MultiKueueCluster; empty if there is none."""
+        return condition(await self.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", name)), "Active") or {}
+
+    async def check(self) -> tuple[str, str, str]:
+        """Status, reason and message of the AdmissionCheck."""
+        told = condition(await self.admin.get(ADMISSION_CHECK, ObjectKey("", CHECK)), "Active") or {}
+        return told.get("status", ""), told.get("reason", ""), told.get("message", "")
+
+    async def quota(self, name: str = "cluster-queue") -> Json:
+        """The manager's ClusterQueue."""
+        return await self.admin.get(CLUSTER_QUEUE, ObjectKey("", name))
+
+    async def events(self) -> list[tuple[str, str, str]]:
+        """Type, reason and note of the events on MultiKueueClusters."""
+        found = (await self.admin.list(EVENT)).items
+        kept = [event for event in found if event["regarding"]["kind"] == "MultiKueueCluster"]
+        return [(event["type"], event["reason"], event["note"]) for event in kept]
+
+    async def submit(self, name: str = "job") -> None:
+        """Submit a job on the manager that goes to a worker."""
+        container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "500m"}}}
+        await self.admin.create(
+            JOB,
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {"name": name, "namespace": "default", "labels": {QUEUE_LABEL: LOCAL_QUEUE_NAME}},
+                "spec": {
+                    "suspend": True,
+                    "managedBy": "kueue.x-k8s.io/multikueue",
+                    "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+                },
+            },
+        )
+
+    async def running_on(self) -> dict[str, str]:
+        """The UIDs of the jobs that run, by worker."""
+        found: dict[str, str] = {}
+        for name, worker in self.workers.items():
+            for job in (await DirectClient(worker).list(JOB)).items:
+                if (job.get("status") or {}).get("active"):
+                    found[name] = job["metadata"]["uid"]
+        return found
+
+    async def workload(self) -> Json:
+        """The manager's only Workload."""
+        (found,) = (await self.admin.list(WORKLOAD)).items
+        return found
+
+    def requests(self, worker: str, verb: str, resource: Resource) -> int:
+        """How often we asked a worker for something."""
+        counted: Mapping[tuple[str, str, str], int] = self.workers[worker].access.requests
+        return sum(
+            count
+            for (user, seen, what), count in counted.items()
+            if user.startswith("multikueue") and (seen, what) == (verb, str(resource))
+        )
+
+
+async def until(holds: Callable[[], Any], within: float = 60.0) -> float:
+    """Wait until something holds; returns how long that took."""
+    begin = anyio.current_time()
+    while True:
+        found = holds()
+        if found if not hasattr(found, "__await__") else await found:
+            return anyio.current_time() - begin
+        assert anyio.current_time() - begin < within, f"still not so after {within} s"
+        await anyio.sleep(0.05)
+
+
+def is_active(fleet: Fleet, name: str = "worker1", status: str = "True") -> Callable[[], Any]:
+    """A condition for `until`."""
+
+    async def holds() -> bool:
+        return (await fleet.active(name)).get("status") == status
+
+    return holds
+
+
+__all__ = ["CHECK", "Fleet", "cluster_queue", "is_active", "kubeconfig", "now", "until"]

@@ -1,0 +1,145 @@
+"""MultiKueueClusters: which kubeconfigs are taken, and what is told about workers that cannot be reached."""
+
+from __future__ import annotations
+
+import functools
+from itertools import pairwise
+
+import anyio
+import pytest
+
+from multikueue.core.kinds import MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.names import Json, ObjectKey
+from multikueue.sandbox.apiserver import Fault, Match, Refuse
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, kubeconfig_secret
+from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
+
+pytestmark = pytest.mark.looptime
+
+WORKER = ObjectKey("", "worker1")
+SECRET_KEY = ObjectKey(KUEUE_NAMESPACE, "worker1-secret")
+
+
+async def told(fleet: Fleet, name: str = "worker1") -> tuple[str, str, str]:
+    """Status, reason and message of a MultiKueueCluster, once there are any."""
+    await until(lambda: fleet.active(name))
+    active = await fleet.active(name)
+    return active["status"], active["reason"], active["message"]
+
+
+async def test_a_worker_that_answers_is_active_and_an_event_says_so() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running():
+        assert await told(fleet) == ("True", "Active", "Connected")
+        await anyio.sleep(1)
+        assert await fleet.events() == [("Normal", "ClusterConnected", "Connected")]
+        assert (await fleet.active())["observedGeneration"] == 1
+
+
+REFUSED = [
+    ({"insecure-skip-tls-verify": True}, "insecure TLS verification is not allowed for cluster worker1"),
+    (
+        {"certificate-authority": "/ca"},
+        "certificate-authority file paths are not allowed, use certificate-authority-data for cluster worker1",
+    ),
+    ({"server": "http://worker1:6443"}, "server URL must start with https://"),
+]
+
+
+@pytest.mark.parametrize(("field", "message"), REFUSED, ids=["insecure", "ca file", "http"])
+async def test_an_insecure_kubeconfig_is_refused_in_kueues_words(field: Json, message: str) -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    await fleet.write_secret(
+        "worker1",
+        {
+            **kubeconfig("worker1"),
+            "clusters": [{"name": "worker1", "cluster": {"server": "https://worker1:6443", **field}}],
+        },
+    )
+    async with fleet.running():
+        assert await told(fleet) == ("False", "InsecureKubeConfig", f"load client config failed: {message}")
+        await anyio.sleep(600)
+        assert await fleet.events() == [("Warning", "InsecureKubeConfig", f"load client config failed: {message}")]
+    assert fleet.workers["worker1"].access.requests["multikueue", "list", "workloads.kueue.x-k8s.io"] == 0
+
+
+async def test_a_missing_secret_is_waited_for() -> None:
+    """Objects of one manifest are created in any order."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    await fleet.admin.delete(SECRET, SECRET_KEY)
+    async with fleet.running():
+        assert await told(fleet) == (
+            "False",
+            "BadKubeConfig",
+            'load client config failed: Secret "worker1-secret" not found',
+        )
+        await fleet.admin.create(SECRET, kubeconfig_secret("worker1", kubeconfig("worker1")))
+        assert await until(is_active(fleet)) < 1
+
+
+async def test_a_secret_without_the_key_is_told() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    await fleet.admin.merge_patch(SECRET, SECRET_KEY, {"data": {"kubeconfig": None, "config": "YQ=="}})
+    async with fleet.running():
+        assert await told(fleet) == (
+            "False",
+            "BadKubeConfig",
+            'load client config failed: key "kubeconfig" not found in secret "worker1-secret"',
+        )
+
+
+async def test_a_cluster_profile_is_said_to_be_off() -> None:
+    """The words of a Kueue whose gate is off."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    source = {"clusterSource": {"clusterProfileRef": {"name": "p"}, "kubeConfig": None}}
+    await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, WORKER, {"spec": source})
+    async with fleet.running():
+        assert await told(fleet) == (
+            "False",
+            "MultiKueueClusterProfileFeatureDisabled",
+            "load client config failed: MultiKueueClusterProfile feature gate is disabled",
+        )
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("../x", 'kubeconfig path is not under the allowed prefix: path contains ".."'),
+        ("x", "kubeconfig path is not under the allowed prefix: path must be absolute"),
+    ],
+)
+async def test_a_path_that_may_not_be_read_is_refused(path: str, problem: str) -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    reference = {"location": path, "locationType": "Path"}
+    await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, WORKER, {"spec": {"clusterSource": {"kubeConfig": reference}}})
+    async with fleet.running():
+        assert await told(fleet) == ("False", "BadKubeConfig", f"load client config failed: {problem}")
+
+
+def has_hit(fault: Fault, times: int) -> bool:
+    return fault.hits >= times
+
+
+async def test_a_dead_worker_is_asked_ever_more_rarely_and_its_status_says_when() -> None:
+    """5, 10, 20, 40 and then 60 s; changes of the object in between make no attempt."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    fault = fleet.workers["worker1"].faults.add(Refuse(500), on=Match(resource="workloads"))
+    async with fleet.running():
+        attempts = []
+        for number in range(1, 8):
+            await until(functools.partial(has_hit, fault, number), within=70)
+            attempts.append(anyio.current_time())
+            await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, WORKER, {"metadata": {"labels": {"n": str(number)}}})
+        assert [round(later - earlier) for earlier, later in pairwise(attempts)] == [5, 10, 20, 40, 60, 60]
+        await anyio.sleep(1)
+        assert (await told(fleet))[2].endswith(
+            "; connection attempts: 7, next connection attempt: 2026-01-01T00:04:15Z"
+        )
+        assert len(await fleet.events()) == 1

@@ -1,0 +1,174 @@
+"""Kubeconfigs in files: which are read, and that a change is seen however it is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from multikueue.errors import KubeconfigError
+from multikueue.runtime.kubeconfig_files import MAX_SIZE, KubeconfigFiles, read_kubeconfig
+
+OUTSIDE = "kubeconfig path is not under the allowed prefix: "
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    folder = tmp_path / "kubeconfigs"
+    folder.mkdir()
+    (folder / "w1").write_text("one")
+    (tmp_path / "kubeconfigs-of-others").mkdir()
+    (tmp_path / "kubeconfigs-of-others" / "w1").write_text("secret")
+    (tmp_path / "outside").write_text("secret")
+    return folder
+
+
+def refusal(path: object, prefix: object) -> str:
+    with pytest.raises(KubeconfigError) as caught:
+        read_kubeconfig(str(path), str(prefix))
+    assert caught.value.reason == "BadKubeConfig"
+    return str(caught.value)
+
+
+def test_a_file_below_the_prefix_is_read(prefix: Path) -> None:
+    """With or without detours in how it is written."""
+    assert read_kubeconfig(str(prefix / "w1"), str(prefix)) == b"one"
+    assert read_kubeconfig(f"/{prefix}/./x/..//w1", f"{prefix}/") == b"one"
+
+
+def test_kueues_rules_in_kueues_words(prefix: Path) -> None:
+    parent = prefix.parent
+    assert refusal("", prefix) == "kubeconfig path must not be empty"
+    assert refusal("../w1", prefix) == f'{OUTSIDE}path contains ".."'
+    assert refusal("a/../../w1", prefix) == f'{OUTSIDE}path contains ".."'
+    assert refusal("kubeconfigs/w1", prefix) == f"{OUTSIDE}path must be absolute"
+    assert refusal(parent / "outside", prefix) == f'{OUTSIDE}"{parent}/outside" is not under "{prefix}"'
+    assert refusal(f"{prefix}/../outside", prefix) == f'{OUTSIDE}"{parent}/outside" is not under "{prefix}"'
+    similar = parent / "kubeconfigs-of-others" / "w1"
+    assert refusal(similar, prefix) == f'{OUTSIDE}"{similar}" is not under "{prefix}"'
+    assert refusal(prefix / "no", prefix) == (
+        f"cannot resolve kubeconfig path symlinks: {prefix}/no: no such file or directory"
+    )
+    assert refusal(prefix / "w1", parent / "no") == f'{OUTSIDE}"{prefix}/w1" is not under "{parent}/no"'
+    assert refusal(prefix, prefix) == f'{OUTSIDE}"{prefix}" is not under "{prefix}"'
+
+
+def test_links_count_by_where_they_lead(prefix: Path) -> None:
+    """A link out is refused; a prefix that is a link itself, and links inside, are how kubelet mounts Secrets."""
+    (prefix / "out").symlink_to(prefix.parent / "outside")
+    (prefix / "in").symlink_to("w1")
+    (prefix.parent / "link").symlink_to(prefix)
+    (prefix / "loop").symlink_to("loop")
+    assert refusal(prefix / "out", prefix) == f'{OUTSIDE}"{prefix.parent}/outside" is not under "{prefix}"'
+    assert read_kubeconfig(str(prefix / "in"), str(prefix)) == b"one"
+    link = prefix.parent / "link"
+    assert read_kubeconfig(str(link / "in"), str(link)) == b"one"
+    assert refusal(prefix / "loop", prefix).startswith("cannot resolve kubeconfig path symlinks: ")
+
+
+def test_only_regular_files_of_a_sensible_size_are_read(prefix: Path) -> None:
+    """A pipe would make the daemon wait for ever, a device may do anything."""
+    os.mkfifo(prefix / "pipe")
+    (prefix / "folder").mkdir()
+    (prefix / "large").write_bytes(b"x" * (MAX_SIZE + 1))
+    (prefix / "full").write_bytes(b"x" * MAX_SIZE)
+    (prefix / "null").symlink_to("/dev/null")
+    assert refusal(prefix / "pipe", prefix) == f'kubeconfig path "{prefix}/pipe" is not a regular file'
+    assert refusal(prefix / "folder", prefix) == f'kubeconfig path "{prefix}/folder" is not a regular file'
+    assert refusal(prefix / "large", prefix) == f'kubeconfig file "{prefix}/large" is larger than 1048576 bytes'
+    assert len(read_kubeconfig(str(prefix / "full"), str(prefix))) == MAX_SIZE
+    assert refusal("/dev/null", "/dev") == 'kubeconfig path "/dev/null" is not a regular file'
+    assert refusal(prefix / "null", prefix).startswith(OUTSIDE)
+
+
+class Watched:
+    """Files that are looked at every few milliseconds, and a way to wait for what is told about them."""
+
+    def __init__(self, prefix: Path) -> None:
+        self.used: list[str] = []
+        self.told: list[str] = []
+        self.files = KubeconfigFiles(lambda: self.used, self._changed, str(prefix), interval=0.01)
+        self._news = anyio.Event()
+
+    def _changed(self, path: str) -> None:
+        self.told.append(path)
+        self._news.set()
+        self._news = anyio.Event()
+
+    async def news(self) -> str:
+        with anyio.fail_after(5):
+            await self._news.wait()
+        return self.told[-1]
+
+
+@asynccontextmanager
+async def watching(prefix: Path, *names: str) -> AsyncIterator[Watched]:
+    watched = Watched(prefix)
+    watched.used = [str(prefix / name) for name in names]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watched.files.run)
+        yield watched
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_file_is_read_when_it_is_first_asked_for(prefix: Path) -> None:
+    async with watching(prefix) as watched:
+        path = str(prefix / "w1")
+        watched.files.interval = 3600
+        await anyio.sleep(0.05)
+        watched.used.append(path)
+        assert watched.files.get(path) is None
+        assert await watched.news() == path
+        assert watched.files.get(path) == b"one"
+
+
+async def test_a_changed_file_is_told_once(prefix: Path) -> None:
+    async with watching(prefix, "w1") as watched:
+        path = await watched.news()
+        (prefix / "w1").write_text("two")
+        await watched.news()
+        assert watched.files.get(path) == b"two"
+        await anyio.sleep(0.1)
+        assert watched.told == [path, path]
+
+
+async def test_the_swap_of_a_link_above_the_file_is_seen(prefix: Path) -> None:
+    """This is how kubelet replaces a mounted Secret: `w -> ..data/w`, `..data -> ..2026_01_01`."""
+    for name in ("..2026_01_01", "..2026_01_02"):
+        (prefix / name).mkdir()
+        (prefix / name / "w").write_text(name)
+    (prefix / "..data").symlink_to("..2026_01_01")
+    (prefix / "w").symlink_to("..data/w")
+    async with watching(prefix, "w") as watched:
+        path = await watched.news()
+        assert watched.files.get(path) == b"..2026_01_01"
+        (prefix / "..data_tmp").symlink_to("..2026_01_02")
+        (prefix / "..data_tmp").rename(prefix / "..data")
+        await watched.news()
+        assert watched.files.get(path) == b"..2026_01_02"
+
+
+async def test_a_file_that_goes_and_comes_back_is_told_both_times(prefix: Path) -> None:
+    async with watching(prefix, "w1") as watched:
+        path = await watched.news()
+        (prefix / "w1").unlink()
+        await watched.news()
+        with pytest.raises(KubeconfigError, match="no such file"):
+            watched.files.get(path)
+        (prefix / "w1").write_text("one")
+        await watched.news()
+        assert watched.files.get(path) == b"one"
+
+
+async def test_files_nobody_uses_any_more_are_forgotten(prefix: Path) -> None:
+    """They hold credentials."""
+    async with watching(prefix, "w1") as watched:
+        path = await watched.news()
+        watched.used.clear()
+        with anyio.fail_after(5):
+            while watched.files.get(path) is not None:
+                await anyio.sleep(0.01)

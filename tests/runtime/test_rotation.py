@@ -1,0 +1,173 @@
+"""New credentials for a worker: nothing that runs there is dropped, and nothing looks gone meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.objects import dig
+from multikueue.runtime.manager import Manager
+from multikueue.runtime.remotes import LINGER, RemoteCluster
+from multikueue.sandbox.apiserver import Delay, Match
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
+
+pytestmark = pytest.mark.looptime
+
+
+@asynccontextmanager
+async def a_running_job() -> AsyncIterator[tuple[Fleet, Manager]]:
+    """One worker with a job on it."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues(), fleet.running() as manager:
+        await until(is_active(fleet))
+        await fleet.submit()
+        await until(fleet.running_on)
+        await anyio.sleep(10)
+        yield fleet, manager
+
+
+def worker(manager: Manager) -> RemoteCluster:
+    found = manager.remotes.get("worker1")
+    assert found is not None
+    return found
+
+
+async def stays_usable(manager: Manager, seconds: float) -> None:
+    """Look every few milliseconds whether the worker is reachable and known."""
+    until_then = anyio.current_time() + seconds
+    while anyio.current_time() < until_then:
+        assert worker(manager).reachable
+        assert worker(manager).knows(JOB.gvk)
+        await anyio.sleep(0.01)
+
+
+async def test_a_rotation_is_not_noticed_by_what_runs() -> None:
+    """The new token is used once everything was read with it; the old one may be revoked then."""
+    async with a_running_job() as (fleet, manager):
+        jobs, workload, active = await fleet.running_on(), await fleet.workload(), await fleet.active()
+        slow = fleet.workers["worker1"].faults.add(Delay(2), on=Match(verbs=("list",)))
+        await fleet.rotate("worker1", "new")
+        await stays_usable(manager, 10)
+        assert slow.hits >= 2
+        fleet.revoke("worker1", "worker1-token")
+        await stays_usable(manager, 60)
+        assert await fleet.running_on() == jobs
+        assert await fleet.workload() == workload
+        assert await fleet.active() == active
+        assert len(await fleet.events()) == 1
+
+
+async def test_what_was_written_a_moment_before_is_not_written_again() -> None:
+    """The new caches may have been read before a write that the old ones have seen."""
+    async with a_running_job() as (fleet, manager):
+        await fleet.rotate("worker1", "new")
+        for number in range(5):
+            await fleet.submit(f"job-{number}")
+            await anyio.sleep(0.001)
+        await stays_usable(manager, 30)
+        assert fleet.requests("worker1", "create", WORKLOAD) == 6
+
+
+async def test_a_token_that_is_refused_shows_and_the_job_waits_for_a_better_one() -> None:
+    """The configuration that is wanted does not work: that must be seen, and the job is not given up for it."""
+    async with a_running_job() as (fleet, manager):
+        jobs = await fleet.running_on()
+        await fleet.rotate("worker1", "wrong", valid=False)
+        await stays_usable(manager, 1)
+        await until(is_active(fleet, status="False"))
+        assert worker(manager).knows(JOB.gvk)
+        assert worker(manager).usable is None
+        await anyio.sleep(120)
+        await fleet.rotate("worker1", "right")
+        assert await until(is_active(fleet)) < 6
+        assert await fleet.running_on() == jobs
+        assert dig(await fleet.workload(), "status", "clusterName") == "worker1"
+
+
+async def test_a_secret_that_is_broken_for_a_while_costs_nothing_but_the_connection() -> None:
+    async with a_running_job() as (fleet, manager):
+        jobs = await fleet.running_on()
+        await fleet.write_secret("worker1", {})
+        await until(is_active(fleet, status="False"))
+        assert (await fleet.active())["reason"] == "InsecureKubeConfig"
+        assert not worker(manager).reachable
+        assert worker(manager).knows(JOB.gvk)
+        await anyio.sleep(300)
+        await fleet.write_secret("worker1", kubeconfig("worker1"))
+        assert await until(is_active(fleet)) < 1
+        assert await fleet.running_on() == jobs
+
+
+async def test_a_token_that_was_revoked_first_is_replaced_at_once() -> None:
+    async with a_running_job() as (fleet, _):
+        fleet.revoke("worker1", "worker1-token")
+        await until(is_active(fleet, status="False"))
+        await anyio.sleep(100)
+        await fleet.rotate("worker1", "new")
+        assert await until(is_active(fleet)) < 1
+
+
+async def test_going_back_to_the_old_secret_keeps_the_old_connection() -> None:
+    async with a_running_job() as (fleet, manager):
+        watches = fleet.requests("worker1", "watch", WORKLOAD)
+        hold = fleet.workers["worker1"].faults.add(Delay(20), on=Match(user="multikueue:new"))
+        await fleet.rotate("worker1", "new")
+        await stays_usable(manager, 5)
+        await fleet.write_secret("worker1", kubeconfig("worker1"))
+        await stays_usable(manager, 60)
+        assert hold.hits
+        assert fleet.requests("worker1", "watch", WORKLOAD) == watches
+
+
+async def test_a_call_under_way_ends_with_the_old_token() -> None:
+    """The old client is closed only once nothing can be under way any more."""
+    async with a_running_job() as (fleet, manager):
+        old = worker(manager).line
+        await fleet.rotate("worker1", "new")
+        await anyio.sleep(1)
+        assert worker(manager).line is not old
+        assert old is not None
+        assert old.watching.cancel_called
+        assert not old.scope.cancel_called
+        await anyio.sleep(LINGER)
+        await stays_usable(manager, 1)
+
+
+async def test_another_server_is_another_cluster() -> None:
+    """What the old one had says nothing about it: nothing is known until it has answered."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        assert worker(manager).knows(JOB.gvk)
+        fleet.workers["worker2"].faults.partition("reset")
+        moved = kubeconfig("worker1", "worker2-token", server="https://worker2:6443")
+        await fleet.write_secret("worker1", moved)
+        await anyio.sleep(1)
+        assert not worker(manager).reachable
+        assert not worker(manager).knows(JOB.gvk)
+        fleet.workers["worker2"].faults.heal()
+        await until(lambda: worker(manager).reachable)
+
+
+async def test_a_secret_that_nobody_names_changes_nothing() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        line = worker(manager).line
+        other = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "other", "namespace": KUEUE_NAMESPACE},
+            "data": {"kubeconfig": "e30="},
+        }
+        fleet.manager.registry.create_object(other)
+        await anyio.sleep(5)
+        assert worker(manager).line is line

@@ -1,0 +1,152 @@
+"""Workers that go away, stay away, or are there only in part."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.names import ObjectKey
+from multikueue.core.objects import dig
+from multikueue.sandbox.apiserver import CutWatch, Hang, Match, Refuse, Reset
+from tests.runtime.fleet import Fleet, is_active, until
+
+pytestmark = pytest.mark.looptime
+
+WATCH_WORKLOADS = Match(verbs=("watch",), resource="workloads")
+WATCH_JOBS = Match(verbs=("list", "watch"), resource="jobs", user="multikueue")
+
+
+async def test_the_end_of_a_watch_does_not_show_in_the_status() -> None:
+    """Servers end one every half hour: the next one is opened at once."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running():
+        await until(is_active(fleet))
+        await anyio.sleep(10)
+        before = await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        opened = fleet.requests("worker1", "watch", WORKLOAD)
+        fleet.workers["worker1"].faults.connections.drop()
+        await anyio.sleep(60)
+        assert fleet.requests("worker1", "watch", WORKLOAD) == opened + 1
+        assert fleet.requests("worker1", "list", WORKLOAD) == 1
+        assert await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")) == before
+
+
+async def test_a_worker_whose_connections_die_young_is_shown_as_lost_and_left_alone() -> None:
+    """Item 36: a thousand reconnects a second, and `Connected` all the time."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    fleet.workers["worker1"].faults.add(CutWatch(), on=WATCH_WORKLOADS)
+    async with fleet.running():
+        await until(is_active(fleet, status="False"))
+        since = (await fleet.active())["lastTransitionTime"]
+        for _ in range(60):
+            await anyio.sleep(10)
+            assert (await fleet.active())["status"] == "False"
+        assert (await fleet.active())["lastTransitionTime"] == since
+        assert fleet.requests("worker1", "watch", WORKLOAD) < 20
+        fleet.workers["worker1"].faults.clear()
+        assert await until(is_active(fleet), within=70) < 66
+
+
+async def test_a_worker_that_never_answers_is_lost_and_its_neighbour_is_not() -> None:
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    fleet.workers["worker1"].faults.add(Hang())
+    async with fleet.running():
+        assert await until(is_active(fleet, "worker2")) < 1
+        await until(is_active(fleet, status="False"))
+        assert (await fleet.active())["reason"] == "ClientConnectionFailed"
+        assert (await fleet.active("worker2"))["status"] == "True"
+        assert await fleet.check() == ("True", "SomeActiveClusters", "Inactive clusters: [worker1]")
+
+
+async def test_a_worker_that_falls_silent_is_lost_after_a_while_and_back_at_once() -> None:
+    """Packets vanish: nothing is reset, nothing is closed."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running():
+        await until(is_active(fleet))
+        await anyio.sleep(10)
+        fleet.workers["worker1"].faults.partition("hang")
+        assert 60 < await until(is_active(fleet, status="False"), within=200) <= 155
+        await anyio.sleep(300)
+        fleet.workers["worker1"].faults.heal()
+        await until(is_active(fleet), within=70)
+        await anyio.sleep(1)
+        assert [reason for _, reason, _ in await fleet.events()] == [
+            "ClusterConnected",
+            "ClusterLost",
+            "ClusterConnected",
+        ]
+
+
+@pytest.mark.parametrize("code", [403, 404])
+async def test_a_kind_that_cannot_be_used_is_told_and_only_its_jobs_go_elsewhere(code: int) -> None:
+    """No permission, or no such kind: the worker is there, and the other one gets the job."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    fault = fleet.workers["worker1"].faults.add(Refuse(code), on=WATCH_JOBS)
+    async with fleet.kueues(), fleet.running():
+        await until(is_active(fleet))
+        await anyio.sleep(1)
+        active = await fleet.active()
+        assert (active["status"], active["reason"]) == ("True", "Active")
+        assert active["message"] == f"Connected; not usable for: Job.v1.batch (injected {code})"
+        assert (await fleet.check())[:2] == ("True", "Active")
+        await fleet.submit()
+        await until(fleet.running_on)
+        assert list(await fleet.running_on()) == ["worker2"]
+        await anyio.sleep(1_000)
+        warnings = [event for event in await fleet.events() if event[0] == "Warning"]
+        assert warnings == [("Warning", "KindsNotUsable", active["message"])]
+        fleet.workers["worker1"].faults.remove(fault)
+        await anyio.sleep(400)
+        assert (await fleet.active())["message"] == "Connected"
+
+
+async def test_a_restart_does_not_begin_the_grace_again() -> None:
+    """Item 39: the loss is on the object. A job lost for 15 min is sent elsewhere, whatever was restarted meanwhile."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    async with fleet.kueues():
+        async with fleet.running():
+            await until(is_active(fleet))
+            await until(is_active(fleet, "worker2"))
+            await fleet.submit()
+            await until(fleet.running_on)
+            (lost,) = await fleet.running_on()
+            (other,) = {"worker1", "worker2"} - {lost}
+            await anyio.sleep(10)
+            fleet.workers[lost].faults.add(Reset(), on=Match(user="multikueue"))
+            fleet.workers[lost].faults.connections.drop()
+            await until(is_active(fleet, lost, "False"))
+            lost_at = anyio.current_time()
+            since = (await fleet.active(lost))["lastTransitionTime"]
+            await anyio.sleep(300)
+        await anyio.sleep(60)  # nobody there
+        async with fleet.running():
+            await anyio.sleep(500)
+            assert (await fleet.active(lost))["lastTransitionTime"] == since
+            assert dig(await fleet.workload(), "status", "clusterName") == lost
+            await until(lambda: _runs_on(fleet, other), within=100)
+            assert 895 < anyio.current_time() - lost_at < 915
+
+
+async def _runs_on(fleet: Fleet, worker: str) -> bool:
+    return worker in await fleet.running_on()
+
+
+async def test_a_worker_whose_object_is_deleted_is_missing_in_the_check() -> None:
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    async with fleet.running():
+        await until(is_active(fleet))
+        await until(is_active(fleet, "worker2"))
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        await anyio.sleep(1)
+        assert await fleet.check() == ("True", "SomeActiveClusters", "Missing clusters: [worker1]")
+        asked = fleet.requests("worker1", "watch", JOB)
+        await anyio.sleep(7_200)
+        assert fleet.requests("worker1", "watch", JOB) == asked
