@@ -46,5 +46,6 @@ instead of 320 s: an attempt is one request, and a worker that is back should ha
 before the first try after a drop (see `multikueue.core.watch`). A stream that ends within five seconds is a failure
 like any other: a worker whose connections die young is shown as lost and asked ever more rarely."""
 
-REFUSED_BACKOFF = Backoff(base=30.0, cap=300.0, jitter=0.2)
-"""For a kind that is not served or may not be read: somebody has to install or grant something first."""
+REFUSED_BACKOFF = Backoff(base=0.5, cap=300.0, jitter=0.2)
+"""For a kind that is not served or may not be read: somebody has to install or grant something first. But the first
+tries are quick: an API server that has just started says 403 and 404 too, until it has read its roles and CRDs."""

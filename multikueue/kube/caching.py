@@ -102,6 +102,8 @@ class ObjectCache:
     resource_version: str = attrs.field(default="", init=False)
     """Everything up to here is in the cache, or was; empty before the first list."""
     _watch: WatchState = attrs.field(factory=WatchState, init=False)
+    _refusals: int = attrs.field(default=0, init=False)
+    """How often in a row the server said no."""
     _store: ObjectStore = attrs.field(init=False)
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
@@ -220,8 +222,12 @@ class ObjectCache:
             self.resource_version = self._watch.position.resource_version
 
     async def _back_off(self, error: ApiError | None) -> None:
-        refused = isinstance(error, NotFound | Forbidden)
-        delay = (self.refused_backoff if refused else self.backoff).delay(self._watch.failures, self.fraction())
+        # Refusals count by themselves: an API server that was away for long says no for a moment when it is back.
+        self._refusals = self._refusals + 1 if isinstance(error, NotFound | Forbidden) else 0
+        if self._refusals:
+            delay = self.refused_backoff.delay(self._refusals, self.fraction())
+        else:
+            delay = self.backoff.delay(self._watch.failures, self.fraction())
         if error is not None and error.retry_after is not None:
             delay = max(delay, min(error.retry_after, MAX_RETRY_AFTER))
         reason = str(error) if error is not None else f"{self.resource}: the watch ended at once"
