@@ -99,6 +99,8 @@ def translated(cluster: str, request: Request) -> Iterator[None]:
         raise Unreachable(f"{begin}: the server's address is not a URL") from None
     except HttpProcessingError:  # shows what it could not read, which may be a Secret
         raise Unreachable(f"{begin}: the answer is not HTTP, or a line of it is too long") from None
+    except aiohttp.ClientPayloadError as error:
+        raise Unreachable(f"{begin}: the connection broke in the middle of an answer") from error
     except (aiohttp.ClientError, OSError) as error:
         raise Unreachable(f"{begin}: {str(error) or type(error).__name__}") from error
 
