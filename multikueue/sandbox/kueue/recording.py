@@ -75,7 +75,7 @@ def event(note: Note, now: datetime) -> Json:
     return {
         "apiVersion": EVENT.gvk.api_version,
         "kind": EVENT.gvk.kind,
-        "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata.get("namespace") or "default"},
+        "metadata": {"generateName": f"{metadata['name']}-", "namespace": metadata.get("namespace") or "default"},
         "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "reportingController": note.controller,
         "reportingInstance": f"{note.controller}-sandbox",
