@@ -11,6 +11,7 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.config import ObjectName, Port, ServingSettings, Settings
 from multikueued.wiring import Term, work
+from tests.controlplane.polling import poll_until
 
 SETTINGS = Settings(
     namespace=ObjectName(KUEUE_NAMESPACE), serving=ServingSettings(bind_address="127.0.0.1", port=Port(0))
@@ -37,6 +38,17 @@ class Daemon:
         """Break it off wherever it is, and wait until it has let go of the Lease."""
         self._scope.cancel()
         await self._stopped.wait()
+
+    async def connected(self) -> None:
+        """Wait until it works and follows all workers it knows. (The conditions may be an earlier one's.)"""
+
+        async def follows() -> bool:
+            manager = self._term.manager
+            if manager is None or not manager.ready:
+                return False
+            return len(manager.home.clusters) == sum(remote.reachable for remote in manager.remotes)
+
+        await poll_until(follows, seconds=40, otherwise="the daemon does not follow all workers after 40 s")
 
     @property
     def manager(self) -> Manager:

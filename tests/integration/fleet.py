@@ -29,7 +29,7 @@ from multikueue.sandbox.setting_up import (
 from tests.integration.daemon import Daemon
 from tests.integration.kubelet import Kubelet
 from tests.integration.planes import Planes, connection
-from tests.integration.view import NAMESPACE, POD, Changes, View
+from tests.integration.view import NAMESPACE, POD, Changes, View, job_of
 
 QUOTA = {"cpu": "8", "memory": "16Gi"}
 TWICE = {"cpu": "16", "memory": "32Gi"}
@@ -48,6 +48,10 @@ class Fleet:
     async def submit(self, name: str, *, managed_by: str | None = CONTROLLER_NAME) -> None:
         """Create a Job on the manager, as a user would."""
         await self.manager.client.create(JOB, job(name, managed_by=managed_by))
+
+    async def delete(self, name: str) -> None:
+        """Delete a Job on the manager, as `kubectl delete` does."""
+        await self.manager.client.delete(JOB, ObjectKey(NAMESPACE, name), propagation="Background")
 
     async def hold(self, worker: str, *, on: bool) -> None:
         """Let a worker's queue admit nothing, or again everything."""
@@ -69,7 +73,7 @@ class Fleet:
             runs = found is not None and dig(found, "status", "ready") == 1
             return cluster_name(workload) if runs and workload is not None else None
 
-        return await self.changes.until(look, otherwise=f"Job {name} does not run: {self.story(name)}")
+        return await self.changes.until(look, otherwise=lambda: f"Job {name} does not run: {self.story(name)}")
 
     async def ended(self, name: str, how: str = "Complete") -> Json:
         """Wait until a Job has that condition on the manager and its Workload is Finished; return the Job."""
@@ -79,15 +83,11 @@ class Fleet:
             both = found is not None and workload is not None
             return found if both and is_true(found or {}, how) and is_true(workload or {}, "Finished") else None
 
-        try:
-            return await self.changes.until(look, otherwise=f"Job {name} is not {how}")
-        except Exception as error:
-            error.add_note(str(self.story(name)))
-            raise
+        return await self.changes.until(look, otherwise=lambda: f"Job {name} is not {how}: {self.story(name)}")
 
     async def cleaned(self) -> None:
         """Wait until no copy of ours is left on any worker."""
-        await self.changes.until(lambda: not self.copies(), otherwise=f"copies are left: {self.copies()}")
+        await self.changes.until(lambda: not self.copies(), otherwise=lambda: f"copies are left: {self.copies()}")
 
     async def active(self, worker: str, *, status: bool = True) -> Json:
         """Wait until the manager says that a worker is connected, or that it is not; return the condition."""
@@ -107,6 +107,10 @@ class Fleet:
             for obj in view.all(resource)
             if ORIGIN_LABEL in (obj["metadata"].get("labels") or {})
         ]
+
+    def pods(self, worker: str, name: str) -> list[Json]:
+        """The pods of a Job that are on a worker now."""
+        return [pod for pod in self.workers[worker].all(POD) if job_of(pod) == name]
 
     def ran_on(self, name: str) -> list[str]:
         """The cluster of every pod a Job ever had: one entry for each."""
@@ -180,6 +184,5 @@ async def fleet(planes: Planes, *, daemon: bool = True) -> AsyncIterator[Fleet]:
         made = Fleet(manager, workers, kubelet, Daemon(connection(planes.daemon_kubeconfig), tasks), changes)
         if daemon:
             made.daemon.start()
-            for name in workers:
-                await made.active(name)
+            await made.daemon.connected()
         yield made

@@ -12,7 +12,7 @@ from multikueue.core.workloads import check
 from multikueue.sandbox.setting_up import CHECK
 from tests.integration.fleet import fleet, job
 from tests.integration.planes import Planes
-from tests.integration.view import NAMESPACE, POD
+from tests.integration.view import NAMESPACE
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="module")]
 
@@ -69,14 +69,9 @@ async def test_deleting_a_running_job_on_the_manager_stops_it_on_its_worker(plan
     async with fleet(planes) as real:
         await real.submit("deleted")
         worker = await real.running("deleted")
-        await real.manager.client.delete(JOB, ObjectKey(NAMESPACE, "deleted"), propagation="Background")
+        await real.delete("deleted")
         await real.cleaned()
-        await real.changes.until(
-            lambda: (
-                not [pod for pod in real.workers[worker].all(POD) if pod["metadata"]["name"].startswith("deleted-")]
-            ),
-            otherwise="its pod is still there",
-        )
+        await real.changes.until(lambda: not real.pods(worker, "deleted"), otherwise="its pod is still there")
         await real.changes.until(
             lambda: real.manager.get(JOB, "deleted") is None and real.manager.workload_of("deleted") is None,
             otherwise="it is still on the manager",

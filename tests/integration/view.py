@@ -37,11 +37,13 @@ class Changes:
         """The next change; take it before looking at what is, so that none is missed in between."""
         return self._event
 
-    async def until(self, look: Callable[[], T | None], *, otherwise: str, seconds: float = SECONDS) -> T:
+    async def until(
+        self, look: Callable[[], T | None], *, otherwise: str | Callable[[], str], seconds: float = SECONDS
+    ) -> T:
         """Look after every change until there is something to see, and return it.
 
         Raises:
-            NotReady: there was nothing in time; `otherwise` is the message.
+            NotReady: there was nothing in time; `otherwise` is the message, or makes it then.
         """
         with anyio.move_on_after(seconds):
             while True:
@@ -50,7 +52,7 @@ class Changes:
                 if found is not None and found is not False:
                     return found
                 await changed.wait()
-        raise NotReady(f"{otherwise} (after {seconds:g} s)")
+        raise NotReady(f"{otherwise if isinstance(otherwise, str) else otherwise()} (after {seconds:g} s)")
 
 
 @attrs.define(eq=False)

@@ -1,0 +1,219 @@
+"""The ways of a Job on real servers while something breaks: nothing is lost, and nothing runs twice."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from multikueue.core.conditions import is_true
+from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.objects import dig
+from multikueue.core.workloads import cluster_name
+from tests.integration.fleet import Fleet, fleet
+from tests.integration.planes import Planes
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="module")]
+
+
+def admitted(real: Fleet, worker: str) -> bool:
+    """Whether a worker has admitted a copy of ours."""
+    return any(is_true(copy, "Admitted") for copy in real.workers[worker].all(WORKLOAD))
+
+
+def lists_of(real: Fleet, worker: str) -> int:
+    """How often the daemon had to read all the worker's Workloads."""
+    remote = real.daemon.manager.remotes.get(worker)
+    assert remote is not None
+    assert remote.session is not None
+    return remote.session.workloads.cache.state.lists
+
+
+async def test_a_job_that_ends_while_the_daemon_is_down_has_run_once(planes: Planes) -> None:
+    """The next daemon finds the end on the worker and brings it home, instead of starting over."""
+    async with fleet(planes) as real:
+        await real.submit("restarted")
+        worker = await real.running("restarted")
+        await real.daemon.stop()
+        real.kubelet.end("restarted", "Succeeded")
+        await real.changes.until(
+            lambda: is_true(real.workers[worker].get(JOB, "restarted") or {}, "Complete"),
+            otherwise="the worker does not complete it",
+        )
+        assert not is_true(real.manager.get(JOB, "restarted") or {}, "Complete")
+        real.daemon.start()
+        done = await real.ended("restarted")
+        await real.cleaned()
+
+        assert done["status"] == real.status_on(worker, "restarted")
+        assert real.ran_on("restarted") == [worker]
+
+
+async def test_a_job_both_workers_admit_while_the_daemon_is_down_runs_on_one(planes: Planes) -> None:
+    """The worst moment for a restart: two workers have said yes, and nobody has chosen yet."""
+    async with fleet(planes) as real:
+        for worker in real.workers:
+            await real.hold(worker, on=True)
+        await real.submit("both")
+        await real.changes.until(lambda: len(real.copies()) == 2, otherwise="it is not offered to both workers")
+        await real.daemon.stop()
+        for worker in real.workers:
+            await real.hold(worker, on=False)
+        await real.changes.until(
+            lambda: all(admitted(real, worker) for worker in real.workers), otherwise="not both workers admit it"
+        )
+        real.daemon.start()
+        used = await real.running("both")
+        real.kubelet.end("both", "Succeeded")
+        await real.ended("both")
+        await real.cleaned()
+
+        assert real.ran_on("both") == [used]
+
+
+@pytest.mark.parametrize("step", range(4))
+async def test_a_daemon_broken_off_at_any_step_of_a_dispatch_leaves_one_run(planes: Planes, step: int) -> None:
+    """Broken off after the first, second, third or fourth thing that can be seen of a dispatch."""
+    name = f"broken-{step}"
+
+    def seen(real: Fleet) -> bool:
+        workload = real.manager.workload_of(name) or {}
+        return [
+            bool(dig(workload, "status", "nominatedClusterNames")),
+            bool(real.copies()),
+            any(view.get(JOB, name) for view in real.workers.values()),
+            bool(workload) and cluster_name(workload) is not None,
+        ][step]
+
+    async with fleet(planes) as real:
+        await real.submit(name)
+        await real.changes.until(lambda: seen(real), otherwise=lambda: f"step {step} is not seen: {real.story(name)}")
+        await real.daemon.stop()
+        real.daemon.start()
+        worker = await real.running(name)
+        real.kubelet.end(name, "Succeeded")
+        await real.ended(name)
+        await real.cleaned()
+
+        assert real.ran_on(name) == [worker]
+
+
+async def test_a_worker_whose_api_server_dies_keeps_its_job_and_comes_back(planes: Planes) -> None:
+    """The manager says so, keeps the Job where it is, sends new ones elsewhere, and goes on when the worker is back."""
+    async with fleet(planes) as real:
+        await real.submit("kept")
+        worker = await real.running("kept")
+        other = next(name for name in real.workers if name != worker)
+
+        await planes.workers[worker].kill_apiserver()
+        told = await real.active(worker, status=False)
+        assert told["reason"] == "ClientConnectionFailed"
+        assert told["message"].startswith(f"{worker}: ")
+        assert "connect" in told["message"]  # it broke, or cannot be made: whichever was seen first
+        await real.submit("elsewhere")
+        assert await real.running("elsewhere") == other
+        assert await real.running("kept") == worker
+        real.kubelet.end("kept", "Succeeded")
+
+        await planes.workers[worker].start_apiserver()
+        await real.active(worker)
+        real.kubelet.end("elsewhere", "Succeeded")
+        await real.ended("kept")
+        await real.ended("elsewhere")
+        await real.cleaned()
+
+        assert real.ran_on("kept") == [worker]
+        assert real.ran_on("elsewhere") == [other]
+
+
+async def test_a_job_deleted_while_its_worker_is_away_is_stopped_when_it_is_back(planes: Planes) -> None:
+    """The manager forgets the Job at once; the worker is cleaned up as soon as that is possible."""
+    async with fleet(planes) as real:
+        await real.submit("orphan")
+        worker = await real.running("orphan")
+        await planes.workers[worker].kill_apiserver()
+        await real.active(worker, status=False)
+        await real.delete("orphan")
+        await real.changes.until(
+            lambda: real.manager.get(JOB, "orphan") is None and real.manager.workload_of("orphan") is None,
+            otherwise="it is still on the manager",
+        )
+        await planes.workers[worker].start_apiserver()
+        await real.active(worker)
+        await real.cleaned()
+        await real.changes.until(lambda: not real.pods(worker, "orphan"), otherwise="its pod is still there")
+
+
+async def test_the_managers_own_api_server_may_die_while_jobs_run(planes: Planes) -> None:
+    """What happens on the workers meanwhile is told when it is back."""
+    async with fleet(planes) as real:
+        await real.submit("meanwhile")
+        worker = await real.running("meanwhile")
+        await planes.manager.kill_apiserver()
+        real.kubelet.end("meanwhile", "Succeeded")
+        await real.changes.until(
+            lambda: is_true(real.workers[worker].get(JOB, "meanwhile") or {}, "Complete"),
+            otherwise="the worker does not complete it",
+        )
+        await planes.manager.start_apiserver()
+        await real.ended("meanwhile")
+        await real.cleaned()
+        assert real.ran_on("meanwhile") == [worker]
+
+
+async def test_a_worker_that_hangs_holds_up_nobody_else(planes: Planes) -> None:
+    """Connections are accepted and nothing is answered: Jobs go to the other worker without waiting for this one."""
+    async with fleet(planes) as real:
+        await planes.workers["worker1"].pause_apiserver()
+        try:
+            with anyio.fail_after(10):
+                await real.submit("around")
+                assert await real.running("around") == "worker2"
+        finally:
+            await planes.workers["worker1"].resume_apiserver()
+        real.kubelet.end("around", "Succeeded")
+        await real.ended("around")
+        await real.cleaned()
+        assert real.ran_on("around") == ["worker2"]
+
+
+async def test_history_that_a_worker_has_forgotten_is_read_anew(planes: Planes) -> None:
+    """Watches get 410. What ended, what runs and what was submitted around that moment goes its way, once."""
+    async with fleet(planes) as real:
+        for name in ("ends", "runs"):
+            await real.submit(name)
+        used = {name: await real.running(name) for name in ("ends", "runs")}
+        worker = used["ends"]
+        before = lists_of(real, worker)
+        real.kubelet.end("ends", "Succeeded")
+        await planes.workers[worker].compact()
+        await real.submit("comes")
+        used["comes"] = await real.running("comes")
+        for name in ("runs", "comes"):
+            real.kubelet.end(name, "Succeeded")
+        for name in used:
+            await real.ended(name)
+        await real.active(worker)
+        await real.cleaned()
+
+        assert lists_of(real, worker) > before
+        assert {name: real.ran_on(name) for name in used} == {name: [cluster] for name, cluster in used.items()}
+
+
+async def test_history_that_the_manager_has_forgotten_is_read_anew(planes: Planes) -> None:
+    """The same on the manager: neither is a Job that was deleted dispatched, nor a new one missed."""
+    async with fleet(planes) as real:
+        await real.submit("lasting")
+        worker = await real.running("lasting")
+        before = real.daemon.manager.home.workloads.cache.state.lists
+        await planes.manager.compact()
+        await real.submit("newer")
+        await real.running("newer")
+        for name in ("lasting", "newer"):
+            real.kubelet.end(name, "Succeeded")
+            await real.ended(name)
+        await real.cleaned()
+
+        assert real.daemon.manager.home.workloads.cache.state.lists > before
+        assert real.ran_on("lasting") == [worker]
+        assert len(real.ran_on("newer")) == 1
+        assert all(dig(cluster, "status", "conditions") for cluster in real.manager.all(MULTIKUEUE_CLUSTER))
