@@ -105,10 +105,9 @@ def _property(schema: Json, go_type: str, flags: str) -> Json:
     slim = _slim(schema)
     if go_type.startswith("*") or not go_type:
         return slim
-    if "omit" not in flags and (go_type.endswith("Time") or go_type.startswith("[]")):
-        slim["x-null"] = True
-    elif go_type.endswith("Time") and "omitzero" not in flags:  # a struct is never empty for encoding/json
-        slim["x-null"] = True
+    is_time, is_slice = go_type.endswith("Time"), go_type.startswith("[]")
+    if (is_time and "omitzero" not in flags) or (is_slice and "omit" not in flags):
+        slim["x-null"] = True  # a struct is never empty for encoding/json
     elif ("omitempty" in flags and slim.get("type")) or "omitzero" in flags:
         slim["x-omit-empty"] = True
     return slim

@@ -245,7 +245,7 @@ async def test_a_workload_that_lost_its_job_ends_as_with_a_real_kueue(step: str)
     async with world(cpu="10", collect=False) as cluster:
         await cluster.create(job("j2", annotations=_runs("1h")))
         await cluster.workload_when(lambda workload: is_true(workload, "QuotaReserved"), "j2")
-        await cluster.client.delete(JOB, ObjectKey("default", "j2"))
+        await cluster.client.delete(JOB, ObjectKey("default", "j2"), propagation="Background")
         await cluster.workload_when(lambda workload: "finalizers" not in workload["metadata"], "j2")
         ours = _normal(await cluster.workload("j2"))
     ours["status"]["conditions"].pop("Admitted")  # there were admission checks in the trace

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.cel_rules import check_rules
 from multikueue.sandbox.apiserver.resources import ResourceType
+from multikueue.sandbox.apiserver.rules import check_labels
 from multikueue.sandbox.apiserver.schema_validation import validate
 from multikueue.sandbox.apiserver.statuses import Cause, invalid
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _RBAC_NAME = re.compile(r"[^/%]+")
-_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_LABEL_KEY = re.compile(r"([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _BLOCKING = frozenset(
     f"FieldValue{reason}" for reason in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
 )
@@ -34,7 +33,7 @@ def admit(row: ResourceType, obj: Json, old: Json | None, broken: Sequence[Cause
         StatusError: 422 with everything that is wrong.
     """
     name = obj["metadata"].get("name") or ""
-    causes = [*_check_name(row, name), *_check_labels(obj["metadata"].get("labels") or {}), *broken]
+    causes = [*_check_name(row, name), *check_labels(obj["metadata"].get("labels") or {}, "metadata.labels"), *broken]
     if row.custom:
         causes += validate(row.custom.body_schema, obj)
         if any(cause.reason in _BLOCKING for cause in causes):
@@ -58,13 +57,3 @@ def _check_name(row: ResourceType, name: str) -> Iterator[Cause]:
             "and must start and end with an alphanumeric character"
         )
         yield Cause("FieldValueInvalid", "metadata.name", f'Invalid value: "{name}": {rule}')
-
-
-def _check_labels(labels: Json) -> Iterator[Cause]:
-    for key, value in labels.items():
-        if not isinstance(value, str) or not _LABEL_VALUE.fullmatch(value) or len(value) > 63:
-            rule = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"
-            yield Cause("FieldValueInvalid", "metadata.labels", f'Invalid value: "{value}": {rule}')
-        if not _LABEL_KEY.fullmatch(key):
-            rule = "name part must consist of alphanumeric characters, '-', '_' or '.'"
-            yield Cause("FieldValueInvalid", "metadata.labels", f'Invalid value: "{key}": {rule}')

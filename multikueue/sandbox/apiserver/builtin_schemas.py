@@ -29,6 +29,12 @@ def definition(name: str) -> Json:
     return found
 
 
+def resolved(schema: Json) -> Json:
+    """A schema, with what it refers to filled in; its own words come first."""
+    reference = schema.get("$ref")
+    return {**definition(reference), **schema} if reference else schema
+
+
 def metadata_schema() -> Json:
     """The schema of `metadata`, of every kind."""
     return definition(_METADATA)

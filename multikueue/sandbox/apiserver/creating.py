@@ -53,9 +53,9 @@ def create(
     _record_manager(cluster, row, obj, options, managed)
     _stamp(cluster, row, obj)
     hooks.prepare(obj)
+    admit(row, obj, None, hooks.create(obj))
     stored = clone(obj)
     hooks.fill(obj)  # as every read from the store does
-    admit(row, obj, None, hooks.create(obj))
     key = (namespace or "", metadata["name"])
     if cluster.store.get(row.group_resource, key):
         raise already_exists(row, metadata["name"])

@@ -127,7 +127,8 @@ def _quantity(value: Any, path: str) -> str:
 
 def _time(value: Any, path: str) -> str:
     if not isinstance(value, str) or not _TIME.fullmatch(value):
-        raise UndecodableError(f'parsing time "{value}" at {path.lstrip(".")}: cannot parse as "2006-01-02T15:04:05Z07:00"')
+        why = 'cannot parse as "2006-01-02T15:04:05Z07:00"'
+        raise UndecodableError(f'parsing time "{value}" at {path.lstrip(".")}: {why}')
     return datetime.fromisoformat(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -159,7 +160,8 @@ def decode_object(
         raise _undecodable(row, str(error), patched=patched) from error
     if strict and decoder.unknown:
         listed = ", ".join(f'unknown field "{field}"' for field in decoder.unknown)
-        raise bad_request(f"strict decoding error: {listed}")
+        why = f"strict decoding error: {listed}"
+        raise _undecodable(row, why, patched=True) if patched else bad_request(why)
     return decoded
 
 

@@ -58,7 +58,7 @@ def prepare_pod(pod: Json) -> None:
     spec["serviceAccount"] = spec["serviceAccountName"]
     spec.setdefault("priority", 0)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    _tolerate_trouble(spec)
+    tolerate_trouble({}, pod)
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
         pod["status"]["conditions"] = [
@@ -68,13 +68,14 @@ def prepare_pod(pod: Json) -> None:
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
                 "lastProbeTime": None,
-                "lastTransitionTime": None,
+                "lastTransitionTime": pod["metadata"]["creationTimestamp"],
             }
         ]
 
 
-def _tolerate_trouble(spec: Json) -> None:
-    """Let the pod stay for some minutes on a node that is in trouble, unless it says itself how long."""
+def tolerate_trouble(_old: Json, pod: Json) -> None:
+    """Let a pod stay for some minutes on a node that is in trouble, unless it says itself how long."""
+    spec = pod["spec"]
     tolerations = spec.get("tolerations") or []
     for key in _TROUBLE:
         if not any(item.get("key") in (key, None) and _tolerates_expulsion(item) for item in tolerations):

@@ -20,7 +20,7 @@ from multikueue.sandbox.apiserver.listing import ListOptions
 from multikueue.sandbox.apiserver.openapi import OpenApi
 from multikueue.sandbox.apiserver.patching import APPLY_PATCH, accepted_formats
 from multikueue.sandbox.apiserver.registry import Registry
-from multikueue.sandbox.apiserver.representations import Representation, deleted
+from multikueue.sandbox.apiserver.representations import Representation, deleted, listed_item
 from multikueue.sandbox.apiserver.reviews import REVIEW_GROUPS, review
 from multikueue.sandbox.apiserver.routing import Route, group_version, route, split
 from multikueue.sandbox.apiserver.scaling import scale_of, scaled
@@ -177,7 +177,7 @@ class Handler:
             "kind": found.row.kind + "List",
             "apiVersion": found.row.api_version,
             "metadata": {"resourceVersion": str(self._registry.cluster.store.revision)},
-            "items": items,
+            "items": [listed_item(found.row, item) for item in items],
         }
 
 

@@ -11,7 +11,7 @@ from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.defaults_crds import create_definition, update_definition
 from multikueue.sandbox.apiserver.defaults_jobs import fill_job, prepare_job
 from multikueue.sandbox.apiserver.defaults_namespaces import label_namespace, prepare_namespace
-from multikueue.sandbox.apiserver.defaults_pods import fill_pod, prepare_pod
+from multikueue.sandbox.apiserver.defaults_pods import fill_pod, prepare_pod, tolerate_trouble
 from multikueue.sandbox.apiserver.defaults_secrets import fill_secret, keep_secret_type
 from multikueue.sandbox.apiserver.resources import DEFINITIONS, NAMESPACES, PODS, GroupResource
 from multikueue.sandbox.apiserver.rules_job_status import check_job_status
@@ -60,13 +60,11 @@ class Hooks:
 _NONE = Hooks()
 _BUILTIN: Mapping[GroupResource, Hooks] = MappingProxyType(
     {
-        PODS: Hooks(fill_pod, prepare_pod, create=check_pod, update=check_pod_update),
+        PODS: Hooks(fill_pod, prepare_pod, tolerate_trouble, create=check_pod, update=check_pod_update),
         ("batch", "jobs"): Hooks(
             fill_job, prepare_job, create=check_job, update=check_job_update, status=check_job_status
         ),
-        ("", "secrets"): Hooks(
-            fill_secret, adjust=keep_secret_type, create=check_secret, update=check_secret_update
-        ),
+        ("", "secrets"): Hooks(fill_secret, adjust=keep_secret_type, create=check_secret, update=check_secret_update),
         NAMESPACES: Hooks(prepare=prepare_namespace, adjust=label_namespace),
         DEFINITIONS: Hooks(create=create_definition, update=update_definition),
     }

@@ -8,7 +8,16 @@ from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.fieldsets import Path, from_fields_v1, to_fields_v1
 
 APPLY, UPDATE = "Apply", "Update"
-_SYSTEM = ("name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion")
+_SYSTEM = (
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+)
 UNOWNED: frozenset[Path] = frozenset(
     [("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{key}") for key in _SYSTEM)]
 )

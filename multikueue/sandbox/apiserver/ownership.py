@@ -29,7 +29,7 @@ from multikueue.sandbox.apiserver.statuses import StatusError
 from multikueue.sandbox.apiserver.typed_comparing import Comparison, same
 from multikueue.sandbox.apiserver.typed_merging import merge
 from multikueue.sandbox.apiserver.typed_shapes import Shape
-from multikueue.sandbox.apiserver.typed_values import fields_of, remove
+from multikueue.sandbox.apiserver.typed_values import fields_of, misfits, remove
 
 _BEFORE_APPLY = "before-first-apply"
 
@@ -45,14 +45,24 @@ def track_update(shape: Shape, old: Json, new: Json, write: Write, *, created: b
         created: the object is new.
     """
     managers = read_managers(old)
-    if managers or created:
+    if any(misfits(shape, _bare(new), duplicates=True)):
+        managers.clear()  # the server gives up: a value of a wrong type where this write changes nothing anyway
+    elif managers or created:
         _update(shape, _bare(old), _bare(new), managers, write)
         cap_updaters(managers)
     write_managers(new, managers)
 
 
-def apply_config(shape: Shape, live: Json, config: Json, write: Write, *, force: bool) -> Json:
+def apply_config(shape: Shape, empty: Json, live: Json, config: Json, write: Write, *, force: bool) -> Json:
     """The live object with a configuration applied, managedFields included.
+
+    Args:
+        shape: of the kind.
+        empty: an object of the kind before anything is set.
+        live: the object; the empty one when the apply creates it.
+        config: what the manager wants.
+        write: who, when.
+        force: take fields over from other managers.
 
     Raises:
         StatusError: 409, other managers own fields with other values and `force` is off.
@@ -60,7 +70,6 @@ def apply_config(shape: Shape, live: Json, config: Json, write: Write, *, force:
     managers, bare = read_managers(live), _bare(live)
     if not managers:
         first = Write(_BEFORE_APPLY, write.api_version, write.subresource, write.now, write.ignored)
-        empty: Json = {key: live[key] for key in ("apiVersion", "kind") if key in live}
         _update(shape, empty, bare, managers, first)
     who, last = write.by(APPLY), managers.get(write.by(APPLY))
     merged = merge(shape, bare, config)

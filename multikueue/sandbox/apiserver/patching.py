@@ -11,10 +11,11 @@ from multikueue.sandbox.apiserver.decoding import empty_object
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.identity import check_identity
 from multikueue.sandbox.apiserver.managedfields import Write
-from multikueue.sandbox.apiserver.merging import json_patch, merge_patch, strategic_patch
+from multikueue.sandbox.apiserver.merging import json_patch, merge_patch
 from multikueue.sandbox.apiserver.ownership import apply_config
 from multikueue.sandbox.apiserver.resources import ResourceType
 from multikueue.sandbox.apiserver.statuses import StatusError, bad_request, conflict, not_found
+from multikueue.sandbox.apiserver.strategic import strategic_patch
 from multikueue.sandbox.apiserver.typed_values import misfits
 from multikueue.sandbox.apiserver.updating import Target, update
 
@@ -44,7 +45,7 @@ def patch(cluster: Cluster, target: Target, format_: str, body: Any, options: Wr
     elif format_ == MERGE_PATCH:
         new = merge_patch(old, body)
     else:
-        new = strategic_patch(old, body)
+        new = strategic_patch(target.row.schema, old, body)
     if not isinstance(new, dict):
         raise bad_request("error decoding patch: the result is not an object")
     return update(cluster, target, clone(new), options, is_patch=True)
@@ -66,9 +67,10 @@ def apply(cluster: Cluster, target: Target, body: Any, options: WriteOptions) ->
     if revision and (live is None or revision != live["metadata"]["resourceVersion"]):
         raise conflict(row, target.name)
     _check_fits(target, config)
-    write = Write(options.manager or "", row.api_version, target.subresource, cluster.now(), row.reset(target.subresource))
-    base = live if live is not None else empty_object(row)
-    new = clone(apply_config(row.shape, base, config, write, force=options.force))
+    reset = row.reset(target.subresource)
+    write = Write(options.manager or "", row.api_version, target.subresource, cluster.now(), reset)
+    empty = empty_object(row)
+    new = clone(apply_config(row.shape, empty, live or empty, config, write, force=options.force))
     if live is None:
         managed = new["metadata"].pop("managedFields", None)
         return create(cluster, row, target.namespace, new, options, managed=managed or []), True

@@ -63,10 +63,7 @@ class Representation:
         return _list(self.row.kind + "List", self.row.api_version, metadata, items)
 
     def _item(self, entry: Entry) -> bytes:
-        if self.row.custom:
-            return self._as_stored(entry)
-        # Lists of builtin kinds leave out what every item would repeat.
-        return encode({key: value for key, value in entry.obj.items() if key not in ("apiVersion", "kind")})
+        return self._as_stored(entry) if self.row.custom else encode(listed_item(self.row, entry.obj))
 
     def _as_stored(self, entry: Entry) -> bytes:
         if self.row.stored_version == self.row.version:
@@ -98,6 +95,11 @@ class Representation:
 def _list(kind: str, api_version: str, metadata: Json, items: list[bytes]) -> bytes:
     head = encode({"kind": kind, "apiVersion": api_version, "metadata": metadata})
     return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
+
+
+def listed_item(row: ResourceType, obj: Json) -> Json:
+    """An object in a list: lists of builtin kinds leave out what every item would repeat."""
+    return obj if row.custom else {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
 
 
 def deleted(row: ResourceType, obj: Json) -> Json:

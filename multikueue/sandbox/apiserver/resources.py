@@ -22,7 +22,8 @@ DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions
 _STATUS: frozenset[Path] = frozenset([("f:status",)])
 _SPEC: frozenset[Path] = frozenset([("f:spec",)])
 _METADATA: frozenset[Path] = frozenset([("f:metadata",)])
-_POD_METADATA: frozenset[Path] = frozenset(("f:metadata", f"f:{key}") for key in ("deletionTimestamp", "ownerReferences"))
+_POD_METADATA: frozenset[Path] = frozenset([("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")])
+
 
 @attrs.define(eq=False, slots=False)
 class CustomKind:

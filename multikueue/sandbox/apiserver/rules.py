@@ -10,6 +10,7 @@ from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.statuses import Cause
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _QUALIFIED = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
@@ -63,3 +64,13 @@ def is_dns_label(name: str) -> bool:
 def is_qualified(name: str) -> bool:
     """Whether a name may be a label's key or a resource's name."""
     return bool(_QUALIFIED.fullmatch(name))
+
+
+def check_labels(labels: Json, field: str) -> Iterator[Cause]:
+    """Keys are qualified names, values are short words."""
+    for key, value in labels.items():
+        if not _LABEL_VALUE.fullmatch(value) or len(value) > 63:
+            rule = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"
+            yield invalid_value(field, rule, f'"{value}"')
+        if not is_qualified(key):
+            yield invalid_value(field, "name part must consist of alphanumeric characters, '-', '_' or '.'", f'"{key}"')

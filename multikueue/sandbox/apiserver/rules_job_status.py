@@ -104,8 +104,8 @@ def _check_indexes(before: Json, after: Json, spec: Json) -> Iterator[Cause]:
 
 
 def _check_pods(before: Json, after: Json) -> Iterator[Cause]:
-    ready = after.get("ready") or 0
-    if _differs(before, after, "ready", "active") and ready > (after.get("active") or 0):
+    ready = after.get("ready")
+    if ready is not None and _differs(before, after, "ready", "active") and ready > (after.get("active") or 0):
         yield invalid_value("status.ready", "cannot set more ready pods than active", ready)
 
 

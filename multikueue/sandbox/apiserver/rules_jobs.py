@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.rules import (
+    check_labels,
     invalid_value,
     is_dns_label,
     not_negative,
@@ -84,6 +85,7 @@ def _check_spec(spec: Json) -> list[Cause]:
             if field in spec
         ]
     causes += _check_replacement(spec)
+    causes += check_labels((spec["template"].get("metadata") or {}).get("labels") or {}, "spec.template.labels")
     template = spec["template"]["spec"]
     causes += check_pod_spec(template, "spec.template.spec")
     causes += _check_restart(template.get("restartPolicy"))
@@ -150,7 +152,8 @@ def _take_scheduling(kept: Json, given: Json) -> None:
         kept["spec"].pop(field, None)
         if field in given["spec"]:
             kept["spec"][field] = given["spec"][field]
-    affinity = {key: value for key, value in (kept["spec"].pop("affinity", None) or {}).items() if key != "nodeAffinity"}
+    affinity = dict(kept["spec"].pop("affinity", None) or {})
+    affinity.pop("nodeAffinity", None)
     wanted = (given["spec"].get("affinity") or {}).get("nodeAffinity")
     if wanted is not None:
         affinity["nodeAffinity"] = wanted

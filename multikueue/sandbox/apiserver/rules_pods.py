@@ -146,7 +146,8 @@ def check_pod_update(old: Json, new: Json) -> list[Cause]:
     causes += fixed
     if stop:
         return causes
-    return causes + _check_tolerations_kept(before, after) + _check_gates_kept(before, after) + _check_rest(before, after)
+    causes += _check_tolerations_kept(before, after) + _check_gates_kept(before, after)
+    return causes + _check_rest(before, after)
 
 
 def _check_deadline(old: int | None, new: int | None) -> tuple[list[Cause], bool]:

@@ -23,11 +23,8 @@ _IMMUTABLE = "field is immutable when `immutable` is set"
 def check_secret(secret: Json) -> list[Cause]:
     """What is wrong with a Secret."""
     data = secret.get("data") or {}
-    causes = [
-        invalid_value(f"data[{key}]", "a valid config key must consist of alphanumeric characters, '-', '_' or '.'", key)
-        for key in data
-        if not _KEY.fullmatch(key) or key in (".", "..")
-    ]
+    rule = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+    causes = [invalid_value(f"data[{key}]", rule, key) for key in data if not _KEY.fullmatch(key) or key in (".", "..")]
     kind = secret.get("type")
     causes += [required(f"data[{key}]") for key in _ALL_OF.get(kind or "", ()) if key not in data]
     if kind == "kubernetes.io/basic-auth" and not ({"username", "password"} & data.keys()):

@@ -22,6 +22,8 @@ def validate(schema: Json, value: Any, path: str = "") -> Iterator[Cause]:
             wanted = schema.get("type") or "object"
             message = f'Invalid value: "null": {name} in body must be of type {wanted}: "null"'
             yield Cause("FieldValueTypeInvalid", name, message)
+            if "enum" in schema:
+                yield from check_limits(schema, value, name)
         return
     wrong = _check_type(schema, value, name)
     if wrong:

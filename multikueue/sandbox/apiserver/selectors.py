@@ -174,7 +174,13 @@ def field_value(obj: Any, path: str) -> Any:
     return obj
 
 
+_NUMBERS = {"status.successful": "status.succeeded"}
+"""Selectable fields of Jobs that stand for a count; nothing is 0."""
+
+
 def _field_text(obj: Json, path: str) -> str:
+    if path in _NUMBERS:
+        return str(field_value(obj, _NUMBERS[path]) or 0)
     value = field_value(obj, path)
     if value is None:
         return ""

@@ -139,7 +139,7 @@ def _combine(target: Target, old: Json, new: Json) -> Json:
 
 def _take(obj: Json, other: Json, key: str) -> None:
     obj.pop(key, None)
-    if other.get(key) is not None:
+    if key in other:
         obj[key] = clone({key: other[key]})[key]
 
 

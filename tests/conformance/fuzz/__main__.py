@@ -18,10 +18,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="how many seeds; otherwise as many as --operations needs")
     parser.add_argument("--operations", type=int, default=2_000)
     parser.add_argument("--length", type=int, default=50, help="operations of one seed")
-    parser.add_argument("--managers", action="store_true", help="compare managedFields too")
+    parser.add_argument("--no-managers", action="store_true", help="do not compare managedFields")
     parser.add_argument("--show", type=int, default=20, help="how many differences to print")
     chosen = parser.parse_args()
-    plan = Plan(chosen.seed, chosen.operations, chosen.seeds, chosen.length, chosen.managers)
+    plan = Plan(chosen.seed, chosen.operations, chosen.seeds, chosen.length, not chosen.no_managers)
     report = anyio.run(fuzz, plan)
     found = report.unknown
     classes = Counter(_class_of(difference.what, difference.real, difference.sandbox) for difference in found)

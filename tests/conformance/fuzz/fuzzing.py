@@ -28,7 +28,7 @@ class Plan:
     operations: int = 2_000
     seeds: int | None = None
     length: int = 50
-    managers: bool = False
+    managers: bool = True
 
 
 @asynccontextmanager

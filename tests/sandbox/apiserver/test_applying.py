@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.names import Json
-from multikueue.sandbox.apiserver.applying import apply_config
-from multikueue.sandbox.apiserver.fieldsets import collect, from_fields_v1, to_fields_v1
+from multikueue.sandbox.apiserver.builtin_schemas import metadata_schema, reader
+from multikueue.sandbox.apiserver.fieldsets import from_fields_v1, to_fields_v1
 from multikueue.sandbox.apiserver.managedfields import Write
+from multikueue.sandbox.apiserver.ownership import apply_config
 from multikueue.sandbox.apiserver.statuses import StatusError
+from multikueue.sandbox.apiserver.typed_values import fields_of
 
 KEYED: Json = {
     "type": "array",
@@ -23,6 +25,9 @@ KEYED: Json = {
 SCHEMA: Json = {
     "type": "object",
     "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": metadata_schema(),
         "spec": {
             "type": "object",
             "properties": {
@@ -41,13 +46,17 @@ SCHEMA: Json = {
 }
 
 
+SHAPE = reader().read(SCHEMA)
+EMPTY: Json = {"apiVersion": "g/v1", "kind": "K"}
+
+
 def config(**spec: Any) -> Json:
     return {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}, "spec": spec}
 
 
 def applied(live: Json | None, manager: str, *, force: bool = False, **spec: Any) -> Json:
     write = Write(manager, "g/v1", "", "2026-01-01T00:00:00Z")
-    return apply_config(SCHEMA, live, config(**spec), write, force=force)
+    return apply_config(SHAPE, EMPTY, live or EMPTY, config(**spec), write, force=force)
 
 
 def test_what_a_manager_no_longer_applies_goes() -> None:
@@ -74,7 +83,7 @@ def test_another_value_for_a_foreign_field_is_a_conflict() -> None:
 def test_the_same_value_is_shared() -> None:
     """Agreement is no conflict, and both own the field."""
     live = applied(applied(None, "m", a="1"), "n", a="1")
-    assert [line["manager"] for line in live["metadata"]["managedFields"]] == ["m", "n"]
+    assert sorted(line["manager"] for line in live["metadata"]["managedFields"]) == ["m", "n"]
 
 
 def test_force_takes_over() -> None:
@@ -122,7 +131,7 @@ def test_a_lone_manager_gets_what_it_applies(first: Json, second: Json) -> None:
     """Whatever it applied before, only the last configuration counts (empty containers may disappear)."""
     live = applied(applied(None, "m", **first), "m", **second)
     wanted = {key: value for key, value in second.items() if value}
-    found = {key: value for key, value in live.get("spec", {}).items() if value}
+    found = {key: value for key, value in (live.get("spec") or {}).items() if value}
     for key in ("tags", "checks"):
         for side in (wanted, found):
             if key in side:
@@ -133,6 +142,5 @@ def test_a_lone_manager_gets_what_it_applies(first: Json, second: Json) -> None:
 @given(SPECS)
 def test_fields_v1_reads_back_as_written(spec: Json) -> None:
     """Ownership survives being stored."""
-    paths: set[tuple[str, ...]] = set()
-    collect(SCHEMA, {"spec": spec}, paths)
+    paths = fields_of(SHAPE, {"spec": spec})
     assert from_fields_v1(to_fields_v1(paths)) == paths

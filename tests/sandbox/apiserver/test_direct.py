@@ -58,9 +58,9 @@ async def test_it_is_a_client_like_any_other() -> None:
     client: ApiClient = DirectClient(ApiServer("a"))
     created = await client.create(JOB, job())
     assert created["spec"]["parallelism"] == 1
-    created["metadata"]["labels"] = {"mine": "only"}
+    created["metadata"]["annotations"] = {"mine": "only"}
     found = await client.get(JOB, key())
-    assert "labels" not in found["metadata"]
+    assert "annotations" not in found["metadata"]
     found["spec"]["parallelism"] = 2
     replaced = await client.replace(JOB, found)
     assert replaced["metadata"]["generation"] == 2
@@ -69,7 +69,7 @@ async def test_it_is_a_client_like_any_other() -> None:
     await client.merge_patch(JOB, key(), {"metadata": {"labels": {"x": "1"}}})
     listed = await client.list(JOB, label_selector="x=1")
     assert [item["metadata"]["name"] for item in listed.items] == ["j"]
-    await client.delete(JOB, key(), uid=found["metadata"]["uid"])
+    await client.delete(JOB, key(), uid=found["metadata"]["uid"], propagation="Background")
     assert (await client.list(JOB)).items == []
 
 
@@ -155,7 +155,7 @@ async def test_a_watch_follows_changes_and_resumes() -> None:
         group.start_soon(lambda: client.watch(JOB, seen, resource_version=start))
         await turn_until(lambda: len(seen.events) == 1)
         await client.merge_patch(JOB, key("a"), {"metadata": {"labels": {"x": "1"}}})
-        await client.delete(JOB, key("a"))
+        await client.delete(JOB, key("a"), propagation="Background")
         await turn_until(lambda: len(seen.events) == 3)
         group.cancel_scope.cancel()
     assert seen.types == ["ADDED", "MODIFIED", "DELETED"]

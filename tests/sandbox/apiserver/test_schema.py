@@ -8,7 +8,7 @@ import pytest
 
 from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.cel_rules import check_rules
-from multikueue.sandbox.apiserver.schema_defaulting import fill_defaults
+from multikueue.sandbox.apiserver.schema_defaulting import drop_nulls, fill_defaults
 from multikueue.sandbox.apiserver.schema_limits import compile_pattern
 from multikueue.sandbox.apiserver.schema_pruning import prune
 from multikueue.sandbox.apiserver.schema_validation import validate
@@ -36,6 +36,7 @@ def test_defaults_are_filled_in_below_defaults() -> None:
     """A default object gets the defaults of its fields, and a null that means nothing gives way."""
     schema = fields(a={**fields(b={"type": "integer", "default": 3}), "default": {}}, c={"type": "string"})
     value: Json = {"c": None}
+    drop_nulls(schema, value)
     fill_defaults(schema, value)
     assert value == {"a": {"b": 3}}
 
@@ -65,7 +66,7 @@ def test_defaults_are_not_shared() -> None:
         ({"type": "array", "maxItems": 1}, [1, 2], "FieldValueTooMany"),
         ({"type": "array", "x-kubernetes-list-type": "set"}, ["a", "a"], "FieldValueDuplicate"),
         ({"type": "object", "required": ["a"]}, {}, "FieldValueRequired"),
-        ({"type": "string"}, None, "FieldValueInvalid"),
+        ({"type": "string"}, None, "FieldValueTypeInvalid"),
         ({"x-kubernetes-int-or-string": True}, 1.5, "FieldValueTypeInvalid"),
         ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, [], "FieldValueInvalid"),
     ],
