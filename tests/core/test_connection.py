@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from multikueue.core.conditions import timestamp
-from multikueue.core.connection import Connection, active_status, remembered_loss
+from multikueue.core.connection import Connection, Notice, active_status, notice, remembered_loss
 from multikueue.core.names import Json
 from tests.core.building import NOW
 
@@ -57,10 +57,42 @@ def test_the_time_of_loss_survives_a_restart_on_the_object() -> None:
     assert remembered_loss(cluster(None)) is None
 
 
-def test_another_attempt_with_the_same_error_is_not_written() -> None:
-    """A fleet with a dead worker does not write a status every few seconds."""
+def test_every_attempt_is_written_since_the_next_one_is_named() -> None:
+    """At most one a minute once it has been away for a while; the time of the loss stays."""
     found = cluster(LOST.active_condition(NOW, 2))
-    assert active_status(found, LOST.failed("connection refused", LATER, failures=7, next_attempt=LATER), LATER) is None
+    told = active_status(found, LOST.failed("connection refused", LATER, failures=7, next_attempt=LATER), LATER)
+    assert told is not None
+    assert "; connection attempts: 7, next" in told["message"]
+    assert told["lastTransitionTime"] == timestamp(NOW)
+
+
+def test_what_is_said_already_is_not_written() -> None:
+    assert active_status(cluster(LOST.active_condition(NOW, 2)), LOST, LATER) is None
+
+
+def test_the_kinds_a_worker_lacks_are_named_while_it_is_connected() -> None:
+    """It is active, and everything else goes there."""
+    up = LOST.succeeded()
+    told = active_status(cluster(None), up, NOW, {"JobSet.v1alpha2.jobset.x-k8s.io": "not found", "Job.v1.batch": "no"})
+    assert told is not None
+    assert (told["status"], told["reason"]) == ("True", "Active")
+    assert told["message"] == (
+        "Connected; not usable for: Job.v1.batch (no), JobSet.v1alpha2.jobset.x-k8s.io (not found)"
+    )
+    assert active_status(cluster(told), up, LATER) is not None
+    assert "not usable" not in LOST.active_condition(NOW, 2, {"Job.v1.batch": "no"})["message"]
+
+
+def test_events_are_for_what_happens_and_not_for_every_attempt() -> None:
+    lost, up = LOST.active_condition(NOW, 2), LOST.succeeded().active_condition(NOW, 2)
+    again = LOST.failed("timeout", LATER, failures=2, next_attempt=LATER).active_condition(LATER, 2)
+    refused = LOST.failed("no key", LATER, failures=0, next_attempt=None, reason="BadKubeConfig")
+    degraded = LOST.succeeded().active_condition(NOW, 2, {"Job.v1.batch": "no"})
+    assert notice(None, lost) == notice(up, lost) == Notice("Warning", "ClusterLost", "connection refused")
+    assert notice(lost, again) is None
+    assert notice(lost, refused.active_condition(LATER, 2)) == Notice("Warning", "BadKubeConfig", "no key")
+    assert notice(lost, up) == notice(degraded, up) == Notice("Normal", "ClusterConnected", "Connected")
+    assert notice(up, degraded) == Notice("Warning", "KindsNotUsable", degraded["message"])
 
 
 def test_a_new_error_is_written_and_keeps_the_time() -> None:

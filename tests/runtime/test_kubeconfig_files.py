@@ -12,6 +12,7 @@ import pytest
 
 from multikueue.errors import KubeconfigError
 from multikueue.runtime.kubeconfig_files import MAX_SIZE, KubeconfigFiles, read_kubeconfig
+from tests.runtime.fleet import until
 
 OUTSIDE = "kubeconfig path is not under the allowed prefix: "
 
@@ -169,6 +170,4 @@ async def test_files_nobody_uses_any_more_are_forgotten(prefix: Path) -> None:
     async with watching(prefix, "w1") as watched:
         path = await watched.news()
         watched.used.clear()
-        with anyio.fail_after(5):
-            while watched.files.get(path) is not None:
-                await anyio.sleep(0.01)
+        await until(lambda: watched.files.get(path) is None, within=5)

@@ -1,0 +1,159 @@
+"""The quota of the manager follows the workers', if a config asks for it and the operator allows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from multikueue.core.conditions import condition, conditions
+from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.quota import CONDITION
+from multikueue.runtime.manager import Manager
+from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
+from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
+from tests.runtime.fleet import CHECK, Fleet, is_active
+
+pytestmark = pytest.mark.looptime
+
+QUEUE = ObjectKey("", CLUSTER_QUEUE_NAME)
+AUTOMATED = {"spec": {"quotaManagement": "Automated"}}
+
+
+async def a_fleet(*workers: str, automated: bool = True) -> Fleet:
+    """Workers with 4 CPUs each; the manager begins with 1."""
+    fleet = Fleet.of(*workers)
+    await fleet.connect()
+    await set_quota(fleet, "manager", "1")
+    if automated:
+        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), AUTOMATED)
+    return fleet
+
+
+async def set_quota(fleet: Fleet, where: str, cpu: str) -> None:
+    client = fleet.admin if where == "manager" else DirectClient(fleet.workers[where])
+    spec = cluster_queue({"cpu": cpu})["spec"]
+    await client.merge_patch(CLUSTER_QUEUE, QUEUE, {"spec": {"resourceGroups": spec["resourceGroups"]}})
+
+
+def automatic(fleet: Fleet, **settings: Any) -> Manager:
+    return fleet.build(quota_automation=True, **settings)
+
+
+async def cpus(fleet: Fleet, after: float = 5.0) -> str:
+    """The manager's quota, once changes had time to get there."""
+    await anyio.sleep(after)
+    (group,) = (await fleet.quota())["spec"]["resourceGroups"]
+    return str(group["flavors"][0]["resources"][0]["nominalQuota"])
+
+
+async def told(fleet: Fleet) -> Json:
+    return condition(await fleet.quota(), CONDITION) or {}
+
+
+async def test_the_quota_is_the_sum_of_the_workers_and_follows_them() -> None:
+    fleet = await a_fleet("worker1", "worker2")
+    async with fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "8"
+        assert ((await told(fleet))["status"], (await told(fleet))["reason"]) == ("True", "QuotaAutomated")
+        await set_quota(fleet, "worker2", "2500m")
+        assert await cpus(fleet) == "6500m"
+        await DirectClient(fleet.workers["worker1"]).delete(LOCAL_QUEUE, ObjectKey("default", LOCAL_QUEUE_NAME))
+        assert await cpus(fleet) == "2500m"
+        await set_quota(fleet, "manager", "100")
+        assert await cpus(fleet) == "2500m"
+
+
+async def test_it_is_off_unless_the_operator_turns_it_on() -> None:
+    """No queue is watched anywhere, and none is written."""
+    fleet = await a_fleet("worker1")
+    async with fleet.running():
+        assert await cpus(fleet) == "1"
+        assert await told(fleet) == {}
+        assert fleet.requests("worker1", "list", CLUSTER_QUEUE) == 0
+        assert fleet.manager.access.requests["multikueue", "list", str(CLUSTER_QUEUE)] == 0
+
+
+async def test_workers_are_not_asked_for_queues_until_a_config_wants_it() -> None:
+    fleet = await a_fleet("worker1", automated=False)
+    async with fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "1"
+        assert (await told(fleet))["reason"] == "NotRequested"
+        assert fleet.requests("worker1", "list", CLUSTER_QUEUE) == 0
+        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), AUTOMATED)
+        assert await cpus(fleet) == "4"
+
+
+async def test_a_worker_that_is_lost_keeps_its_quota() -> None:
+    """Kueue takes it away at once, and evicts what runs on it."""
+    fleet = await a_fleet("worker1", "worker2")
+    async with fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "8"
+        fleet.workers["worker1"].faults.partition("reset")
+        await set_quota(fleet, "worker2", "5")
+        assert await cpus(fleet, 3_600) == "9"
+        assert await is_active(fleet, status="False")()
+
+
+async def test_a_rotation_keeps_it_too() -> None:
+    fleet = await a_fleet("worker1")
+    async with fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "4"
+        fleet.workers["worker1"].faults.add(Refuse(403), on=Match(resource="clusterqueues", user="multikueue:new"))
+        await fleet.rotate("worker1", "new")
+        assert await cpus(fleet, 3_600) == "4"
+        assert "not usable for: ClusterQueue.v1beta2.kueue.x-k8s.io (" in (await fleet.active())["message"]
+
+
+async def test_a_restart_takes_nothing_away_until_the_worker_is_given_up() -> None:
+    """What a worker had is not known to a new process; after the grace it counts as nothing."""
+    fleet = await a_fleet("worker1", "worker2")
+    async with fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "8"
+    fleet.workers["worker1"].faults.partition("reset")
+    async with fleet.running(automatic(fleet, lost_timeout=600)):
+        assert await cpus(fleet) == "8"
+        await set_quota(fleet, "worker2", "6")
+        assert await cpus(fleet, 500) == "8"
+        assert await cpus(fleet, 200) == "6"
+        fleet.workers["worker1"].faults.heal()
+        assert await cpus(fleet, 120) == "10"
+
+
+async def test_a_worker_that_leaves_the_config_takes_its_quota_along() -> None:
+    fleet = await a_fleet("worker1", "worker2")
+    async with fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "8"
+        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), {"spec": {"clusters": ["worker2"]}})
+        assert await cpus(fleet) == "4"
+
+
+async def test_a_worker_whose_object_is_deleted_counts_until_the_grace_is_over() -> None:
+    """It is in the config still, so it is expected back."""
+    fleet = await a_fleet("worker1", "worker2")
+    async with fleet.running(automatic(fleet, lost_timeout=600)):
+        assert await cpus(fleet) == "8"
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        assert await cpus(fleet, 500) == "8"
+        assert await cpus(fleet, 200) == "4"
+
+
+async def test_without_our_check_the_condition_goes_and_the_quota_stays() -> None:
+    fleet = await a_fleet("worker1")
+    async with fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "4"
+        await fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK))
+        assert await cpus(fleet) == "4"
+        assert await told(fleet) == {}
+
+
+async def test_conditions_of_kueue_stay_and_nothing_is_written_twice() -> None:
+    fleet = await a_fleet("worker1")
+    async with fleet.kueues(), fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "4"
+        found = await fleet.quota()
+        assert {entry["type"] for entry in conditions(found)} == {"Active", CONDITION}
+        await anyio.sleep(600)
+        assert await fleet.quota() == found
