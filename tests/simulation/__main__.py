@@ -8,8 +8,9 @@ from concurrent.futures import ProcessPoolExecutor
 
 import click
 
+from tests.simulation.mutations import MUTATIONS, runner
 from tests.simulation.shrinking import shrink
-from tests.simulation.simulating import Run, simulate
+from tests.simulation.simulating import Run
 
 REPLAY = "python -m tests.simulation --seeds 1 --first-seed {seed}"
 
@@ -18,19 +19,31 @@ REPLAY = "python -m tests.simulation --seeds 1 --first-seed {seed}"
 @click.option("--seeds", type=click.IntRange(1), default=300, show_default=True, help="How many.")
 @click.option("--first-seed", type=click.IntRange(0), default=0, show_default=True, help="The first of them.")
 @click.option("--processes", type=click.IntRange(1), default=None, help="How many at a time; all cores by default.")
-def main(seeds: int, first_seed: int, processes: int | None) -> None:
+@click.option("--mutation", type=click.Choice(sorted(MUTATIONS)), help="Put a defect back, and stop when it is caught.")
+def main(seeds: int, first_seed: int, processes: int | None, mutation: str | None) -> None:
     """Run seeds; a failing one is shrunk, told as a story, and can be replayed."""
     started = time.perf_counter()
+    run_one = runner(mutation)
     if seeds == 1:
-        run = simulate(first_seed)
+        run = run_one(first_seed)
         click.echo(_story(run))
         sys.exit(bool(run.broken))
     failed = []
-    with ProcessPoolExecutor(processes) as pool:
-        for run in pool.map(simulate, range(first_seed, first_seed + seeds), chunksize=4):
+    pool = ProcessPoolExecutor(processes)
+    try:
+        for run in pool.map(run_one, range(first_seed, first_seed + seeds), chunksize=2):
             if run.broken:
                 failed.append(run)
-                click.echo(f"seed {run.seed}: {run.broken}\n  replay: {REPLAY.format(seed=run.seed)}")
+                replay = REPLAY.format(seed=run.seed) + (f" --mutation {mutation}" if mutation else "")
+                click.echo(f"seed {run.seed}: {run.broken}\n  replay: {replay}")
+                if mutation:
+                    click.echo(f"{mutation} is caught after {run.seed - first_seed + 1} seeds")
+                    sys.exit()
+    finally:
+        pool.shutdown(cancel_futures=True)
+    if mutation:
+        click.echo(f"{mutation} is not caught by {seeds} seeds")
+        sys.exit(1)
     for run in failed[:1]:
         click.echo(_story(shrink(run.seed)))
     seconds = time.perf_counter() - started

@@ -20,10 +20,10 @@ class Foreigners:
     world: World
     _planted: list[tuple[SimCluster, Resource, Json]] = attrs.field(factory=list)
 
-    async def plant_first(self) -> None:
+    async def plant_first(self, *, in_the_way: bool) -> None:
         """Before anything happens: one with the name of a job to come, and others that never meet one of ours."""
-        first = next(iter(self.world.workers.values()))
-        await self._plant(first, JOB, _job("job-2", {}))
+        if in_the_way:
+            await self._plant(next(iter(self.world.workers.values())), JOB, _job("job-2", {}))
         for worker in self.world.workers.values():
             await self._plant(worker, JOB, _job("theirs", {ORIGIN_LABEL: "another"}))
 

@@ -59,13 +59,15 @@ class Script:
     """Events that do not happen, by number: this is how a failing run is made smaller."""
     events: int = 0
     """How many were drawn."""
-    calm: bool = False
+    calm: bool = attrs.field(init=False)
     """Whether there are no troubles."""
+
+    def __attrs_post_init__(self) -> None:
+        self.calm = self.scene.dice.random() < CALM
 
     async def run(self) -> None:
         """Play the whole script; at its end everything is mended."""
         dice = self.scene.dice
-        self.calm = dice.random() < CALM
         async with anyio.create_task_group() as tasks:
             for number in range(1, dice.randint(3, 8) + 1):
                 job, seconds = draw_job(dice, number), dice.uniform(0, 240)

@@ -71,7 +71,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             reach.listen()
             promises.listen()
             await tasks.start(world.run)
-            await scene.foreigners.plant_first()
+            await scene.foreigners.plant_first(in_the_way=not script.calm)
             await tasks.start(scene.daemon.run)
             tasks.start_soon(_keep_checking, scene)
             await script.run()

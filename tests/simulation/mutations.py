@@ -1,0 +1,229 @@
+"""Known defects of Kueue's built-in controller, put back into ours: each must be caught, or the net has a hole.
+
+The numbers are those of the list of weaknesses (`spec/core.md` §12). A mutation swaps one row of the plan's table or
+one function, for as long as its context lasts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+from unittest import mock
+
+import attrs
+
+from multikueue.core import pending, situation
+from multikueue.core import plan as planning
+from multikueue.core.cleaning import clean_all
+from multikueue.core.conditions import condition
+from multikueue.core.effects import CreateJob, Effect, Plan
+from multikueue.core.finishing import bring_end_home
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.situation import Situation
+from multikueue.core.snapshot import Worker
+from multikueue.core.verdicts import retry_evicted
+from multikueue.core.workloads import is_admitted, is_evicted, is_finished
+from multikueue.errors import KubeconfigError
+from multikueue.kube.caching import ObjectCache
+from multikueue.runtime import performing, remotes
+from multikueue.runtime.reconcilers import cluster as clusters
+from multikueue.runtime.reconcilers.workload import WorkloadReconciler
+from multikueue.runtime.sources import Sources
+from tests.simulation.simulating import Run, simulate
+
+Decide = Callable[[Situation], Plan]
+Mutation = Callable[[], AbstractContextManager[Any]]
+
+
+@contextmanager
+def _row(name: str, change: Callable[[Decide], Decide]) -> Iterator[None]:
+    """Decide one row of the table otherwise."""
+    rows = [attrs.evolve(row, decide=change(row.decide)) if row.name == name else row for row in planning.TABLE]
+    assert tuple(rows) != planning.TABLE, f"there is no row {name}"
+    with mock.patch.object(planning, "TABLE", tuple(rows)):
+        yield
+
+
+def _create_job(seen: Situation, worker: Worker) -> Effect:
+    assert seen.job is not None, "the row before waits for it"
+    return CreateJob(worker.name, seen.adapter.resource, seen.adapter.copy(seen.job, seen.stamp))
+
+
+def earliest_admission_wins() -> AbstractContextManager[None]:
+    """16: `clusterName` is not sticky; of all Admitted copies the one with the earliest time by its clock wins."""
+
+    def change(decide: Decide) -> Decide:
+        def decided(seen: Situation) -> Plan:
+            admitted = [
+                (str((condition(worker.workload, "Admitted") or {}).get("lastTransitionTime")), worker.name, worker)
+                for worker in seen.workers
+                if worker.reachable and worker.workload is not None and is_admitted(worker.workload)
+            ]
+            winner = min(admitted)[-1] if admitted else None
+            if winner is None or winner.name == seen.assigned_to:
+                return decide(seen)
+            created = (_create_job(seen, winner),) if seen.job_on(winner) is None else ()
+            return Plan((*created, *clean_all(seen.workers, keep=winner.name)))
+
+        return decided
+
+    return _row("assigned", change)
+
+
+def stale_copies_are_believed() -> AbstractContextManager[None]:
+    """17, 18: a copy elsewhere that says Finished or Evicted finishes or evicts a healthy Workload."""
+
+    def change(decide: Decide) -> Decide:
+        def decided(seen: Situation) -> Plan:
+            for worker in seen.workers:
+                copy = worker.workload
+                if worker.reachable and copy is not None and is_finished(copy):
+                    return bring_end_home(seen, copy, seen.job_on(worker))
+                if worker.reachable and copy is not None and is_evicted(copy):
+                    return Plan(tuple(retry_evicted(seen, str(seen.assigned_to))))
+            return decide(seen)
+
+        return decided
+
+    return _row("assigned", change)
+
+
+def removed_clusters_are_forgotten() -> AbstractContextManager[Any]:
+    """28: what lies on a cluster that the config lists no more is nobody's business."""
+    original = WorkloadReconciler._workers
+
+    def workers(self: WorkloadReconciler, key: ObjectKey, config: Json | None, *rest: Any) -> Iterator[Worker]:
+        found = original(self, key, config, *rest)
+        return (worker for worker in found if worker.configured or config is None)
+
+    return mock.patch.object(WorkloadReconciler, "_workers", workers)
+
+
+@contextmanager
+def attempts_are_not_compared() -> Iterator[None]:
+    """D15: a copy of an earlier attempt counts as one of this."""
+
+    def same(copy: Json, wanted: str) -> bool:
+        del copy, wanted
+        return True
+
+    with mock.patch.object(pending, "is_of_attempt", same), mock.patch.object(situation, "is_of_attempt", same):
+        yield
+
+
+def finished_jobs_are_made_again() -> AbstractContextManager[None]:
+    """14: where the Workload copy is Finished and its job is gone, synchronising makes the job again."""
+
+    def change(decide: Decide) -> Decide:
+        def decided(seen: Situation) -> Plan:
+            worker = seen.snapshot.worker(seen.assigned_to) if seen.assigned_to else None
+            plan = decide(seen)
+            if worker is None or not worker.reachable or worker.workload is None or not is_finished(worker.workload):
+                return plan
+            again = () if seen.job_on(worker) is not None else (_create_job(seen, worker),)
+            return attrs.evolve(plan, effects=(*again, *plan.effects))
+
+        return decided
+
+    return _row("assigned", change)
+
+
+@contextmanager
+def origins_are_not_checked() -> Iterator[None]:
+    """26: whatever has the right name or says that it belongs to a Workload is taken for a copy of ours."""
+
+    def unselected(*args: Any, **options: Any) -> ObjectCache:
+        return ObjectCache(*args, **{**options, "label_selector": ""})
+
+    with mock.patch.object(remotes, "ObjectCache", unselected):
+        yield
+
+
+def connecting_wakes_nobody() -> AbstractContextManager[Any]:
+    """38: what waits for a worker is not looked at when one comes back."""
+
+    def changed(self: Sources, remote: remotes.RemoteCluster) -> None:
+        if self._clusters is not None:
+            self._clusters.enqueue(ObjectKey("", remote.name))
+
+    return mock.patch.object(Sources, "remote_cluster_changed", changed)
+
+
+def every_admitted_worker_runs_it() -> AbstractContextManager[None]:
+    """The job is made on each worker that has admitted its Workload, not on one."""
+
+    def change(decide: Decide) -> Decide:
+        def decided(seen: Situation) -> Plan:
+            plan = decide(seen)
+            ready = [
+                worker
+                for worker in seen.workers
+                if worker.can_run and seen.job_on(worker) is None and is_admitted(seen.current(worker) or {})
+            ]
+            asked = {effect.cluster for effect in plan.effects if isinstance(effect, CreateJob)}
+            more = [_create_job(seen, worker) for worker in ready if worker.name not in asked and not worker.jobs]
+            return attrs.evolve(plan, effects=(*more, *plan.effects))
+
+        return decided
+
+    return _row("pending", change)
+
+
+def failed_deletions_are_forgotten() -> AbstractContextManager[Any]:
+    """Cleanup that a worker did not answer is not tried again."""
+
+    async def delete(place: performing.Place, mirror: Any, resource: Any, key: ObjectKey, uid: str) -> None:
+        if mirror is not None:
+            mirror.removed(key, uid)
+            mirror._deleted[key] = (uid, float("inf"))
+        with contextlib.suppress(Exception):
+            await place.client.delete(resource, key, uid=uid, propagation="Background")
+
+    return mock.patch.object(performing, "_delete", delete)
+
+
+def errors_quote_kubeconfigs() -> AbstractContextManager[Any]:
+    """What is wrong with a kubeconfig is told by showing it: in a status that every user can read."""
+    original = clusters.parse_worker_kubeconfig
+
+    def parse(raw: bytes) -> Any:
+        try:
+            return original(raw)
+        except KubeconfigError as error:
+            raise KubeconfigError(error.reason, f"{error}: {raw.decode()}") from error
+
+    return mock.patch.object(clusters, "parse_worker_kubeconfig", parse)
+
+
+MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
+    {
+        mutation.__name__: mutation
+        for mutation in (
+            earliest_admission_wins,
+            stale_copies_are_believed,
+            removed_clusters_are_forgotten,
+            attempts_are_not_compared,
+            finished_jobs_are_made_again,
+            origins_are_not_checked,
+            connecting_wakes_nobody,
+            every_admitted_worker_runs_it,
+            failed_deletions_are_forgotten,
+            errors_quote_kubeconfigs,
+        )
+    }
+)
+
+
+def simulate_mutated(name: str, seed: int) -> Run:
+    """Run one seed with a defect put back."""
+    with MUTATIONS[name]():
+        return simulate(seed)
+
+
+def runner(name: str | None) -> Callable[[int], Run]:
+    """What runs a seed: with a defect, or as it is."""
+    return simulate if name is None else partial(simulate_mutated, name)
