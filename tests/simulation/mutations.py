@@ -28,6 +28,7 @@ from multikueue.core.snapshot import Worker
 from multikueue.core.verdicts import retry_evicted
 from multikueue.core.workloads import is_admitted, is_evicted, is_finished
 from multikueue.errors import KubeconfigError
+from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.caching import ObjectCache
 from multikueue.runtime import performing, remotes
 from multikueue.runtime.reconcilers import cluster as clusters
@@ -188,7 +189,7 @@ def failed_deletions_are_forgotten() -> AbstractContextManager[Any]:
 
 def errors_quote_kubeconfigs() -> AbstractContextManager[Any]:
     """What is wrong with a kubeconfig is told by showing it: in a status that every user can read."""
-    original = clusters.parse_worker_kubeconfig
+    original = parse_worker_kubeconfig
 
     def parse(raw: bytes) -> Any:
         try:
