@@ -9,6 +9,7 @@ import attrs
 
 from multikueue.core.labels import CONTROLLER_NAME
 from multikueue.core.lease import LeaseSettings
+from multikueued.dispatching import Choice, DispatcherName, DispatcherSettings, IncrementalSettings
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes takes in a job's `managedBy`."""
@@ -86,6 +87,16 @@ class Settings:
     """How often all copies are looked at again; 0 turns it off. It reads caches only, so it costs little."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
     """How long a job stays assigned to a worker that cannot be reached, before it is sent elsewhere."""
+    dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)
+    dispatcher_name: DispatcherName | None = None
+    """`dispatcher.name` as Kueue's configuration has it, so that a section copied from there works."""
+    incremental_dispatcher_config: IncrementalSettings | None = None
+    """`dispatcher.incremental` as Kueue's configuration has it."""
     leader_election: LeaderElectionSettings = attrs.field(factory=LeaderElectionSettings)
     logging: LoggingSettings = attrs.field(factory=LoggingSettings)
     serving: ServingSettings = attrs.field(factory=ServingSettings)
+
+    @property
+    def choice(self) -> Choice:
+        """What is set about the dispatcher."""
+        return Choice(self.dispatcher, self.dispatcher_name, self.incremental_dispatcher_config)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 import attrs
 import cattrs
@@ -15,16 +13,12 @@ import yaml
 from cattrs.gen import make_dict_structure_fn, override
 
 from multikueue.errors import SettingsError
-from multikueued.config import ControllerName, LabelValue, ObjectName, Port, Settings
-from multikueued.durations import parse_duration
+from multikueued.config import ObjectName, Settings
+from multikueued.values import register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where a pod finds its own namespace."""
 KUEUE_NAMESPACE: Final = "kueue-system"
-
-_CONTROLLER_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
-_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
-_OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def load_settings(path: Path | None, *, namespace_file: Path = NAMESPACE_FILE) -> Settings:
@@ -57,11 +51,19 @@ def parse_settings(text: str, *, source: str = "settings") -> Settings:
         settings = _CONVERTER.structure({} if document is None else document, Settings)
     except (cattrs.BaseValidationError, ValueError) as error:
         raise SettingsError(_listed(source, list(_complaints(error, "")))) from error
+    contradictions = list(_contradictions(settings))
+    if contradictions:
+        raise SettingsError(_listed(source, contradictions))
+    return settings
+
+
+def _contradictions(settings: Settings) -> Iterator[str]:
+    """Settings that can be used one by one, but not together."""
     try:
         settings.leader_election.lease_settings()
     except SettingsError as error:
-        raise SettingsError(_listed(source, [f"leaderElection: {error}"])) from error
-    return settings
+        yield f"leaderElection: {error}"
+    yield from settings.choice.contradictions()
 
 
 def _read(path: Path) -> str:
@@ -109,7 +111,7 @@ def _group(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], 
     def checked(value: Any, _: Any) -> Any:
         value = {} if value is None else value  # a group whose every line is commented out
         if not isinstance(value, dict):
-            raise ValueError(f"{_shown(value)} is not a group of settings: write its settings below it, indented")
+            raise ValueError(f"{shown(value)} is not a group of settings: write its settings below it, indented")
         unknown = [_UnknownSettingError(str(key), known) for key in value if key not in known]
         try:
             result = read({key: item for key, item in value.items() if key in known}, cls)
@@ -128,64 +130,6 @@ class _UnknownSettingError(ValueError):
         advice = f'did you mean "{close[0]}"?' if close else f"the settings here are {', '.join(known)}"
         super().__init__(f"there is no such setting: {advice}")
         self.key = key
-
-
-def _exactly(kind: type[Any], name: str) -> Callable[[Any, Any], Any]:
-    def structure(value: Any, _: Any) -> Any:
-        if type(value) is not kind:
-            raise ValueError(f"{_shown(value)} is not {name}")
-        return value
-
-    return structure
-
-
-def _duration(value: Any, _: Any) -> timedelta:
-    if type(value) in (int, float) and value != 0:
-        raise ValueError(f'{value} lacks a unit: write it like "15m", "1m30s" or "500ms"')
-    return parse_duration(str(value))
-
-
-def _controller_name(value: Any, _: Any) -> ControllerName:
-    if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value) or len(value) > 63:
-        raise ValueError(
-            f"{_shown(value)} cannot be a controller's name: use a domain and a path, as example.com/multikueue, of at "
-            "most 63 characters"
-        )
-    return ControllerName(value)
-
-
-def _label_value(value: Any, _: Any) -> LabelValue:
-    if not isinstance(value, str) or not _LABEL_VALUE.fullmatch(value):
-        raise ValueError(
-            f"{_shown(value)} cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning "
-            "and ending with a letter or digit"
-        )
-    return LabelValue(value)
-
-
-def _object_name(value: Any, _: Any) -> ObjectName:
-    if not isinstance(value, str) or not _OBJECT_NAME.fullmatch(value):
-        raise ValueError(
-            f"{_shown(value)} cannot be a name: use at most 63 lower-case letters, digits and '-', beginning and "
-            "ending with a letter or digit"
-        )
-    return ObjectName(value)
-
-
-def _port(value: Any, _: Any) -> Port:
-    if type(value) is not int or not 0 <= value <= 65_535:
-        raise ValueError(f"{_shown(value)} is not a port: use 1 to 65535, or 0 for any free one")
-    return Port(value)
-
-
-def _choice(value: Any, kind: Any) -> Any:
-    if value not in get_args(kind):
-        raise ValueError(f"{_shown(value)} is not one of {', '.join(get_args(kind))}")
-    return value
-
-
-def _shown(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else "an empty value" if value is None else str(value)
 
 
 def _complaints(error: BaseException, path: str) -> Iterator[str]:
@@ -214,14 +158,7 @@ def _listed(source: str, complaints: list[str]) -> str:
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=True)
     converter.register_structure_hook_factory(attrs.has, _group)
-    converter.register_structure_hook_func(lambda kind: getattr(kind, "__origin__", None) is Literal, _choice)
-    converter.register_structure_hook(bool, _exactly(bool, "true or false"))
-    converter.register_structure_hook(str, _exactly(str, "a text: put it in quotes"))
-    converter.register_structure_hook(timedelta, _duration)
-    converter.register_structure_hook(ControllerName, _controller_name)
-    converter.register_structure_hook(LabelValue, _label_value)
-    converter.register_structure_hook(ObjectName, _object_name)
-    converter.register_structure_hook(Port, _port)
+    register_values(converter)
     return converter
 
 

@@ -162,6 +162,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics) -> Ma
             gc_interval=settings.gc_interval,
         ),
         lambda name, config: KubeClient(config, name=name, hook=metrics),
+        dispatcher=settings.choice.dispatcher(),
         hook=metrics,
         controller_hook=metrics,
         fraction=random.random,

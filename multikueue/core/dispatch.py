@@ -29,6 +29,9 @@ class Candidates:
     """Those of them that can be reached and serve the kind, in the same order."""
     nominated: Sequence[str]
     """Whom it is offered to already."""
+    awaited: Sequence[ClusterName] = ()
+    """Those of them that have yet to answer for the first time, which takes no longer than a request may. When the
+    manager has just started, that is everybody."""
     message: str = ""
     """What our check on the Workload says: the `Nomination.message` written last, unless somebody has reset it."""
 

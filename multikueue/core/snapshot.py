@@ -53,6 +53,8 @@ class Worker:
     """Whether the job's kind is being watched there."""
     known: bool = True
     """Whether this process has ever seen what lies there."""
+    awaited: bool = False
+    """Whether it has yet to say anything for the first time: it is neither lost, nor known to be there."""
     blocked: bool = False
     """Whether somebody else's object has the name of one of ours there."""
     lost_since: datetime | None = None

@@ -80,6 +80,15 @@ class RemoteCluster:
         """Whether what its caches show is what is there."""
         return self.connection.connected and self.usable is not None and self.usable.state.synced
 
+    def awaited(self, gvk: GVK | None) -> bool:
+        """Whether the first answer is still to come: that Workloads and a kind's jobs are followed, or why not."""
+        if self.connection.lost_since is not None:
+            return False
+        if self.session is None or not self.connection.connected:
+            return True
+        mirror = self.session.mirror(gvk) if gvk is not None else None
+        return mirror is not None and not mirror.cache.state.synced and not mirror.cache.state.failures
+
     @property
     def usable(self) -> Session | None:
         """The session if requests can be sent through it."""
@@ -266,7 +275,13 @@ class RemotePool:
         line.seen, after = state, cluster.connection
         if before.connected != after.connected:
             log.info("worker", cluster=cluster.name, connected=after.connected, error=state.last_error)
-        told: tuple[object, ...] = (after.connected, after.lost_since, cluster.session, session.usable)
+        told: tuple[object, ...] = (
+            after.connected,
+            after.lost_since,
+            cluster.session,
+            session.usable,
+            frozenset(session.unusable),
+        )
         if line.told != told:
             line.told = told
             self.on_cluster(cluster)

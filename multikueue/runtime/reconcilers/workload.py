@@ -15,6 +15,7 @@ from multikueue.core.copies import prebuilt_workload
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
+from multikueue.core.objects import is_terminating
 from multikueue.core.plan import plan
 from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.core.workloads import Owner, cluster_name, owner
@@ -89,12 +90,19 @@ class WorkloadReconciler:
         for name in configured:
             if name in known:
                 yield _worker(known[name], key, owned_by, configured=True)
+            elif self._is_new(name):
+                yield Worker(ClusterName(name), False, serves_kind=False, known=False, awaited=True)
         for name in sorted(set(known).difference(configured)):
             yield _worker(known[name], key, owned_by, configured=False)
         workload = self.home.workloads.get(key)
         assigned = cluster_name(workload) if workload is not None else None
-        if assigned is not None and assigned not in known:
+        if assigned is not None and assigned not in known and not (assigned in configured and self._is_new(assigned)):
             yield self._forgotten(ClusterName(assigned), configured=assigned in configured)
+
+    def _is_new(self, name: str) -> bool:
+        """Whether a cluster that nobody serves yet is going to be: its controller has yet to look at it."""
+        cluster = self.home.clusters.get(ObjectKey("", name))
+        return cluster is not None and not is_terminating(cluster)
 
     def _forgotten(self, name: ClusterName, *, configured: bool) -> Worker:
         """A worker whose MultiKueueCluster is gone: its job may run on, so it is lost, not empty."""
@@ -107,7 +115,13 @@ def _worker(remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, co
     gvk = owned_by.gvk if owned_by is not None else None
     if session is None:
         return Worker(
-            remote.name, False, configured, serves_kind=False, known=False, lost_since=remote.connection.lost_since
+            remote.name,
+            False,
+            configured,
+            serves_kind=False,
+            known=False,
+            awaited=remote.awaited(gvk),
+            lost_since=remote.connection.lost_since,
         )
     jobs = tuple(JobCopy(mirror.cache.resource, job) for mirror in session.jobs.values() for job in mirror.of(key))
     shared = tuple(_shared(session, key, owned_by)) if owned_by is not None else ()
@@ -118,6 +132,7 @@ def _worker(remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, co
         configured,
         serves_kind=gvk is not None and session.synced(gvk),
         known=remote.knows(gvk),
+        awaited=remote.awaited(gvk),
         blocked=_is_blocked(session, key, gvk, has_workload=workload is not None, has_job=bool(jobs or shared)),
         lost_since=remote.connection.lost_since,
         workload=workload,

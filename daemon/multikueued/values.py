@@ -1,0 +1,121 @@
+"""Reading one value of the settings file: what may stand there, and what is said about what may not."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final, Literal, get_args
+
+import cattrs
+
+from multikueued.config import ControllerName, LabelValue, ObjectName, Port
+from multikueued.dispatching import BUILT_IN, DispatcherName, RoundLength, StepSize
+from multikueued.durations import parse_duration
+
+_CONTROLLER_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+_OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_KUEUES_DOMAIN: Final = "kueue.x-k8s.io/"
+_SHORTEST_ROUND: Final = timedelta(seconds=1)
+
+
+def register_values(converter: cattrs.Converter) -> None:
+    """Teach a converter to read the settings' values; each error is a ValueError that says what to write."""
+    converter.register_structure_hook_func(lambda kind: getattr(kind, "__origin__", None) is Literal, _choice)
+    converter.register_structure_hook(bool, _exactly(bool, "true or false"))
+    converter.register_structure_hook(str, _exactly(str, "a text: put it in quotes"))
+    converter.register_structure_hook(timedelta, _duration)
+    converter.register_structure_hook(ControllerName, _controller_name)
+    converter.register_structure_hook(LabelValue, _label_value)
+    converter.register_structure_hook(ObjectName, _object_name)
+    converter.register_structure_hook(Port, _port)
+    converter.register_structure_hook(DispatcherName, _dispatcher_name)
+    converter.register_structure_hook(StepSize, _step_size)
+    converter.register_structure_hook(RoundLength, _round_length)
+
+
+def shown(value: Any) -> str:
+    """A value as a message quotes it."""
+    return f'"{value}"' if isinstance(value, str) else "an empty value" if value is None else str(value)
+
+
+def _exactly(kind: type[Any], name: str) -> Callable[[Any, Any], Any]:
+    def structure(value: Any, _: Any) -> Any:
+        if type(value) is not kind:
+            raise ValueError(f"{shown(value)} is not {name}")
+        return value
+
+    return structure
+
+
+def _duration(value: Any, _: Any) -> timedelta:
+    if type(value) in (int, float) and value != 0:
+        raise ValueError(f'{value} lacks a unit: write it like "15m", "1m30s" or "500ms"')
+    return parse_duration(str(value))
+
+
+def _controller_name(value: Any, _: Any) -> ControllerName:
+    if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value) or len(value) > 63:
+        raise ValueError(
+            f"{shown(value)} cannot be a controller's name: use a domain and a path, as example.com/multikueue, of at "
+            "most 63 characters"
+        )
+    return ControllerName(value)
+
+
+def _label_value(value: Any, _: Any) -> LabelValue:
+    if not isinstance(value, str) or not _LABEL_VALUE.fullmatch(value):
+        raise ValueError(
+            f"{shown(value)} cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning "
+            "and ending with a letter or digit"
+        )
+    return LabelValue(value)
+
+
+def _object_name(value: Any, _: Any) -> ObjectName:
+    if not isinstance(value, str) or not _OBJECT_NAME.fullmatch(value):
+        raise ValueError(
+            f"{shown(value)} cannot be a name: use at most 63 lower-case letters, digits and '-', beginning and "
+            "ending with a letter or digit"
+        )
+    return ObjectName(value)
+
+
+def _port(value: Any, _: Any) -> Port:
+    if type(value) is not int or not 0 <= value <= 65_535:
+        raise ValueError(f"{shown(value)} is not a port: use 1 to 65535, or 0 for any free one")
+    return Port(value)
+
+
+def _choice(value: Any, kind: Any) -> Any:
+    if value not in get_args(kind):
+        raise ValueError(f"{shown(value)} is not one of {', '.join(get_args(kind))}")
+    return value
+
+
+def _dispatcher_name(value: Any, _: Any) -> DispatcherName:
+    if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value) or len(value) > 63:
+        raise ValueError(
+            f"{shown(value)} cannot be a dispatcher's name: use {' or '.join(BUILT_IN)}, or for another controller "
+            "its domain and a path, as example.com/dispatcher, of at most 63 characters"
+        )
+    if value.startswith(_KUEUES_DOMAIN) and value not in BUILT_IN:
+        close = difflib.get_close_matches(value, BUILT_IN, n=1)
+        advice = f'did you mean "{close[0]}"?' if close else f"there are {' and '.join(BUILT_IN)}"
+        raise ValueError(f'Kueue has no dispatcher "{value}": {advice}')
+    return DispatcherName(value)
+
+
+def _step_size(value: Any, _: Any) -> StepSize:
+    if type(value) is not int or value < 1:
+        raise ValueError(f"{shown(value)} is not a number of workers: use 1 or more")
+    return StepSize(value)
+
+
+def _round_length(value: Any, kind: Any) -> RoundLength:
+    length = _duration(value, kind)
+    if length < _SHORTEST_ROUND:
+        raise ValueError(f"{shown(value)} is too short for a round: use 1s or more")
+    return RoundLength(length)
