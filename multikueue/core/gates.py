@@ -5,6 +5,7 @@ Without it every worker without room evicts somebody for a Workload that can run
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -29,8 +30,8 @@ def gated(workload: Json) -> Json:
     return {**workload, "spec": {**workload["spec"], "preemptionGates": [{"name": GATE}]}}
 
 
-def open_next(situation: Situation) -> Plan:
-    """Let the first worker preempt that says it could run the Workload only so; the next one after a while.
+def open_next(situation: Situation, names: Sequence[str]) -> Plan:
+    """Let the first of the nominated workers preempt that could run the Workload only so; the next one after a while.
 
     First means first of the config: the workers' clocks decide nothing. When a gate was opened is our own time, noted
     on the copy. It is written as Kueue's own field manager, with all that one owns: an entry of another manager would
@@ -41,7 +42,7 @@ def open_next(situation: Situation) -> Plan:
     offered = [
         (worker, copy)
         for worker in situation.workers
-        if worker.reachable and (copy := situation.current(worker)) is not None and _is_waiting(copy)
+        if worker.can_run and worker.name in names and (copy := situation.current(worker)) is not None and _is_waiting(copy)
     ]
     blocked = [(worker, copy) for worker, copy in offered if _opened_at(copy) is None and is_true(copy, BLOCKED)]
     if not blocked:

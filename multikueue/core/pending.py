@@ -34,7 +34,7 @@ def dispatch(situation: Situation) -> Plan:
         return Plan((*_hand_over(situation, situation.winner, nomination), *stale))
     if not other_checks_ready(situation.workload, situation.check):
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
-    opened = open_next(situation)
+    opened = open_next(situation, nomination.names)
     again = [seconds for seconds in (nomination.look_again, opened.look_again) if seconds is not None]
     effects = (*opened.effects, *_offer(situation, nomination), *stale)
     return Plan(effects, look_again=min(again, default=None))
@@ -46,7 +46,6 @@ def _candidates(situation: Situation) -> Candidates:
         configured=[worker.name for worker in configured],
         available=[worker.name for worker in configured if worker.can_run],
         nominated=nominated(situation.workload),
-        awaited=[worker.name for worker in configured if worker.awaited],
         message=_message(situation),
     )
 

@@ -82,24 +82,31 @@ def _changed(worker: Worker, effect: Effect) -> Worker:
             assert worker.workload is None, "409: a Workload of that name exists"
             return attrs.evolve(worker, workload=_stored(body))
         case CreateJob(resource=resource, object=body):
-            assert all(one.object["metadata"]["name"] != body["metadata"]["name"] for one in worker.jobs), "409"
+            names = {one.object["metadata"]["name"] for one in (*worker.jobs, *worker.shared)}
+            assert body["metadata"]["name"] not in names, "409"
             return attrs.evolve(worker, jobs=(*worker.jobs, JobCopy(resource, _stored(body))))
         case ApplyStatus():
             return attrs.evolve(worker, workload=_applied(worker.workload or {}, effect))
         case PatchWorkload(patch=patch):
             return attrs.evolve(worker, workload=merged(worker.workload, patch))
         case PatchJob(patch=patch):
-            jobs = [
-                attrs.evolve(one, object=merged(one.object, patch))
-                if uid(one.object) == patch["metadata"]["uid"]
-                else one
-                for one in worker.jobs
-            ]
-            return attrs.evolve(worker, jobs=tuple(jobs))
+            own, shared = (
+                tuple(
+                    attrs.evolve(one, object=merged(one.object, patch))
+                    if uid(one.object) == patch["metadata"]["uid"]
+                    else one
+                    for one in copies
+                )
+                for copies in (worker.jobs, worker.shared)
+            )
+            return attrs.evolve(worker, jobs=own, shared=shared)
         case DeleteWorkload():
             return attrs.evolve(worker, workload=_deleted(worker.workload or {}, effect))
         case DeleteJob(uid=wanted):
-            return attrs.evolve(worker, jobs=tuple(one for one in worker.jobs if uid(one.object) != wanted))
+            own, shared = (
+                tuple(one for one in copies if uid(one.object) != wanted) for copies in (worker.jobs, worker.shared)
+            )
+            return attrs.evolve(worker, jobs=own, shared=shared)
     return worker
 
 

@@ -17,8 +17,17 @@ from multikueue.core.conditions import timestamp
 from multikueue.core.copies import workload_copy
 from multikueue.core.dispatch import AllAtOnce, Dispatcher
 from multikueue.core.effects import Plan
+from multikueue.core.gates import GATE, gated
 from multikueue.core.kinds import JOB
-from multikueue.core.labels import ATTEMPT_ANNOTATION, CONTROLLER_NAME, JOB_UID_LABEL, WORKLOAD_FINALIZER
+from multikueue.core.labels import (
+    ATTEMPT_ANNOTATION,
+    COMPONENT_INDEX_ANNOTATION,
+    CONTROLLER_NAME,
+    ELASTIC_ANNOTATION,
+    JOB_UID_LABEL,
+    SLICE_REPLACEMENT_ANNOTATION,
+    WORKLOAD_FINALIZER,
+)
 from multikueue.core.names import ClusterName, Json, ObjectKey
 from multikueue.core.plan import plan
 from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
@@ -26,6 +35,7 @@ from multikueue.core.workloads import attempt as attempt_of
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 RESERVED_AT = timestamp(NOW - timedelta(minutes=30))
+PLACED: list[Json] = [{"name": "main", "count": 1}]
 NAMESPACE, NAME, JOB_NAME, CHECK = "team", "job-train-1a2b3", "train", "mk"
 KEY = ObjectKey(NAMESPACE, NAME)
 SETTINGS = PlanSettings()
@@ -75,13 +85,28 @@ class WorkloadFacts(TypedDict, total=False):
     """apiVersion and kind of the job; None for no owner."""
     spec: Json
     """Fields of the spec in place of the plain ones."""
+    name: str
+    """Its name, if it is not the plain one's."""
+    elastic: bool
+    """Whether its job may change its size."""
+    replaces: str | None
+    """The name of the slice it replaces."""
+    index: str | None
+    """Its index in a group, as it is noted."""
+    assignments: list[Json]
+    """`status.admission.podSetAssignments`."""
 
 
 def workload(**facts: Unpack[WorkloadFacts]) -> Json:
     """The manager's Workload: with quota, our check Pending, and the plain Job as owner unless told otherwise."""
     check, owner = facts.get("check", "Pending"), facts.get("owner", ("batch/v1", "Job"))
     deleting = facts.get("deleting", False)
-    metadata = _metadata(NAME, uid="uid-local", deleting=deleting, held=deleting)
+    name = facts.get("name", NAME)
+    metadata = _metadata(
+        name, uid=f"uid-of-{name}" if "name" in facts else "uid-local", deleting=deleting, held=deleting
+    )
+    if annotations := dict(_annotations(facts)):
+        metadata["annotations"] = annotations
     metadata["labels"] = {JOB_UID_LABEL: "uid-of-job"}
     if owner:
         reference = {"apiVersion": owner[0], "kind": owner[1], "name": JOB_NAME, "uid": "uid-of-job"}
@@ -96,12 +121,21 @@ def workload(**facts: Unpack[WorkloadFacts]) -> Json:
     }
 
 
+def _annotations(facts: WorkloadFacts) -> Iterator[tuple[str, str]]:
+    if facts.get("elastic"):
+        yield ELASTIC_ANNOTATION, "true"
+    if replaced := facts.get("replaces"):
+        yield SLICE_REPLACEMENT_ANNOTATION, f"{NAMESPACE}/{replaced}"
+    if (index := facts.get("index")) is not None:
+        yield COMPONENT_INDEX_ANNOTATION, index
+
+
 def _status(facts: WorkloadFacts) -> Json:
     status: Json = {"conditions": []}
     if facts.get("quota", True):
         reserved = condition("QuotaReserved", "QuotaReserved", at=facts.get("reserved_at", RESERVED_AT))
         status["conditions"].append(reserved)
-        status["admission"] = {"clusterQueue": "cq", "podSetAssignments": [{"name": "main", "count": 1}]}
+        status["admission"] = {"clusterQueue": "cq", "podSetAssignments": facts.get("assignments", PLACED)}
     if reason := facts.get("finished"):
         status["conditions"].append(condition("Finished", reason))
     if message := facts.get("evicted"):
@@ -131,6 +165,13 @@ class CopyFacts(TypedDict, total=False):
     """Whether Kueue's finalizer is on it."""
     spec: Json
     """What the worker changed in the spec."""
+    assignments: list[Json]
+    """`status.admission.podSetAssignments`."""
+    gate: str | None
+    """Position of the gate it was made with; None for a copy without."""
+    opened_at: str
+    blocked: bool
+    """Whether only preemption would let it in there."""
     uid: str
 
 
@@ -141,7 +182,7 @@ def copy_of(local: Json, **facts: Unpack[CopyFacts]) -> Json:
     if attempt == UNMARKED:
         made["metadata"]["annotations"] = {}
     made["metadata"] |= _metadata(
-        NAME,
+        local["metadata"]["name"],
         uid=facts.get("uid", "uid-copy"),
         deleting=facts.get("deleting", False),
         held=facts.get("held", False),
@@ -150,6 +191,12 @@ def copy_of(local: Json, **facts: Unpack[CopyFacts]) -> Json:
     made["status"] = {"conditions": list(_copy_conditions(facts))}
     if facts.get("admitted"):
         made["status"]["admission"] = {"clusterQueue": "cq-of-worker"}
+    if assignments := facts.get("assignments"):
+        made["status"]["admission"]["podSetAssignments"] = assignments
+    if position := facts.get("gate"):
+        made = gated(made)
+        entry = {"name": GATE, "position": position, "lastTransitionTime": facts.get("opened_at", RESERVED_AT)}
+        made["status"]["preemptionGates"] = [entry]
     return made
 
 
@@ -161,23 +208,36 @@ def _copy_conditions(facts: CopyFacts) -> Iterator[Json]:
         yield condition("Finished", reason, message=f"Finished: {reason}")
     if facts.get("evicted"):
         yield condition("Evicted", "Preempted")
+    if facts.get("blocked"):
+        yield condition("BlockedOnPreemptionGates", "PreemptionGated")
     if facts.get("stopping"):
         yield condition("DeactivationTarget", "EvictedOnManagerCluster")
 
 
-def job(*, suspended: bool = True, managed_by: str | None = CONTROLLER_NAME, status: Json | None = None) -> Json:
+def job(
+    *,
+    suspended: bool = True,
+    managed_by: str | None = CONTROLLER_NAME,
+    status: Json | None = None,
+    elastic: bool = False,
+    parallelism: int = 1,
+    generation: int = 1,
+) -> Json:
     """The manager's Job, as its API server has filled it in."""
     labels = {"app": "train", "job-name": JOB_NAME, "controller-uid": "uid-of-job"}
     labels["batch.kubernetes.io/controller-uid"] = "uid-of-job"
     spec: Json = {
         "suspend": suspended,
-        "parallelism": 1,
+        "parallelism": parallelism,
         "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "uid-of-job"}},
         "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
     }
     if managed_by is not None:
         spec["managedBy"] = managed_by
     metadata = _metadata(JOB_NAME, uid="uid-of-job") | {"labels": {"kueue.x-k8s.io/queue-name": "lq"}}
+    metadata["generation"] = generation
+    if elastic:
+        metadata["annotations"] = {ELASTIC_ANNOTATION: "true"}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec, "status": status or {}}
 
 
@@ -190,9 +250,10 @@ def job_copy_of(
     deleting: bool = False,
     name: str = JOB_NAME,
     uid: str = "uid-job-copy",
+    of: Json | None = None,
 ) -> Json:
-    """A worker's copy of the Job for the Workload `local`; `attempt` as for `copy_of`."""
-    made = ADAPTER.copy(job(), _stamp(local, attempt))
+    """A worker's copy of the Job `of` for the Workload `local`; `attempt` as for `copy_of`."""
+    made = ADAPTER.copy(of or job(), _stamp(local, attempt))
     if attempt == UNMARKED:
         made["metadata"]["annotations"].pop(ATTEMPT_ANNOTATION)
     made["metadata"] |= _metadata(name, uid=uid, deleting=deleting)
@@ -201,9 +262,11 @@ def job_copy_of(
     return made
 
 
-def worker(name: str, workload: Json | None = None, *jobs: Json, **facts: Any) -> Worker:
-    """One worker and what lies there; `facts` are fields of `Worker`."""
-    return Worker(ClusterName(name), workload=workload, jobs=tuple(JobCopy(JOB, one) for one in jobs), **facts)
+def worker(name: str, workload: Json | None = None, *jobs: Json, shared: Json | None = None, **facts: Any) -> Worker:
+    """One worker and what lies there: `shared` is a job of the same owner; `facts` are fields of `Worker`."""
+    others = () if shared is None else (JobCopy(JOB, shared),)
+    own = tuple(JobCopy(JOB, one) for one in jobs)
+    return Worker(ClusterName(name), workload=workload, jobs=own, shared=others, **facts)
 
 
 def snapshot(
@@ -217,7 +280,8 @@ def snapshot(
     """What the caches show; without `job` the plain one, `job={}` for a job that cannot be seen yet."""
     seen = _PLAIN_JOB if job is None else job
     jobs = {JOB_NAME: copy.deepcopy(seen)} if seen else {}
-    return Snapshot(KEY, local, check=check, adapter=adapter, jobs=jobs, workers=workers, **facts)
+    key = KEY if local is None else ObjectKey.of(local)
+    return Snapshot(key, local, check=check, adapter=adapter, jobs=jobs, workers=workers, **facts)
 
 
 def decide(seen: Snapshot, dispatcher: Dispatcher | None = None, settings: PlanSettings = SETTINGS) -> Plan:
@@ -226,7 +290,9 @@ def decide(seen: Snapshot, dispatcher: Dispatcher | None = None, settings: PlanS
 
 
 def _stamp(local: Json, attempt: str | None) -> Stamp:
-    return Stamp(SETTINGS.origin, NAME, "0123456789abcdef" if attempt == EARLIER else attempt_of(local))
+    return Stamp(
+        SETTINGS.origin, local["metadata"]["name"], "0123456789abcdef" if attempt == EARLIER else attempt_of(local)
+    )
 
 
 def _metadata(name: str, *, uid: str, deleting: bool = False, held: bool = False) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import attrs
 import pytest
@@ -33,7 +34,7 @@ RUNNING_JOB = job(suspended=False, status={"active": 1})
 COMPLETE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
 
 
-def running(local: Json = LOCAL, **facts: object) -> Worker:
+def running(local: Json = LOCAL, **facts: Any) -> Worker:
     """w1 as it runs the job, which the manager shows already."""
     return worker("w1", copy_of(local, admitted=True), job_copy_of(local, status={"active": 1}), **facts)
 

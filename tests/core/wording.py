@@ -63,11 +63,16 @@ def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:
         return f"{str(entry['state']).lower()}: {base}"
     if is_true(body, "Finished"):
         return f"finish {(condition(body, 'Finished') or {})['reason']}"
-    if dig(body, "status", "clusterName") != dig(seen.workload, "status", "clusterName"):
+    turned = entry.get("state") != (check(seen.workload, name) or {}).get("state")
+    if turned or dig(body, "status", "clusterName") != dig(seen.workload, "status", "clusterName"):
         return f"admit on {dig(body, 'status', 'clusterName')} as {entry['state']}"
+    if dig(body, "status", "admission") != dig(seen.workload, "status", "admission"):
+        return "tell topology"
     return "nominate " + " ".join(dig(body, "status", "nominatedClusterNames") or ["nobody"])
 
 
 def _copy_status_word(cluster: str, body: Json) -> str:
+    if any(gate["position"] == "Open" for gate in dig(body, "status", "preemptionGates") or []):
+        return f"open gate on {cluster}"
     assert is_true(body, "DeactivationTarget"), "a copy's status was written for no reason we know"
     return f"stop on {cluster}"
