@@ -34,11 +34,7 @@ def configure_logging(settings: LoggingSettings, stream: TextIO) -> None:
         shared += [structlog.processors.format_exc_info, structlog.processors.TimeStamper(fmt="iso", utc=True)]
     else:
         shared.append(structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False))
-    lines: Processor = (
-        structlog.processors.JSONRenderer(orjson.dumps, default=str)
-        if as_json
-        else structlog.dev.ConsoleRenderer(colors=stream.isatty())
-    )
+    lines: Processor = structlog.processors.JSONRenderer(orjson.dumps, default=str) if as_json else _console(stream)
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *shared, lines],
         logger_factory=structlog.BytesLoggerFactory(stream.buffer) if as_json else structlog.PrintLoggerFactory(stream),
@@ -46,6 +42,11 @@ def configure_logging(settings: LoggingSettings, stream: TextIO) -> None:
         cache_logger_on_first_use=True,
     )
     _route_standard_library(shared, as_json, stream)
+
+
+def _console(stream: TextIO) -> Processor:
+    """Lines for people. Tracebacks are plain: the default shows local variables, and a token may be one of them."""
+    return structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback)
 
 
 def redact(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -66,11 +67,7 @@ def _redacted(key: str, value: Any) -> Any:
 
 
 def _route_standard_library(shared: list[Processor], as_json: bool, stream: TextIO) -> None:
-    last: Processor = (
-        structlog.processors.JSONRenderer(_dumps_text)
-        if as_json
-        else structlog.dev.ConsoleRenderer(colors=stream.isatty())
-    )
+    last: Processor = structlog.processors.JSONRenderer(_dumps_text) if as_json else _console(stream)
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last],

@@ -95,16 +95,18 @@ def test_a_port_in_use_is_told_in_one_line() -> None:
 
 def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """The kubeconfigs of `--keep` hold tokens: their folder goes with the process."""
-    process = subprocess.Popen(
-        [*DEMO, "--jobs", "1", "--keep"], stdout=subprocess.PIPE, text=True, env={"TMPDIR": str(tmp_path)}
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "get workloads" in line:
-            break
-    assert [path.name for path in tmp_path.glob("multikueue-demo-*/*.yaml")]
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    command = [*DEMO, "--jobs", "1", "--keep"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={"TMPDIR": str(tmp_path)}) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if "get workloads" in line:
+                    break
+            assert [path.name for path in tmp_path.glob("multikueue-demo-*/*.yaml")]
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=20)
+        finally:
+            process.kill()
 
     assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []

@@ -115,3 +115,17 @@ def test_console_lines_are_for_people() -> None:
     assert "oops" in text
     assert "s3cret" not in text
     assert "\x1b" not in text  # colours are for terminals
+
+
+def test_a_traceback_at_a_terminal_shows_no_local_variables() -> None:
+    """A token may be one of them."""
+    stream = io.StringIO()
+    configure_logging(LoggingSettings(format="console", level="error"), stream)
+    token = "canary" + "-credential"
+    try:
+        raise RuntimeError("broken" if token else token)
+    except RuntimeError as error:
+        structlog.get_logger("test").error("internal error", exc_info=error)
+
+    assert "RuntimeError: broken" in stream.getvalue()
+    assert token not in stream.getvalue()
