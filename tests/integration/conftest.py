@@ -1,4 +1,4 @@
-"""Real control planes for the tests of a module."""
+"""The real control planes that all tests of this folder share."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real: needs a real control plane (tests/controlplane)")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def planes(clusters: ClusterFactory) -> AsyncIterator[Planes]:
-    """One manager and two workers for a whole module: each test has Jobs of its own, and leaves all servers well."""
+    """One manager and two workers for all tests: each test has Jobs of its own, and leaves all servers well."""
     async with started(clusters) as running:
         yield running

@@ -1,6 +1,6 @@
 """The real servers of a fleet: a manager and two workers, and who may do what on them.
 
-They are started once for the tests of a module: that takes 8 s. What runs against them (`tests.integration.fleet`) is
+They are started once for all tests: that takes 8 s. What runs against them (`tests.integration.fleet`) is
 started by each test, in the test's own task.
 """
 
@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import attrs
 import orjson
 
 from multikueue.core.names import Json
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
-from tests.conformance.kueue_crds import kueue_crds
+from multikueue.sandbox.crds import load_crds
+from tests.controlplane.crds import read
 from tests.controlplane.interface import Cluster, ClusterFactory, together
 from tests.integration.permissions import WORKER_RULES, install_chart_permissions
 
 WORKER_USER = "multikueue"
+
+_KUEUES_OWN = Path(__file__).parents[3] / "shared" / "crds" / "kueue"
 
 
 @attrs.frozen
@@ -38,6 +42,11 @@ class Planes:
     def worker_kubeconfigs(self) -> dict[str, Json]:
         """What the Secrets on the manager hold at first."""
         return {name: worker.kubeconfig(WORKER_USER) for name, worker in self.workers.items()}
+
+
+def kueue_crds() -> list[Json]:
+    """Kueue's own definitions if they are beside the checkout, else those the sandbox ships."""
+    return read(_KUEUES_OWN) if _KUEUES_OWN.is_dir() else load_crds()
 
 
 def connection(kubeconfig: Json) -> ClusterConfig:
