@@ -191,8 +191,8 @@ def copy_of(local: Json, **facts: Unpack[CopyFacts]) -> Json:
     made["status"] = {"conditions": list(_copy_conditions(facts))}
     if facts.get("admitted"):
         made["status"]["admission"] = {"clusterQueue": "cq-of-worker"}
-    if assignments := facts.get("assignments"):
-        made["status"]["admission"]["podSetAssignments"] = assignments
+        if assignments := facts.get("assignments"):
+            made["status"]["admission"]["podSetAssignments"] = assignments
     if position := facts.get("gate"):
         made = gated(made)
         entry = {"name": GATE, "position": position, "lastTransitionTime": facts.get("opened_at", RESERVED_AT)}

@@ -54,11 +54,37 @@ lives = st.sampled_from([*LIVES, *list(LIVES)[:8], *list(LIVES)[:4]])
 """The states in which copies run come up more often."""
 
 
+KIN: dict[str, tuple[WorkloadFacts, ...]] = {
+    "": ({},),
+    "slices": ({"elastic": True}, {"elastic": True, "finished": "WorkloadSliceReplaced"}),
+    "group": ({"index": "0"}, {"index": "1"}, {"index": "odd"}),
+}
+"""What Workloads of one job say of themselves."""
+kinds_of_kin = st.sampled_from((*[""] * 6, "slices", "slices", "group"))
+PLACEMENTS: st.SearchStrategy[list[Json]] = st.sampled_from(
+    ([{"name": "main", "count": 1}], [{"name": "main", "count": 1, "delayedTopologyRequest": "Pending"}])
+)
+
+
 @st.composite
-def locals_(draw: st.DrawFn) -> Json:
+def siblings_(draw: st.DrawFn, kin: str) -> tuple[Json, ...]:
+    """Other Workloads of the same job, in any state."""
+    names = draw(st.sampled_from(((), ("older",), ("older", "younger"))))
+    if not kin:
+        return ()
+    facts: list[WorkloadFacts] = [
+        {**LIVES[draw(lives)], **draw(st.sampled_from(KIN[kin])), "name": name} for name in names
+    ]
+    return tuple(workload(**one) for one in facts)
+
+
+@st.composite
+def locals_(draw: st.DrawFn, kin: str = "") -> Json:
     """The manager's Workload."""
     facts: WorkloadFacts = {
         **LIVES[draw(lives)],
+        **draw(st.sampled_from((KIN[kin][0], *KIN[kin]))),
+        "assignments": draw(PLACEMENTS),
         "other_checks": draw(st.sampled_from((NO_FACTS, NO_FACTS, {"budget": "Pending"}, {"budget": "Ready"}))),
         "evictions": draw(st.integers(0, 1)),
         "spec": draw(st.sampled_from((NO_FACTS, NO_FACTS, {"priority": 7}))),
@@ -67,7 +93,7 @@ def locals_(draw: st.DrawFn) -> Json:
 
 
 @st.composite
-def workers(draw: st.DrawFn, name: str, local: Json) -> Worker:
+def workers(draw: st.DrawFn, name: str, local: Json, siblings: tuple[Json, ...] = ()) -> Worker:
     """One worker with copies of `local`, of any attempt and in any state."""
     copy = None
     if draw(st.booleans()):
@@ -81,6 +107,9 @@ def workers(draw: st.DrawFn, name: str, local: Json) -> Worker:
             deleting=draw(rarely),
             held=draw(rarely),
             spec=draw(st.sampled_from(({}, {}, {}, {"priority": 1}, {"queueName": "other"}, {"active": False}))),
+            gate=draw(st.sampled_from((None, None, "Closed", "Open"))),
+            blocked=draw(rarely),
+            assignments=draw(st.sampled_from(([], [{"name": "main", "topologyAssignment": {"levels": ["rack"]}}]))),
             uid=f"uid-copy-{name}",
         )
     jobs = [
@@ -95,11 +124,16 @@ def workers(draw: st.DrawFn, name: str, local: Json) -> Worker:
         )
         for job_name in draw(st.sampled_from(((), ("train",), ("train",), ("other",), ("train", "other"))))
     ]
+    shared = None
+    if siblings and not any(one["metadata"]["name"] == "train" for one in jobs) and draw(st.booleans()):
+        of = draw(st.sampled_from((job(), job(elastic=True))))
+        shared = job_copy_of(draw(st.sampled_from(siblings)), of=of, status=draw(STATUSES), uid=f"uid-shared-{name}")
     lost = draw(st.sampled_from((None, timedelta(minutes=1), timedelta(hours=1))))
     return worker(
         name,
         copy,
         *jobs,
+        shared=shared,
         reachable=draw(mostly),
         configured=draw(mostly),
         serves_kind=draw(mostly),
@@ -110,16 +144,22 @@ def workers(draw: st.DrawFn, name: str, local: Json) -> Worker:
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
     """One Workload, its job, and what lies on up to three workers."""
-    local = draw(locals_())
+    kin = draw(kinds_of_kin)
+    local, siblings = draw(locals_(kin)), draw(siblings_(kin))
     names = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=draw(mostly)))
-    workers_ = [draw(workers(name, local)) for name in names]
-    facts: Json = {"job": {**draw(st.sampled_from((job(), job(suspended=False)))), "status": draw(STATUSES)}}
-    facts["adapter"] = attrs.evolve(ADAPTER, keeps_check_pending=draw(rarely))
+    workers_ = [draw(workers(name, local, siblings)) for name in names]
+    elastic = kin == "slices"
+    facts: Json = {"job": draw(st.sampled_from((job(elastic=elastic), job(elastic=elastic, suspended=False))))}
+    facts["job"] = {**facts["job"], "status": draw(STATUSES)}
+    facts["adapter"] = attrs.evolve(
+        ADAPTER, keeps_check_pending=draw(rarely), workloads=draw(st.sampled_from((lambda _: 1, lambda _: 2)))
+    )
+    facts["siblings"] = siblings
     oddity = draw(
         st.sampled_from((*[""] * 14, "gone", "not ours", "unknown check", "unseen job", "foreign job", "no row"))
     )
     if oddity == "gone":
-        return snapshot(None, *workers_, check=None)
+        return snapshot(None, *workers_, check=None, siblings=siblings)
     odd: dict[str, Json] = {
         "not ours": {"check": None},
         "unknown check": {"check": None, "check_unknown": True},

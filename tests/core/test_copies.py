@@ -166,3 +166,31 @@ def test_a_real_copy_on_a_real_worker_has_not_drifted(local: Recorded, remote: R
     made["metadata"] |= {"uid": "u"}
     made["spec"] = remote.object["spec"]
     assert drift(local.object, made) is Drift.NONE
+
+
+class TestPriorityClasses:
+    OURS = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}
+
+    def test_a_class_is_added_while_the_copy_waits(self) -> None:
+        """Its API server still allows it."""
+        local = workload(spec={"priority": 5, "priorityClassRef": self.OURS})
+        patch = priority_patch(local, copy_of(workload()))
+        assert patch is not None
+        assert patch["spec"] == {"priority": 5, "priorityClassRef": self.OURS}
+
+    @pytest.mark.parametrize("turned", [False, True], ids=["added", "taken away"])
+    def test_of_a_copy_with_quota_the_number_alone_follows(self, turned: bool) -> None:
+        """Its API server refuses a class that comes or goes; the whole patch would fail for ever."""
+        plain, classed = workload(spec={"priority": 1}), workload(spec={"priority": 5, "priorityClassRef": self.OURS})
+        local, before = (plain, classed) if turned else (classed, plain)
+        patch = priority_patch(local, copy_of(before, admitted=True))
+        assert patch is not None
+        assert patch["spec"] == {"priority": local["spec"]["priority"]}
+
+    def test_another_class_of_the_same_kind_follows_while_it_runs(self) -> None:
+        """Kueue allows the name to change."""
+        local = workload(spec={"priority": 5, "priorityClassRef": {**self.OURS, "name": "higher"}})
+        before = workload(spec={"priority": 5, "priorityClassRef": self.OURS})
+        patch = priority_patch(local, copy_of(before, admitted=True))
+        assert patch is not None
+        assert patch["spec"] == {"priorityClassRef": {"name": "higher"}}

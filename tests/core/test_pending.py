@@ -11,6 +11,7 @@ from multikueue.core.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, JOB_UI
 from multikueue.core.names import Json
 from multikueue.core.objects import dig
 from multikueue.core.workloads import attempt
+from tests.core.applying import carry_out
 from tests.core.building import (
     ADAPTER,
     EARLIER,
@@ -184,6 +185,23 @@ class TestWinning:
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True, finished="Succeeded")))
         assert in_words(seen, decide(seen)) == ADMIT_W1
+
+    def test_a_job_that_ended_before_its_worker_was_recorded_counts(self) -> None:
+        """The worker's retention removed the Workload already; without this the job would be deleted and run again."""
+        local = workload(nominated=("w1", "w2"))
+        ended = job_copy_of(local, status={"conditions": [{"type": "Complete", "status": "True"}]})
+        seen = snapshot(local, worker("w2", copy_of(local)), worker("w1", None, ended))
+        assert in_words(seen, decide(seen)) == [*ADMIT_W1, "delete workload on w2"]
+        seen = carry_out(seen, decide(seen))
+        assert in_words(seen, decide(seen)) == ["copy job status", "finish Succeeded"]
+
+    @pytest.mark.parametrize("attempt", [EARLIER, UNMARKED], ids=["earlier", "not marked"])
+    def test_the_end_of_another_attempt_does_not(self, attempt: str) -> None:
+        """What ran before the eviction has been given up; the job is to run once more."""
+        local = workload(nominated=("w1",))
+        ended = job_copy_of(local, status={"conditions": [{"type": "Complete", "status": "True"}]}, attempt=attempt)
+        seen = snapshot(local, worker("w1", None, ended))
+        assert in_words(seen, decide(seen)) == ["delete job on w1"]
 
     def test_an_admitted_copy_of_another_spec_does_not_win(self) -> None:
         """The worker would run what the user has not asked for."""

@@ -56,6 +56,11 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         (workload(check="Pending", cluster="w1"), {}, "assigned"),
         (workload(check="Ready"), {}, "assigned"),
         (workload(), {}, "pending"),
+        (workload(finished="WorkloadSliceReplaced", elastic=True), {}, "replaced"),
+        (workload(finished="WorkloadSliceReplaced"), {}, "finished"),
+        (workload(cluster="w1", elastic=True), {}, "placed slice"),
+        (workload(cluster="w1", check="Ready", elastic=True), {}, "assigned"),
+        (workload(index="1"), {"siblings": (workload(name="a", index="0"),)}, "waiting group"),
     ],
 )
 def test_the_first_row_that_applies_decides(local: Json | None, facts: Json, row: str) -> None:
