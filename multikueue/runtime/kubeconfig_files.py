@@ -6,6 +6,7 @@ all files in use are read every few seconds and compared: they are small, and it
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 from collections.abc import Callable, Iterable
@@ -22,6 +23,8 @@ from multikueue.errors import KubeconfigError
 
 INTERVAL: Final = 10.0
 """Seconds between two looks: a rotated credential is valid longer than that beside its successor."""
+SETTLING: Final = 0.2
+"""Seconds for which a changed file must stay the same before it is taken: it may be being written."""
 MAX_SIZE: Final = 1 << 20
 """Bytes of a file at most; a real one has some thousand."""
 MAX_THREADS: Final = 8
@@ -79,19 +82,27 @@ class KubeconfigFiles:
                     await self._wakeup.wait()
 
     async def _look(self, path: str, limiter: anyio.CapacityLimiter) -> None:
-        found: bytes | KubeconfigError
         try:
-            found = await anyio.to_thread.run_sync(
-                read_kubeconfig, path, self.prefix, abandon_on_cancel=True, limiter=limiter
-            )
-        except KubeconfigError as error:
-            found = error
+            found = await self._read(path, limiter)
+            known = self._found.get(path)
+            if _same(known, found):
+                return
+            if known is not None:
+                await anyio.sleep(SETTLING)
+                if not _same(found, await self._read(path, limiter)):
+                    return  # the next look is soon enough
         finally:
             self._under_way.discard(path)
-        if not _same(self._found.get(path), found):
-            self._found[path] = found
-            log.info("kubeconfig file", path=path, error=str(found) if isinstance(found, KubeconfigError) else None)
-            self.changed(path)
+        self._found[path] = found
+        log.info("kubeconfig file", path=path, error=str(found) if isinstance(found, KubeconfigError) else None)
+        self.changed(path)
+
+    async def _read(self, path: str, limiter: anyio.CapacityLimiter) -> bytes | KubeconfigError:
+        read = functools.partial(read_kubeconfig, path, self.prefix)
+        try:
+            return await anyio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=limiter)
+        except KubeconfigError as error:
+            return error
 
 
 def read_kubeconfig(path: str, prefix: str = KUBECONFIG_PREFIX) -> bytes:

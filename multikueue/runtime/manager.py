@@ -22,7 +22,7 @@ from multikueue.runtime.controller import Controller, ControllerHook, Reconciler
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.home import Home
 from multikueue.runtime.hooks import ManagerHook
-from multikueue.runtime.kubeconfig_files import KubeconfigFiles
+from multikueue.runtime.kubeconfig_files import INTERVAL, KubeconfigFiles
 from multikueue.runtime.performing import Performer, Place
 from multikueue.runtime.queues import Queues
 from multikueue.runtime.reconcilers.admissioncheck import AdmissionCheckReconciler
@@ -52,6 +52,8 @@ class ManagerSettings:
     """Workloads worked on at a time. They wait for API servers most of the time, so this bounds requests in flight."""
     kubeconfig_prefix: str = KUBECONFIG_PREFIX
     """The only folder kubeconfig files are read from; Kueue's. A MultiKueueCluster may name a file below it."""
+    kubeconfig_interval: float = INTERVAL
+    """Seconds between two looks at those files."""
     quota_automation: bool = False
     """Whether MultiKueueConfigs may ask for ClusterQueues of the manager to have the sum of the workers' quotas. Off as
     in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
@@ -113,8 +115,12 @@ class Manager:
             on_cluster=sources.remote_cluster_changed,
             on_status=sources.remote_status_changed,
         )
-        prefix = self.settings.kubeconfig_prefix
-        self._files = KubeconfigFiles(self.home.kubeconfig_paths, sources.kubeconfig_changed, prefix)
+        self._files = KubeconfigFiles(
+            self.home.kubeconfig_paths,
+            sources.kubeconfig_changed,
+            self.settings.kubeconfig_prefix,
+            self.settings.kubeconfig_interval,
+        )
         self._events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
         self._cluster_events = EventRecorder(self.client, "multikueue-cluster", self.instance, self.clock)
         self._queues = Queues.build(self.client, self._queues_changed, slim=False)

@@ -17,7 +17,7 @@ from multikueue.core.workloads import cluster_name, has_quota, is_finished, owne
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.home import Changed, Home, kubeconfig_path, owner_index
 from multikueue.runtime.hooks import ManagerHook
-from multikueue.runtime.remotes import RemoteCluster
+from multikueue.runtime.remote import RemoteCluster
 
 
 @attrs.define(eq=False)

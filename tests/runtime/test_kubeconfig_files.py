@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,9 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from multikueue.core.kinds import MULTIKUEUE_CLUSTER
+from multikueue.core.names import ObjectKey
 from multikueue.errors import KubeconfigError
-from multikueue.runtime.kubeconfig_files import MAX_SIZE, KubeconfigFiles, read_kubeconfig
-from tests.runtime.fleet import until
+from multikueue.runtime.kubeconfig_files import MAX_SIZE, SETTLING, KubeconfigFiles, read_kubeconfig
+from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 
 OUTSIDE = "kubeconfig path is not under the allowed prefix: "
 
@@ -165,9 +168,43 @@ async def test_a_file_that_goes_and_comes_back_is_told_both_times(prefix: Path) 
         assert watched.files.get(path) == b"one"
 
 
+async def test_a_file_that_is_being_written_is_not_taken_half_done(prefix: Path) -> None:
+    """An editor writes in place; half a kubeconfig would disconnect the worker for a while."""
+    async with watching(prefix, "w1") as watched:
+        path = await watched.news()
+        with (prefix / "w1").open("w") as file:
+            for part in range(20):
+                file.write(f"{part} ")
+                file.flush()
+                await anyio.sleep(SETTLING / 4)
+                assert watched.files.get(path) == b"one"
+        await watched.news()
+        assert watched.files.get(path) == "".join(f"{part} " for part in range(20)).encode()
+
+
 async def test_files_nobody_uses_any_more_are_forgotten(prefix: Path) -> None:
     """They hold credentials."""
     async with watching(prefix, "w1") as watched:
         path = await watched.news()
         watched.used.clear()
         await until(lambda: watched.files.get(path) is None, within=5)
+
+
+async def test_a_worker_whose_kubeconfig_is_a_file_is_connected_and_follows_it(prefix: Path) -> None:
+    """What the file says at first is refused; then it is mended, as a rotation would."""
+    path, key = prefix / "w1", ObjectKey("", "worker1")
+    path.write_text("{not yaml")
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    reference = {"location": str(path), "locationType": "Path"}
+    await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, key, {"spec": {"clusterSource": {"kubeConfig": reference}}})
+    manager = fleet.build(kubeconfig_prefix=str(prefix), kubeconfig_interval=0.02)
+    async with fleet.running(manager):
+        await until(is_active(fleet, status="False"), within=10)
+        active = await fleet.active()
+        assert (active["reason"], active["message"]) == (
+            "InsecureKubeConfig",
+            "load client config failed: failed to parse kubeconfig(apiconfig): it is not YAML at line 1, column 10",
+        )
+        path.write_text(json.dumps(kubeconfig("worker1")))
+        await until(is_active(fleet), within=10)

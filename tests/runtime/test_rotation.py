@@ -11,7 +11,8 @@ import pytest
 from multikueue.core.kinds import JOB, WORKLOAD
 from multikueue.core.objects import dig
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.remotes import LINGER, RemoteCluster
+from multikueue.runtime.remote import RemoteCluster
+from multikueue.runtime.remotes import LINGER
 from multikueue.sandbox.apiserver import Delay, Match
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until

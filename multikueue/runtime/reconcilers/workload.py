@@ -21,7 +21,8 @@ from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.core.workloads import Owner, cluster_name, owner
 from multikueue.runtime.home import Home
 from multikueue.runtime.performing import Performer
-from multikueue.runtime.remotes import RemoteCluster, RemotePool
+from multikueue.runtime.remote import RemoteCluster
+from multikueue.runtime.remotes import RemotePool
 from multikueue.runtime.session import Session
 
 log = structlog.get_logger(__name__)
