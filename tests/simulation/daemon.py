@@ -24,6 +24,7 @@ from tests.simulation.weather import Life
 from tests.simulation.world import World
 
 WORKER_LOST_TIMEOUT = timedelta(minutes=3)
+SETTINGS = ManagerSettings(plan=PlanSettings(worker_lost_timeout=WORKER_LOST_TIMEOUT))
 
 
 class Death(Enum):
@@ -44,6 +45,7 @@ class Daemon:
     world: World
     pause: tuple[float, float] = (0.1, 20.0)
     """Seconds until the next one has the lease."""
+    settings: ManagerSettings = SETTINGS
     restarts: int = 0
     manager: Manager | None = None
     alive_since: float = 0.0
@@ -117,7 +119,7 @@ class Daemon:
         return Manager(
             Session(home, home.token, life),
             AdapterRegistry(BUILTIN),
-            ManagerSettings(plan=PlanSettings(worker_lost_timeout=WORKER_LOST_TIMEOUT)),
+            self.settings,
             connect,
             clock=wall_clock(self.world.daemon_skew),
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
 import anyio
-import anyio.abc
 import anyio.lowlevel
 import attrs
 
@@ -18,6 +18,32 @@ from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEven
 from tests.simulation.weather import Life, Link
 
 T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class _Pipe:
+    """Events on their way, each with the time at which it is due; none overtakes another."""
+
+    link: Link
+    _events: collections.deque[tuple[float, WatchEvent]] = attrs.field(factory=collections.deque)
+    _more: anyio.Event = attrs.field(factory=anyio.Event)
+
+    def put(self, event: WatchEvent) -> None:
+        """Send an event."""
+        weather = self.link.weather
+        delay = weather.lag + self.link.dice.expovariate(1 / weather.latency)
+        self._events.append((anyio.current_time() + delay, event))
+        self._more.set()
+
+    async def deliver(self, on_event: Callable[[WatchEvent], None]) -> None:
+        """Hand events over when they are due, for ever."""
+        while True:
+            await self._more.wait()
+            while self._events:
+                await anyio.sleep_until(self._events[0][0])
+                await self.link.until_heard()
+                on_event(self._events.popleft()[1])
+            self._more = anyio.Event()
 
 
 @attrs.define(eq=False)
@@ -119,20 +145,16 @@ class Session:
         if on_open is not None:
             on_open()
         failure: ApiError = Unreachable(f"{link.name}: {what}: stream ended")
-        send, receive = anyio.create_memory_object_stream[tuple[float, WatchEvent]](100_000)
-
-        def sent(event: WatchEvent) -> None:
-            delay = link.weather.lag + link.dice.expovariate(1 / link.weather.latency)
-            send.send_nowait((anyio.current_time() + delay, event))
+        pipe = _Pipe(link)
 
         with link.wire(what, float("inf")):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._deliver, receive, on_event)
+                tasks.start_soon(pipe.deliver, on_event)
                 tasks.start_soon(self._end_when_mute, idle, tasks.cancel_scope)
                 try:
                     await link.client.watch(
                         resource,
-                        sent,
+                        pipe.put,
                         resource_version=resource_version,
                         namespace=namespace,
                         label_selector=label_selector,
@@ -144,16 +166,6 @@ class Session:
             if link.muted_since is not None:
                 failure = DeadlineExceeded(f"{link.name}: {what}: nothing heard for {idle:g} s")
         raise failure
-
-    async def _deliver(
-        self,
-        events: anyio.abc.ObjectReceiveStream[tuple[float, WatchEvent]],
-        on_event: Callable[[WatchEvent], None],
-    ) -> None:
-        async for due, event in events:
-            await anyio.sleep_until(due)
-            await self.link.until_heard()
-            on_event(event)
 
     async def _end_when_mute(self, idle: float, scope: anyio.CancelScope) -> None:
         await self.link.until_mute(idle)

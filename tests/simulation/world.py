@@ -64,6 +64,8 @@ class World:
     runner: RunnerOptions
     daemon_skew: float = 0.0
     """How far the daemon's clock is ahead of the manager's."""
+    bare: frozenset[str] = frozenset()
+    """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
     gone: set[str] = attrs.field(factory=set)
     """Workers whose MultiKueueCluster was deleted for good."""
     dice: random.Random = attrs.field(init=False)
@@ -109,6 +111,8 @@ class World:
                 cluster.link.late = tasks
                 clock = wall_clock(cluster.skew)
                 tasks.start_soon(cluster.registry.run_collector)
+                if cluster.name in self.bare:
+                    continue
                 kueue = SmallKueue(DirectClient(cluster.registry, user="kueue"), clock=clock, events=False)
                 runner = DirectClient(cluster.registry, user="runner")
                 await tasks.start(kueue.run)
