@@ -181,7 +181,11 @@ class ConformanceClient:
         query = {"watch": watch, **{key: str(value) for key, value in params.items()}}
         timeout = aiohttp.ClientTimeout(total=None)
         async with self.session.get(self.plane.url + path, params=query, timeout=timeout) as response:
-            yield Stream(response)
+            try:
+                yield Stream(response)
+            finally:
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()  # a stream that goes on takes time to say goodbye
 
     async def install(self, manifest: Json) -> None:
         """Create a CustomResourceDefinition, or find it there, and wait until its kind is served."""
@@ -225,6 +229,7 @@ async def connected(plane: ControlPlane) -> AsyncIterator[ConformanceClient]:
         client = ConformanceClient(plane, session)
         await client.install(definition())
         yield client
+        await connector.close(abort_ssl=True)
 
 
 Open: TypeAlias = Callable[[], AbstractAsyncContextManager[ConformanceClient]]

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.conformance.client import ConformanceClient, ControlPlane, Open, connected
-from tests.conformance.planes import real, sandbox
+from tests.conformance.planes import REAL_MARKS, real, sandbox
 from tests.controlplane.fixtures import clusters
 from tests.controlplane.interface import ClusterFactory
 
 __all__ = ["clusters"]
 
-REAL = pytest.param("real", marks=[pytest.mark.real, pytest.mark.timeout(180)])
+REAL = pytest.param("real", marks=REAL_MARKS)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,21 +1,24 @@
-"""Where Kueue's CustomResourceDefinitions are."""
+"""Where CustomResourceDefinitions are: those beside the checkout, and those the sandbox ships."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
 from multikueue.core.names import Json
+from tests.controlplane.crds import read
 
 _ROOT = Path(__file__).parents[2]
-_PLACES = (_ROOT.parent / "shared" / "crds" / "kueue", _ROOT / "multikueue" / "sandbox" / "crds")
+_SHARED = _ROOT.parent / "shared" / "crds"
+OWN = "own"
+"""The name of those the sandbox ships."""
 
 
-def kueue_crds() -> list[Json]:
-    """Kueue's own CRDs if they are beside the checkout, else those the sandbox ships."""
-    for place in _PLACES:
-        manifests = [yaml.safe_load(path.read_text()) for path in sorted(place.glob("*.yaml"))]
-        if manifests:
-            return manifests
-    raise FileNotFoundError(f"no CRDs in any of {', '.join(map(str, _PLACES))}")
+def places() -> dict[str, Path]:
+    """The folders that are there by name: `kueue`, `jobs`, `ocm` beside the checkout, and `own`."""
+    folders = {folder.name: folder for folder in sorted(_SHARED.glob("*")) if any(folder.glob("*.yaml"))}
+    return {**folders, OWN: _ROOT / "multikueue" / "sandbox" / "crds"}
+
+
+def definitions(place: str) -> list[Json]:
+    """The CustomResourceDefinitions of a folder."""
+    return read(places()[place])

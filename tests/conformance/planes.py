@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from typing import TypeAlias
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import anyio.to_thread
+import pytest
 from anyio.from_thread import start_blocking_portal
 
 from multikueue.sandbox.apiserver import ApiServer, Registry
@@ -16,7 +16,8 @@ from tests.conformance.objects import definition
 from tests.controlplane.cluster import ControlPlane as ChildProcesses
 from tests.controlplane.interface import ClusterFactory
 
-OpenPlane: TypeAlias = Callable[[], AbstractAsyncContextManager[ControlPlane]]
+REAL_MARKS = (pytest.mark.real, pytest.mark.timeout(180))
+"""The marks of a check on the real control plane."""
 
 
 @asynccontextmanager

@@ -1,8 +1,8 @@
 """
 A walk through Kueue's own kinds: 35 requests, valid and invalid, and the code each is answered with.
 
-The codes are those of the prototype this server was made from, on these CRDs. With the CRDs of Kueue's main branch
-that prototype answered all 35 as kube-apiserver 1.36.3 did; those also serve v1beta1, which these do not.
+The codes are what a real API server answers on the CRDs of Kueue's main branch. The sandbox gives the same ones on
+them, and on the CRDs it ships.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+import pytest
 
 from multikueue.core.names import Json
 from tests.conformance.client import Answer, ConformanceClient, Open
-from tests.conformance.kueue_crds import kueue_crds
+from tests.conformance.kueue_crds import OWN, definitions, places
+from tests.conformance.planes import REAL_MARKS
 
 GROUP = "kueue.x-k8s.io"
 CLUSTER = f"/apis/{GROUP}/v1beta2/"
 NOW = "2026-01-01T00:00:00Z"
+KUEUE = next(name for name in ("kueue", OWN) if name in places())
 
 
 @attrs.frozen
@@ -173,10 +176,18 @@ def ending(here: str, namespace: str) -> list[Step]:
     ]
 
 
-async def test_kueue_walk(control_plane: Open) -> None:
+WALKS = [("real", KUEUE), ("sandbox", KUEUE)] + [("sandbox", OWN)] * (KUEUE != OWN)
+
+
+@pytest.mark.parametrize(
+    ("control_plane", "crds"),
+    [pytest.param(plane, crds, marks=REAL_MARKS if plane == "real" else []) for plane, crds in WALKS],
+    indirect=["control_plane"],
+)
+async def test_kueue_walk(control_plane: Open, crds: str) -> None:
     """Kueue's objects are accepted, refused, defaulted and deleted as a real API server does it."""
     async with control_plane() as cluster:
-        for manifest in kueue_crds():
+        for manifest in definitions(crds):
             await cluster.install(manifest)
         namespace = await cluster.namespace()
         here = f"{CLUSTER}namespaces/{namespace}/"

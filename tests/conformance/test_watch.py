@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from tests.conformance.client import Open
+from tests.conformance.client import Open, eventually
 from tests.conformance.objects import GROUP
 
 
@@ -92,6 +92,11 @@ async def test_h6_expired_resource_version(control_plane: Open) -> None:
         ns = await cluster.namespace()
         await cluster.make_widget(ns, "a")
         await cluster.plane.compact()
+
+        async def ready() -> bool:  # a server that just came up answers 429 for a moment
+            return (await cluster.get(cluster.widgets(ns)))[0] == 200
+
+        await eventually(ready)
         async with cluster.watch(cluster.widgets(ns), resourceVersion=1) as w:
             e = await w.next()
             s = e["object"] if e.get("type") == "ERROR" else e

@@ -95,7 +95,8 @@ def _record_manager(
 ) -> None:
     obj["metadata"].pop("managedFields", None)
     if managed is not None:
-        obj["metadata"]["managedFields"] = managed
+        if managed:
+            obj["metadata"]["managedFields"] = managed
     elif options.manager is not None:
         write = Write(options.manager, row.api_version, "", cluster.now(), row.reset(""))
         track_update(row.shape, empty_object(row), obj, write, created=True)

@@ -145,7 +145,8 @@ def decode_object(
         applied: it is an apply's result, where nulls in a custom kind stay.
 
     Raises:
-        StatusError: 400, it does not fit the kind, or in strict mode has unknown fields; 422 if a patch made it so.
+        StatusError: 400, it does not fit the kind, or in strict mode has unknown fields; 422 if a patch made it so,
+            500 if an apply did.
     """
     decoder = _Decoder()
     try:
@@ -157,6 +158,8 @@ def decode_object(
         else:
             decoded = {**obj, "metadata": decoder.struct(metadata_schema(), obj["metadata"], "metadata")}
     except UndecodableError as error:
+        if applied:
+            raise StatusError(500, "", f"failed to convert new object to proper version: {error}") from error
         raise _undecodable(row, str(error), patched=patched) from error
     if strict and decoder.unknown:
         listed = ", ".join(f'unknown field "{field}"' for field in decoder.unknown)

@@ -37,7 +37,7 @@ def fill_pod_spec(spec: Json) -> None:
 
 def _pull_policy(image: str) -> str:
     name, _, tag = image.rpartition("/")[2].partition(":")
-    return "Always" if "@" not in name and tag in ("", "latest") else "IfNotPresent"
+    return "Always" if name and "@" not in name and tag in ("", "latest") else "IfNotPresent"
 
 
 def fill_pod(pod: Json) -> None:

@@ -43,6 +43,18 @@ async def servers() -> AsyncIterator[tuple[ConformanceClient, ConformanceClient]
         yield real, emulated
 
 
+@asynccontextmanager
+async def same_servers() -> AsyncIterator[tuple[ConformanceClient, ConformanceClient]]:
+    """The sandbox's API server twice."""
+    async with (
+        sandbox(garbage_collection=False) as left,
+        sandbox(garbage_collection=False) as right,
+        connected(left) as one,
+        connected(right) as other,
+    ):
+        yield one, other
+
+
 async def fuzz(plan: Plan) -> Report:
     """Compare the servers."""
     report = Report()
