@@ -69,11 +69,19 @@ class Mirror:
         self._deleted[key] = (object_uid, anyio.current_time() + DELETION_GRACE)
 
     def inherit(self, earlier: Mirror) -> None:
-        """Share the memory of writes with an earlier mirror of the same kind on the same server.
+        """Know what an earlier mirror of the same kind on the same server knows, until the cache has caught up.
 
-        What is under way there is still noted there: so they share it, and nothing is copied.
+        The memory of writes is shared and not copied: what is under way there is still noted there.
         """
         self._written, self._deleted = earlier._written, earlier._deleted
+        seen, seen_there = _number(self.cache.resource_version), _number(earlier.cache.resource_version)
+        for obj in earlier.cache.values():
+            if _number(resource_version(obj)) > seen:
+                self._written.setdefault(ObjectKey.of(obj), obj)
+        for obj in self.cache.values() if seen_there > seen else ():
+            key = ObjectKey.of(obj)
+            if key not in earlier.cache and _number(resource_version(obj)) <= seen_there:
+                self.removed(key, uid(obj))
 
     def _is_ahead(self, written: Json, cached: Json | None) -> bool:
         # The cache has seen everything up to its own resourceVersion, so an older write is in it, or was undone since.

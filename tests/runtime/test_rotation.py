@@ -9,11 +9,12 @@ import anyio
 import pytest
 
 from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.names import ObjectKey
 from multikueue.core.objects import dig
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import LINGER
-from multikueue.sandbox.apiserver import Delay, Match
+from multikueue.sandbox.apiserver import Delay, Match, SilenceWatch
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 
@@ -64,15 +65,37 @@ async def test_a_rotation_is_not_noticed_by_what_runs() -> None:
         assert len(await fleet.events()) == 1
 
 
-async def test_what_was_written_a_moment_before_is_not_written_again() -> None:
-    """The new caches may have been read before a write that the old ones have seen."""
+async def test_what_was_written_meanwhile_is_not_written_again() -> None:
+    """The new caches are read before a write that only the old ones have seen, and their watch lags behind."""
     async with a_running_job() as (fleet, manager):
+        new = "multikueue:new"
+        fleet.workers["worker1"].faults.add(SilenceWatch(), on=Match(resource="workloads", user=new))
+        fleet.workers["worker1"].faults.add(Delay(5), on=Match(verbs=("list",), resource="jobs", user=new))
         await fleet.rotate("worker1", "new")
-        for number in range(5):
-            await fleet.submit(f"job-{number}")
-            await anyio.sleep(0.001)
+        await anyio.sleep(2)
+        await fleet.submit("second")
         await stays_usable(manager, 30)
-        assert fleet.requests("worker1", "create", WORKLOAD) == 6
+        usable = worker(manager).usable
+        assert usable is not None
+        assert len(usable.workloads.cache) == 1
+        assert fleet.requests("worker1", "create", WORKLOAD) == 2
+        assert fleet.requests("worker1", "create", JOB) == 2
+
+
+async def test_what_was_removed_meanwhile_does_not_come_back() -> None:
+    """A copy that only the new caches still show is not what is there."""
+    async with a_running_job() as (fleet, manager):
+        new, key = "multikueue:new", ObjectKey.of(await fleet.workload())
+        fleet.workers["worker1"].faults.add(SilenceWatch(), on=Match(resource="workloads", user=new))
+        fleet.workers["worker1"].faults.add(Delay(5), on=Match(verbs=("list",), resource="jobs", user=new))
+        await fleet.rotate("worker1", "new")
+        await anyio.sleep(2)
+        await fleet.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
+        await until(lambda: not worker(manager).trial)
+        found = worker(manager).usable
+        assert found is not None
+        assert key in found.workloads.cache
+        assert found.workloads.get(key) is None
 
 
 async def test_a_token_that_is_refused_shows_and_the_job_waits_for_a_better_one() -> None:
