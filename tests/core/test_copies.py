@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import ClassVar
 
 import pytest
 
@@ -169,7 +170,7 @@ def test_a_real_copy_on_a_real_worker_has_not_drifted(local: Recorded, remote: R
 
 
 class TestPriorityClasses:
-    OURS = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}
+    OURS: ClassVar[Json] = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}
 
     def test_a_class_is_added_while_the_copy_waits(self) -> None:
         """Its API server still allows it."""
