@@ -36,13 +36,17 @@ class Fleet:
     daemon: Daemon
     key: ObjectKey = NONE
     """The Workload of the job that was submitted last."""
+    seen: list[str] = attrs.field(factory=list)
+    """Every message our check has had on a Workload, in order; some last for no time at all."""
     _changed: anyio.Event = attrs.field(factory=anyio.Event)
 
     def listen(self) -> None:
         """Notice every change of an object, for `until`."""
 
         def changed(row: ResourceType, old: Json | None, new: Json | None) -> None:
-            del row, old, new
+            del old
+            if row.plural == WORKLOAD.plural and new is not None:
+                self._remember((check(new, CHECK) or {}).get("message", ""))
             self._changed.set()
 
         for cluster in self.world.clusters:
@@ -173,13 +177,18 @@ class Fleet:
         return _told(find(self.manager, ADMISSION_CHECK, ObjectKey("", CHECK)))
 
     async def connected(self) -> None:
-        """Wait until every worker is."""
+        """Wait until every worker is, and the check says so."""
         numbers = range(1, len(self.world.workers) + 1)
+        await self.until(lambda: self.check_active()[1] == "Active")
         await self.until(lambda: all(self.active(number)[0] == "True" for number in numbers))
 
     async def delete_config(self) -> None:
         """Delete the MultiKueueConfig."""
         await self.manager.api.delete(MULTIKUEUE_CONFIG, ObjectKey("", CHECK))
+
+    def _remember(self, message: str) -> None:
+        if message and message not in self.seen[-1:]:
+            self.seen.append(message)
 
     def _workload_of(self, name: str) -> Json | None:
         for workload in objects(self.manager, WORKLOAD):

@@ -161,7 +161,7 @@ async def test_config_clusters_changed() -> None:
 
         await fleet.change_config(2)
         await fleet.until(lambda: fleet.copy(1) is None and fleet.copy(2) is not None)
-        assert fleet.nominated == ("worker2",)
+        await fleet.until(lambda: fleet.nominated == ("worker2",))
 
 
 async def test_ac_re_pointed() -> None:

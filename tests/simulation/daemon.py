@@ -80,6 +80,10 @@ class Daemon:
         if doomed is self._life:
             self._end(death)
 
+    def kill_now(self) -> None:
+        """Crash."""
+        self._end(Death.CRASH)
+
     def kill_at(self, moments: int, steps: int) -> None:
         """Crash at a certain await.
 

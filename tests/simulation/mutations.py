@@ -30,9 +30,10 @@ from multikueue.core.workloads import is_admitted, is_evicted, is_finished
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.caching import ObjectCache
-from multikueue.runtime import performing, remotes
+from multikueue.runtime import performing, session
 from multikueue.runtime.reconcilers import cluster as clusters
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler
+from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.sources import Sources
 from tests.simulation.simulating import Run, simulate
 
@@ -140,14 +141,14 @@ def origins_are_not_checked() -> Iterator[None]:
     def unselected(*args: Any, **options: Any) -> ObjectCache:
         return ObjectCache(*args, **{**options, "label_selector": ""})
 
-    with mock.patch.object(remotes, "ObjectCache", unselected):
+    with mock.patch.object(session, "ObjectCache", unselected):
         yield
 
 
 def connecting_wakes_nobody() -> AbstractContextManager[Any]:
     """38: what waits for a worker is not looked at when one comes back."""
 
-    def changed(self: Sources, remote: remotes.RemoteCluster) -> None:
+    def changed(self: Sources, remote: RemoteCluster) -> None:
         if self._clusters is not None:
             self._clusters.enqueue(ObjectKey("", remote.name))
 

@@ -1,0 +1,212 @@
+"""Appendix D, Cluster: connecting to workers, and what a MultiKueueCluster says about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from multikueue.core.kinds import MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import dig
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from tests.scenarios.fleet import Fleet, scenario
+from tests.simulation.objects import find
+from tests.simulation.weather import DEADLINE
+from tests.simulation.world import kubeconfig
+
+pytestmark = pytest.mark.looptime
+
+FAILED = "load client config failed: "
+SECRET_KEY = ObjectKey(KUEUE_NAMESPACE, "worker1-secret")
+
+Damage = Callable[[Json], object]
+
+
+async def _write(fleet: Fleet, damage: Damage) -> None:
+    document = kubeconfig("worker1", fleet.worker(1).link.token)
+    damage(document)
+    await fleet.world.write_kubeconfig("worker1", json.dumps(document))
+
+
+def _user(**fields: object) -> Damage:
+    return lambda document: document["users"][0]["user"].update(fields)
+
+
+def _cluster(**fields: object) -> Damage:
+    return lambda document: document["clusters"][0]["cluster"].update(fields)
+
+
+async def test_valid_secret() -> None:
+    """A cluster with a kubeconfig that works is Active."""
+    async with scenario() as fleet:
+        assert fleet.active(1) == ("True", "Active", "Connected")
+
+
+async def test_wrong_key() -> None:
+    """A Secret without the key `kubeconfig` is refused by name, and repaired by adding it."""
+    async with scenario() as fleet:
+        data = dig(find(fleet.manager, SECRET, SECRET_KEY) or {}, "data", "kubeconfig")
+        renamed = {"data": {"kubeconfig": None, "config": data}}
+        await fleet.manager.api.merge_patch(SECRET, SECRET_KEY, renamed)
+        expected = ("False", "BadKubeConfig", FAILED + 'key "kubeconfig" not found in secret "worker1-secret"')
+        await fleet.until(lambda: fleet.active(1) == expected)
+
+        await fleet.manager.api.merge_patch(SECRET, SECRET_KEY, {"data": {"kubeconfig": data}})
+        await fleet.until(lambda: fleet.active(1)[0] == "True")
+
+
+async def test_missing_secret_then_created() -> None:
+    """A cluster whose Secret comes later connects then."""
+    async with scenario() as fleet:
+        secret = find(fleet.manager, SECRET, SECRET_KEY) or {}
+        await fleet.manager.api.delete(SECRET, SECRET_KEY)
+        expected = ("False", "BadKubeConfig", FAILED + 'Secret "worker1-secret" not found')
+        await fleet.until(lambda: fleet.active(1) == expected)
+
+        kept = {"name": SECRET_KEY.name, "namespace": SECRET_KEY.namespace}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": kept, "data": secret["data"]}
+        await fleet.manager.api.create(SECRET, body)
+        await fleet.until(lambda: fleet.active(1)[0] == "True")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_user(tokenFile="/etc/token"), "tokenFile is not allowed"),
+        (
+            _cluster(**{"insecure-skip-tls-verify": True}),
+            "insecure TLS verification is not allowed for cluster worker1",
+        ),
+        (
+            _cluster(**{"certificate-authority": "/etc/ca"}),
+            "certificate-authority file paths are not allowed, use certificate-authority-data for cluster worker1",
+        ),
+        (_cluster(server=""), "server URL is required for cluster worker1"),
+        (_cluster(server="https://no_host:6443"), "untrusted server endpoint"),
+        (_user(username="me", password="secret"), "basic auth is not allowed"),
+        (_user(exec={"command": "sh", "apiVersion": "v1"}), "exec plugins are not allowed"),
+        (_user(**{"auth-provider": {"name": "gcp"}}), "auth providers are not allowed"),
+    ],
+    ids=lambda value: value.partition(" ")[0] if isinstance(value, str) else "",
+)
+async def test_each_rejected_kubeconfig_field(damage: Damage, message: str) -> None:
+    """A kubeconfig that would be insecure is not used, the field is named, and mending it connects again."""
+    async with scenario() as fleet:
+        await _write(fleet, damage)
+        await fleet.until(lambda: fleet.active(1) == ("False", "InsecureKubeConfig", FAILED + message))
+
+        await _write(fleet, lambda document: None)
+        await fleet.until(lambda: fleet.active(1)[0] == "True")
+
+
+async def test_unparsable_kubeconfig() -> None:
+    """A kubeconfig that is no YAML is refused without showing any of it."""
+    async with scenario() as fleet:
+        await fleet.world.write_kubeconfig("worker1", "{token: my-secret")
+        await fleet.until(lambda: fleet.active(1)[0] == "False")
+
+        _, reason, message = fleet.active(1)
+        assert reason in ("BadKubeConfig", "InsecureKubeConfig")
+        assert message.startswith(FAILED)
+        assert "my-secret" not in message
+
+
+async def test_config_change_resets_attempts() -> None:
+    """A new kubeconfig is tried at once, however long the next attempt with the old one would be away."""
+    async with scenario() as fleet:
+        link = fleet.worker(1).link
+        link.token = "canary-another"
+        link.cut()
+        await fleet.until(lambda: fleet.active(1)[0] == "False")
+        await fleet.rest(300)
+        before = anyio.current_time()
+        await fleet.world.write_kubeconfig("worker1")
+        await fleet.until(lambda: fleet.active(1)[0] == "True")
+
+        assert anyio.current_time() - before < 1
+
+
+async def test_status_suffix_with_attempt_count() -> None:
+    """A failing connection says how often it was tried and when it is tried next."""
+    async with scenario() as fleet:
+        fleet.worker(1).link.change(down=True)
+        await fleet.until(lambda: fleet.active(1)[0] == "False")
+
+        _, reason, message = fleet.active(1)
+        assert reason == "ClientConnectionFailed"
+        assert "; connection attempts: 1, next connection attempt: 2026-01-01T00:00:0" in message
+
+
+async def test_watch_open_hangs() -> None:
+    """A worker that accepts connections and says nothing becomes inactive, and active when it answers again."""
+    async with scenario() as fleet:
+        link = fleet.worker(1).link
+        link.change(silent=True)
+        link.cut()
+        await fleet.until(lambda: fleet.active(1)[0] == "False", seconds=120)
+
+        link.change(silent=False)
+        link.cut()
+        await fleet.until(lambda: fleet.active(1)[0] == "True", seconds=120)
+
+
+async def test_watch_ends_without_status_flap() -> None:
+    """A watch that ends, as they do every half hour, is opened again without anybody being told."""
+    async with scenario() as fleet:
+        await fleet.rest(60)
+        version = _version(fleet, 1)
+        for _ in range(5):
+            fleet.worker(1).link.cut()
+            await fleet.rest(120)
+
+        assert fleet.active(1) == ("True", "Active", "Connected")
+        assert _version(fleet, 1) == version
+
+
+async def test_two_clusters_one_hung() -> None:
+    """A worker that hangs costs a Workload offered to it one request's deadline, and those of the other nothing."""
+    async with scenario() as fleet:
+        fleet.worker(1).link.change(silent=True)
+        await fleet.submit()
+        await fleet.admit(2)
+        await fleet.until(lambda: fleet.assigned == "worker2", seconds=DEADLINE + 5)
+        await fleet.change_config(2)
+        before = anyio.current_time()
+        await fleet.submit("another")
+        await fleet.assign(2)
+
+        assert anyio.current_time() - before < 1
+
+
+async def test_delete_cluster() -> None:
+    """A deleted cluster is asked nothing more, and offered nothing."""
+    async with scenario() as fleet:
+        await fleet.manager.api.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        await fleet.rest(5)
+        before = fleet.worker(1).link.requests.total()
+        await fleet.submit()
+        await fleet.assign(2)
+        await fleet.rest(300)
+
+        assert fleet.worker(1).link.requests.total() == before
+        assert fleet.copy(1) is None
+
+
+async def test_a_hot_loop_of_broken_watches_is_slowed_down() -> None:
+    """A worker whose streams end at once is tried less and less often (item 36)."""
+    async with scenario() as fleet:
+        link = fleet.worker(1).link
+        link.change(expired_watches=1.0)
+        link.cut()
+        before = link.requests.total()
+        await fleet.rest(300)
+
+        assert link.requests.total() - before < 200
+
+
+def _version(fleet: Fleet, number: int) -> str:
+    cluster = find(fleet.manager, MULTIKUEUE_CLUSTER, ObjectKey("", f"worker{number}")) or {}
+    return str(dig(cluster, "metadata", "resourceVersion"))
