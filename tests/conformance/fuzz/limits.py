@@ -1,0 +1,24 @@
+"""What the fuzz does not send, because the sandbox is known to be different there, and why that is left."""
+
+from __future__ import annotations
+
+LIMITS: dict[str, str] = {
+    "a pod's `spec.nodeName` may be set once by an update": (
+        "There is no `binding` subresource and no scheduler. A real server refuses the update."
+    ),
+    "fields of pods that no job uses are checked less": (
+        "Probes, security contexts, affinity, DNS, ephemeral containers and most volume sources are decoded and "
+        "defaulted by their types, but what their values mean is not checked."
+    ),
+    "builtin kinds other than Pod, Job, Secret, Namespace and CustomResourceDefinition have no rules of their own": (
+        "They are decoded by their types. Defaults and checks by code (Deployments, Services, ...) are missing."
+    ),
+    "no admission or conversion webhooks, no RBAC, no quotas or limit ranges": (
+        "A token is either known or not. Kueue's webhooks are what the small Kueue does itself."
+    ),
+    "the words of messages": "Codes, reasons, causes and fields are compared; prose is close, not the same.",
+    "pods get no token volume": (
+        "A real server mounts a service account token with a random name; the fuzz's pods say "
+        "`automountServiceAccountToken: false`."
+    ),
+}
