@@ -38,7 +38,9 @@ def register_values(converter: cattrs.Converter) -> None:
 
 def shown(value: Any) -> str:
     """A value as a message quotes it."""
-    return f'"{value}"' if isinstance(value, str) else "an empty value" if value is None else str(value)
+    if value is None:
+        return "an empty value"
+    return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _exactly(kind: type[Any], name: str) -> Callable[[Any, Any], Any]:

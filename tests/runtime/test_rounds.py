@@ -1,0 +1,171 @@
+"""Dispatchers at work: rounds on the clock, across restarts and evictions, and names that somebody else writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.dispatch import Dispatcher
+from multikueue.core.external import External
+from multikueue.core.incremental import Incremental
+from multikueue.core.kinds import WORKLOAD
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.workloads import cluster_name, nominated
+from multikueue.runtime.manager import Manager
+from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse
+from multikueue.sandbox.apiserver.resources import ResourceType
+from multikueue.sandbox.kueue import SmallKueue, evict
+from tests.runtime.fleet import Fleet, now, until
+
+pytestmark = pytest.mark.looptime
+
+WORKERS = ("w1", "w2", "w3", "w4", "w5")
+STEPS = Incremental(step=2, round=timedelta(seconds=300))
+
+
+@attrs.define(eq=False)
+class Waiting:
+    """A fleet whose workers admit nothing, a job that waits, and when it was nominated where."""
+
+    fleet: Fleet = attrs.field(factory=lambda: Fleet.of(*WORKERS))
+    nominations: list[tuple[float, str]] = attrs.field(factory=list)
+    begun: float | None = None
+
+    @asynccontextmanager
+    async def set_up(self) -> AsyncIterator[None]:
+        """Run Kueue on the manager meanwhile, and submit a job."""
+        await self.fleet.connect()
+        self.fleet.manager.registry.cluster.listeners.append(self._changed)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(SmallKueue(DirectClient(self.fleet.manager, user="kueue"), clock=now, events=False).run)
+            await self.fleet.submit()
+            yield
+            tasks.cancel_scope.cancel()
+
+    def manager(self, dispatcher: Dispatcher) -> Manager:
+        """A daemon's worth of library."""
+        return attrs.evolve(self.fleet.build(), dispatcher=dispatcher)
+
+    def _changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
+        if row.plural == "workloads" and new is not None:
+            before, after = nominated(old or {}), nominated(new)
+            if before != after:
+                seconds = anyio.current_time()
+                self.begun = seconds if self.begun is None else self.begun
+                self.nominations.append((round(seconds - self.begun, 1), " ".join(after)))
+
+    def copies(self) -> set[str]:
+        """The workers that have a copy."""
+        key = ("kueue.x-k8s.io", "workloads")
+        return {
+            name for name, worker in self.fleet.workers.items() if worker.registry.cluster.store.bucket(key).objects
+        }
+
+    async def name(self, *names: str) -> None:
+        """Write nominations as a person would: by a merge patch, under a field manager of their own."""
+        key = ObjectKey.of(await self.fleet.workload())
+        patch = {"status": {"nominatedClusterNames": list(names)}}
+        await self.fleet.admin.merge_patch(WORKLOAD, key, patch, subresource="status")
+
+
+async def test_rounds_follow_each_other_after_exactly_their_length() -> None:
+    """Each asks the next of the config; when all are asked nothing more is written."""
+    waiting = Waiting()
+    async with waiting.set_up(), waiting.fleet.running(waiting.manager(STEPS)):
+        await anyio.sleep(2000)
+        assert waiting.nominations == [(0.0, "w1 w2"), (300.0, "w1 w2 w3 w4"), (600.0, "w1 w2 w3 w4 w5")]
+        assert waiting.copies() == set(WORKERS)
+        version = (await waiting.fleet.workload())["metadata"]["resourceVersion"]
+        await anyio.sleep(2000)
+        assert (await waiting.fleet.workload())["metadata"]["resourceVersion"] == version
+
+
+async def test_a_restart_neither_shortens_nor_prolongs_a_round() -> None:
+    """Kueue's own asks the next at once. Here the round is on the object, and whoever answers first gains nothing."""
+    waiting = Waiting()
+    async with waiting.set_up():
+        async with waiting.fleet.running(waiting.manager(STEPS)):
+            await until(lambda: waiting.nominations)
+            await anyio.sleep(120)
+        await anyio.sleep(60)
+        for name in ("w1", "w2"):
+            waiting.fleet.workers[name].faults.add(Delay(5.0), on=Match(verbs=("list",), user="multikueue"))
+        async with waiting.fleet.running(waiting.manager(STEPS)):
+            await anyio.sleep(200)
+            assert waiting.nominations == [(0.0, "w1 w2"), (300.0, "w1 w2 w3 w4")]
+        await anyio.sleep(1000)
+        async with waiting.fleet.running(waiting.manager(STEPS)):
+            await anyio.sleep(60)
+    assert [names for _, names in waiting.nominations[2:]] == ["w1 w2 w3 w4 w5"]
+
+
+async def test_an_eviction_begins_with_the_first_round_at_once() -> None:
+    waiting = Waiting()
+    async with waiting.set_up(), waiting.fleet.running(waiting.manager(STEPS)):
+        await anyio.sleep(400)
+        key = ObjectKey.of(await waiting.fleet.workload())
+        await evict(waiting.fleet.admin, key, clock=now)
+        await anyio.sleep(250)
+        (first, begin), (second, both), (third, nobody), (fourth, again) = waiting.nominations
+        assert (begin, both, nobody, again) == ("w1 w2", "w1 w2 w3 w4", "", "w1 w2")
+        assert (first, second) == (0.0, 300.0)
+        assert fourth - third < 30, "it waits for Kueue to give it quota again, not for a round"
+        await anyio.sleep(100)
+        assert [seconds - fourth for seconds, _ in waiting.nominations[4:]] == [pytest.approx(300.0, abs=0.2)]
+
+
+async def test_a_worker_that_is_lost_in_its_round_is_made_up_for_and_nothing_is_parked() -> None:
+    """The next is asked as soon as it is known to be lost; so is one that comes back after all others were asked."""
+    waiting = Waiting(Fleet.of("w1", "w2", "w3"))
+    waiting.fleet.workers["w3"].faults.add(Refuse(503), on=Match(user="multikueue"))
+    async with waiting.set_up(), waiting.fleet.running(waiting.manager(attrs.evolve(STEPS, step=1))):
+        await until(lambda: waiting.nominations)
+        await anyio.sleep(100)
+        assert waiting.copies() == {"w1"}
+        waiting.fleet.workers["w1"].faults.add(Refuse(503), on=Match(user="multikueue"))
+        waiting.fleet.workers["w1"].faults.connections.drop()
+        assert await until(lambda: waiting.copies() == {"w1", "w2"}) < 30
+        await anyio.sleep(1000)
+        assert waiting.nominations[-1][1] == "w1 w2"
+        waiting.fleet.workers["w3"].faults.clear()
+        await until(lambda: waiting.copies() == {"w1", "w2", "w3"}, within=400)
+        assert waiting.nominations[-1][1] == "w1 w2 w3"
+
+
+async def test_names_written_by_somebody_else_are_followed_and_never_changed() -> None:
+    """No name: no copy. An unknown one is no error. What is taken away is removed."""
+    waiting = Waiting(Fleet.of("w1", "w2"))
+    async with waiting.set_up(), waiting.fleet.running(waiting.manager(External())) as manager:
+        await anyio.sleep(600)
+        assert waiting.copies() == set()
+        await waiting.name("nonsense", "w2")
+        await until(lambda: waiting.copies() == {"w2"})
+        await waiting.name("w1")
+        await until(lambda: waiting.copies() == {"w1"})
+        await anyio.sleep(600)
+        assert [names for _, names in waiting.nominations] == ["nonsense w2", "w1"]
+        assert manager.idle
+
+
+async def test_a_job_runs_though_its_names_are_another_field_managers() -> None:
+    """Kueue cannot clear such names and fails for ever: `clusterName` and they exclude each other."""
+    waiting = Waiting(Fleet.of("w1", "w2"))
+    async with waiting.set_up(), waiting.fleet.running(waiting.manager(External())):
+        await anyio.sleep(1)
+        await waiting.name("w2")
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(
+                SmallKueue(DirectClient(waiting.fleet.workers["w2"], user="kueue"), clock=now, events=False).run
+            )
+
+            async def is_assigned() -> bool:
+                return cluster_name(await waiting.fleet.workload()) == "w2"
+
+            await until(is_assigned)
+            tasks.cancel_scope.cancel()
+        assert nominated(await waiting.fleet.workload()) == ()
