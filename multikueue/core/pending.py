@@ -46,6 +46,7 @@ def _candidates(situation: Situation) -> Candidates:
         configured=[worker.name for worker in configured],
         available=[worker.name for worker in configured if worker.can_run],
         nominated=nominated(situation.workload),
+        awaited=[worker.name for worker in configured if worker.awaited],
         message=_message(situation),
     )
 
