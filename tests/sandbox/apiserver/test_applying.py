@@ -41,7 +41,7 @@ SCHEMA: Json = {
                     "items": {"type": "string"},
                 },
             },
-        }
+        },
     },
 }
 
