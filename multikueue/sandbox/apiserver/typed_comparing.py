@@ -30,7 +30,7 @@ class Comparison:
         return cls(*(without(paths, ignored) for paths in sets))
 
     def _compare(self, shape: Shape | None, old: Any, new: Any, path: Path) -> None:
-        if old is new:
+        if old is new or (old == new and repr(old) == repr(new)):  # as a rule most of an object is what it was
             return
         shapes = _narrowed(shape, old, new) if shape else []
         in_leaf = False

@@ -81,6 +81,8 @@ class Shape:
 
     def deduced(self, value: Any) -> Shape:
         """This shape narrowed to what the value is; itself if the value says nothing or does not fit."""
+        if bool(self.scalar) + (self.list is not None) + (self.map is not None) < 2:
+            return self
         if isinstance(value, dict):
             return Shape(map=self.map) if self.map else self
         if isinstance(value, list):
