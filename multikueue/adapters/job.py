@@ -28,7 +28,7 @@ _outcome = finished_by_conditions(succeeded="Complete", failed="Failed")
 def job_status(local: Json, remote: Json, now: datetime) -> Json | None:
     """The status the manager's Job should have, or None to leave it."""
     if not _is_suspended(local) or _is_suspended(remote) or _outcome(remote) is not None:
-        return dig(remote, "status") or {}
+        return _acceptable(local, dig(remote, "status") or {})
     if is_true(local, "Suspended"):
         return None
     suspended = new_condition(
@@ -36,6 +36,22 @@ def job_status(local: Json, remote: Json, now: datetime) -> Json | None:
     )
     suspended["lastProbeTime"] = suspended["lastTransitionTime"]
     return {**(dig(local, "status") or {}), "conditions": updated(conditions(local), suspended)}
+
+
+def _acceptable(local: Json, wanted: Json) -> Json:
+    """The status, as far as an API server lets the manager's Job have it.
+
+    A copy that was stopped and started again, or a new one after another attempt, begins anew; a Job may not. Until it
+    is suspended its start stays the first one, and what has been counted stays counted.
+    """
+    known = dig(local, "status") or {}
+    kept: Json = {}
+    if known.get("startTime") and not dig(local, "spec", "suspend"):
+        kept["startTime"] = known["startTime"]
+    for counter in ("succeeded", "failed"):
+        if (known.get(counter) or 0) > (wanted.get(counter) or 0):
+            kept[counter] = known[counter]
+    return {**wanted, **kept}
 
 
 def _is_suspended(job: Json) -> bool:

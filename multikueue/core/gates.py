@@ -42,7 +42,10 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     offered = [
         (worker, copy)
         for worker in situation.workers
-        if worker.can_run and worker.name in names and (copy := situation.current(worker)) is not None and _is_waiting(copy)
+        if worker.can_run
+        and worker.name in names
+        and (copy := situation.current(worker)) is not None
+        and _is_waiting(copy)
     ]
     blocked = [(worker, copy) for worker, copy in offered if _opened_at(copy) is None and is_true(copy, BLOCKED)]
     if not blocked:

@@ -169,6 +169,9 @@ class Situation:
         admitted = [
             worker for worker in self.workers if worker.can_run and worker.name in places and self._holds(worker)
         ]
+        starting = [worker for worker in self.workers if worker.starting]
+        if starting:  # whether or not it can be reached: the job may be there already
+            return next((worker for worker in starting if worker in admitted), None)
         holding = [worker for worker in admitted if self.job_on(worker) is not None]
         return next(iter(holding or admitted), None)
 

@@ -57,6 +57,8 @@ class Worker:
     """Whether it has yet to say anything for the first time: it is neither lost, nor known to be there."""
     blocked: bool = False
     """Whether somebody else's object has the name of one of ours there."""
+    starting: bool = False
+    """Whether the job is being created there just now."""
     lost_since: datetime | None = None
     """Since when it cannot be reached, by the manager's clock."""
     workload: Json | None = None

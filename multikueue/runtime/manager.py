@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
@@ -23,12 +24,14 @@ from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.home import Home
 from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.kubeconfig_files import INTERVAL, KubeconfigFiles
+from multikueue.runtime.lanes import Lanes
 from multikueue.runtime.performing import Performer, Place
 from multikueue.runtime.queues import Queues
 from multikueue.runtime.reconcilers.admissioncheck import AdmissionCheckReconciler
 from multikueue.runtime.reconcilers.cluster import ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler
+from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import Connect, RemotePool
 from multikueue.runtime.session import SessionSettings
 from multikueue.runtime.sources import Sources
@@ -89,6 +92,7 @@ class Manager:
     _cluster_events: EventRecorder = attrs.field(init=False)
     _files: KubeconfigFiles = attrs.field(init=False)
     _queues: Queues = attrs.field(init=False)
+    _lanes: Lanes = attrs.field(init=False)
     _quotas: _Keys = attrs.field(init=False)
     _controllers: tuple[_Keys, ...] = attrs.field(init=False, default=())
 
@@ -112,7 +116,7 @@ class Manager:
             self.connect,
             session,
             self.clock,
-            on_cluster=sources.remote_cluster_changed,
+            on_cluster=functools.partial(self._cluster_changed, sources),
             on_status=sources.remote_status_changed,
         )
         self._files = KubeconfigFiles(
@@ -124,6 +128,7 @@ class Manager:
         self._events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
         self._cluster_events = EventRecorder(self.client, "multikueue-cluster", self.instance, self.clock)
         self._queues = Queues.build(self.client, self._queues_changed, slim=False)
+        self._lanes = Lanes(Performer(self, self._events, self.hook), self._plan_again, fraction=self.fraction)
         workloads, clusters, checks, self._quotas = self._build_controllers(sources)
         self._controllers = (workloads, clusters, checks)
         if self.settings.quota_automation:
@@ -140,7 +145,7 @@ class Manager:
             self.home,
             self.remotes,
             self.adapters,
-            Performer(self, self._events, self.hook),
+            self._lanes,
             self.settings.plan,
             self.dispatcher,
             self.clock,
@@ -166,6 +171,7 @@ class Manager:
             tasks.start_soon(self._cluster_events.run)
             await tasks.start(self.remotes.run)
             await tasks.start(self.home.run)
+            await tasks.start(self._lanes.run)
             tasks.start_soon(self._files.run)
             if self.settings.quota_automation:  # nothing waits for it: it must not hold up what needs no quota
                 tasks.start_soon(self._queues.run)
@@ -176,6 +182,7 @@ class Manager:
                 for controller in self._controllers:
                     work.start_soon(controller.run)
                 task_status.started()
+            await self._lanes.wait_idle()
             tasks.cancel_scope.cancel()
 
     def drain(self) -> None:
@@ -203,6 +210,14 @@ class Manager:
             return self.home
         remote = self.remotes.get(cluster)
         return remote.usable if remote is not None else None
+
+    def _plan_again(self, key: ObjectKey, after: float) -> None:
+        self._controllers[0].enqueue(key, after)
+
+    def _cluster_changed(self, sources: Sources, remote: RemoteCluster) -> None:
+        if remote.connection.connected:
+            self._lanes.reconnected(remote.name)
+        sources.remote_cluster_changed(remote)
 
     def _queues_changed(self) -> None:
         """Sums of quotas may be others. They are few and cheap to make, so all are made again."""

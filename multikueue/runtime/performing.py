@@ -1,11 +1,9 @@
-"""Carrying out a plan: all clusters at once, each in its own order, each with its own failures."""
+"""Carrying out effects: which request each of them is, and what is remembered of the answer."""
 
 from __future__ import annotations
 
-import itertools
 from typing import Protocol
 
-import anyio
 import attrs
 
 from multikueue.core.effects import (
@@ -24,7 +22,7 @@ from multikueue.core.effects import (
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.workloads import cluster_queue
-from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound, Unreachable
+from multikueue.errors import AlreadyExists, Conflict, NotFound, Unreachable
 from multikueue.protocols import ApiClient
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.hooks import ManagerHook
@@ -72,32 +70,17 @@ class Performer:
     hook: ManagerHook | None = None
 
     async def perform(self, workload: Json | None, effects: tuple[Effect, ...]) -> None:
-        """Carry out all effects.
+        """Carry out effects one after the other, up to the first that fails.
 
-        An effect that fails ends its cluster's part; the others go on.
+        Args:
+            workload: the manager's Workload they are for; None if it is gone.
+            effects: of one cluster.
 
         Raises:
-            ApiError: the first failure, the manager's before those of workers, after all parts have ended.
+            ApiError: an effect failed; those after it were not tried.
         """
-        ordered = sorted(effects, key=lambda effect: effect.cluster)
-        parts = [(cluster, list(part)) for cluster, part in itertools.groupby(ordered, lambda effect: effect.cluster)]
-        failures: dict[ClusterName, ApiError] = {}
-
-        async def run(cluster: ClusterName, part: list[Effect]) -> None:
-            try:
-                for effect in part:
-                    await self._perform(workload, effect)
-            except ApiError as failure:
-                failures[cluster] = failure
-
-        if len(parts) == 1:
-            await run(*parts[0])
-        else:
-            async with anyio.create_task_group() as tasks:
-                for cluster, part in parts:
-                    tasks.start_soon(run, cluster, part)
-        if failures:
-            raise failures[min(failures)]
+        for effect in effects:
+            await self._perform(workload, effect)
 
     async def _perform(self, workload: Json | None, effect: Effect) -> None:
         match effect:

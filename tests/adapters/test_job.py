@@ -6,6 +6,7 @@ import copy
 
 import pytest
 
+from multikueue.adapters.job import job_status
 from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.conditions import is_true
 from multikueue.core.labels import ATTEMPT_ANNOTATION, CONTROLLER_NAME, ORIGIN_LABEL, PREBUILT_WORKLOAD
@@ -136,7 +137,7 @@ class TestStatus:
         del remote["status"]
         patch = ADAPTER.status_patch(local, remote, NOW)
         assert patch is not None
-        assert merged(local["status"], patch["status"]) == {}
+        assert merged(local["status"], patch["status"]) == {"startTime": RUNNING["startTime"]}
 
 
 class TestEnd:
@@ -181,3 +182,23 @@ class TestEnd:
 @pytest.mark.parametrize("local", recorded("jobs", "manager"), ids=str)
 def test_real_delegated_jobs_are_taken(local: Recorded) -> None:
     assert ADAPTER.not_delegated(local.object, CONTROLLER_NAME) is None
+
+
+def test_a_copy_that_starts_anew_does_not_make_the_managers_job_start_anew() -> None:
+    """An API server refuses another start of an unsuspended Job: its status would never come home again."""
+    local = {"spec": {"suspend": False}, "status": {"startTime": "2026-01-01T00:00:00Z", "failed": 2, "active": 0}}
+    remote = {"spec": {"suspend": False}, "status": {"startTime": "2026-01-01T00:05:00Z", "failed": 1, "active": 1}}
+
+    assert job_status(local, remote, NOW) == {
+        "startTime": "2026-01-01T00:00:00Z",
+        "failed": 2,
+        "active": 1,
+    }
+
+
+def test_a_job_that_is_suspended_forgets_its_start() -> None:
+    """Kueue can edit its template again."""
+    local = {"spec": {"suspend": True}, "status": {"startTime": "2026-01-01T00:00:00Z"}}
+    remote = {"spec": {"suspend": True}, "status": {"active": 0}}
+
+    assert job_status(local, remote, NOW) == {"active": 0}

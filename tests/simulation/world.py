@@ -78,7 +78,7 @@ class World:
         """A fleet of so many workers as there are skews: how far each one's clock is ahead of the manager's."""
 
         def cluster(name: str, skew: float) -> SimCluster:
-            registry = Registry(name, clock=wall_clock(skew), seed=seed, bookmark_interval=1e6)
+            registry = Registry(name, clock=wall_clock(skew), seed=seed, bookmark_interval=60.0)
             for definition in load_crds():
                 registry.create_object(definition)
             dice = random.Random(f"link/{seed}/{name}")

@@ -1,0 +1,130 @@
+"""One lane per worker and Workload: a slow or failing worker holds up its own lane and nothing else.
+
+A reconcile waits for the manager's writes only. What is to be done on a worker goes on in a task of its own; until that
+has ended, and for a while after it has failed, the lane takes nothing more, and the plan is made again afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import anyio
+import anyio.abc
+import attrs
+import structlog
+
+from multikueue.core.backoff import ITEM_BACKOFF, Backoff
+from multikueue.core.effects import MANAGER, CreateJob, Effect
+from multikueue.core.names import ClusterName, Json, ObjectKey
+from multikueue.errors import ApiError, Conflict
+from multikueue.runtime.performing import Performer
+
+Lane: TypeAlias = tuple[ClusterName, ObjectKey]
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.define(eq=False)
+class Lanes:
+    """Hands the parts of plans to their clusters.
+
+    * A lane has at most one part under way, so its effects never overtake each other.
+    * A part that fails is tried again after a back-off of its lane, or as soon as its worker is connected again.
+    """
+
+    performer: Performer
+    enqueue: Callable[[ObjectKey, float], None]
+    """Has a Workload planned again after some seconds."""
+    backoff: Backoff = attrs.field(default=ITEM_BACKOFF, kw_only=True)
+    fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
+    _tasks: anyio.abc.TaskGroup | None = attrs.field(default=None, init=False)
+    _under_way: dict[Lane, tuple[Effect, ...]] = attrs.field(factory=dict, init=False)
+    _wanted: set[Lane] = attrs.field(factory=set, init=False)
+    """Lanes that something was to be done on while they were taken."""
+    _failures: dict[Lane, int] = attrs.field(factory=dict, init=False)
+    _rests_until: dict[Lane, float] = attrs.field(factory=dict, init=False)
+    _idle: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Carry parts until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            task_status.started()
+            await anyio.sleep_forever()
+
+    async def perform(self, key: ObjectKey, workload: Json | None, effects: tuple[Effect, ...]) -> None:
+        """Carry out a plan: start the workers' parts, and wait for the manager's.
+
+        Raises:
+            ApiError: a write on the manager failed.
+        """
+        parts: dict[ClusterName, list[Effect]] = {}
+        for effect in effects:
+            parts.setdefault(effect.cluster, []).append(effect)
+        own = parts.pop(MANAGER, [])
+        for cluster, part in parts.items():
+            self._start((cluster, key), workload, tuple(part))
+        if own:
+            await self.performer.perform(workload, tuple(own))
+
+    def starting(self, cluster: ClusterName, key: ObjectKey) -> bool:
+        """Whether the job is being created there: it may exist already, and no other worker may get it."""
+        return any(isinstance(effect, CreateJob) for effect in self._under_way.get((cluster, key), ()))
+
+    def reconnected(self, cluster: ClusterName) -> None:
+        """The worker answers again: what failed is tried at once."""
+        for lane in [lane for lane in self._rests_until if lane[0] == cluster]:
+            del self._rests_until[lane]
+            self._failures.pop(lane, None)
+
+    async def wait_idle(self) -> None:
+        """Wait until nothing is under way."""
+        while self._under_way:
+            await self._idle.wait()
+
+    def _start(self, lane: Lane, workload: Json | None, part: tuple[Effect, ...]) -> None:
+        if lane in self._under_way:
+            self._wanted.add(lane)
+            return
+        if self._rests_until.get(lane, 0.0) > anyio.current_time():
+            return  # it is planned again when the rest is over
+        assert self._tasks is not None, "the lanes are not running"
+        self._under_way[lane] = part
+        self._tasks.start_soon(self._carry, lane, workload, part)
+
+    async def _carry(self, lane: Lane, workload: Json | None, part: tuple[Effect, ...]) -> None:
+        error: Exception | None = None
+        try:
+            await self.performer.perform(workload, part)
+        except Exception as failure:  # one lane's failure is that lane's alone (never CancelledError)
+            error = failure
+        finally:
+            del self._under_way[lane]
+            if not self._under_way:
+                self._idle.set()
+                self._idle = anyio.Event()
+        if error is None:
+            self._succeeded(lane)
+        else:
+            self._failed(lane, error)
+
+    def _succeeded(self, lane: Lane) -> None:
+        self._failures.pop(lane, None)
+        self._rests_until.pop(lane, None)
+        if lane in self._wanted:
+            self._wanted.discard(lane)
+            self.enqueue(lane[1], 0.0)
+
+    def _failed(self, lane: Lane, error: Exception) -> None:
+        self._wanted.discard(lane)
+        failures = self._failures[lane] = self._failures.get(lane, 0) + 1
+        delay = self.backoff.delay(failures, self.fraction())
+        if isinstance(error, ApiError):
+            delay = max(delay, error.retry_after or 0.0)
+            tell = log.debug if isinstance(error, Conflict) or failures > 1 else log.info
+            tell("retry", cluster=lane[0], key=str(lane[1]), error=str(error), seconds=round(delay, 3))
+        else:
+            log.error("cannot carry out", cluster=lane[0], key=str(lane[1]), exc_info=error)
+        self._rests_until[lane] = anyio.current_time() + delay
+        self.enqueue(lane[1], delay)

@@ -1,0 +1,138 @@
+"""Lanes: a slow or failing worker holds up its own lane and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.backoff import Backoff
+from multikueue.core.effects import MANAGER, Announce, ApplyStatus, CreateJob, CreateWorkload, Effect
+from multikueue.core.kinds import JOB
+from multikueue.core.names import ClusterName, Json, ObjectKey
+from multikueue.errors import ServerFault
+from multikueue.runtime.lanes import Lanes
+from multikueue.runtime.performing import Performer
+
+pytestmark = pytest.mark.looptime
+
+KEY, OTHER = ObjectKey("default", "wl"), ObjectKey("default", "other")
+W1, W2 = ClusterName("w1"), ClusterName("w2")
+
+
+class FakePerformer(Performer):
+    """Does what the test says, and notes when."""
+
+    def __init__(self, act: Callable[[Effect], float | Exception]) -> None:
+        self.act = act
+        self.done: list[tuple[float, str, str]] = []
+
+    async def perform(self, workload: Json | None, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            outcome = self.act(effect)
+            if isinstance(outcome, Exception):
+                raise outcome
+            await anyio.sleep(outcome)
+            self.done.append((anyio.current_time(), effect.cluster, type(effect).__name__))
+
+
+@attrs.define(eq=False)
+class World:
+    """Lanes, and the keys they ask to be planned again."""
+
+    performer: FakePerformer
+    again: list[tuple[float, ObjectKey, float]] = attrs.field(factory=list)
+
+    def lanes(self) -> Lanes:
+        def enqueue(key: ObjectKey, after: float) -> None:
+            self.again.append((anyio.current_time(), key, after))
+
+        return Lanes(self.performer, enqueue, backoff=Backoff(base=1, cap=60))
+
+
+async def test_a_worker_that_hangs_delays_neither_the_other_nor_the_reconcile() -> None:
+    """kueue#11206: one hung worker stopped all admission for 90 minutes."""
+    world = World(FakePerformer(lambda effect: 30.0 if effect.cluster == W1 else 0.1))
+    lanes = world.lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        await lanes.perform(KEY, None, (CreateWorkload(W1, {}), CreateWorkload(W2, {}), Announce("Normal", "hello")))
+        assert anyio.current_time() == pytest.approx(0.1)
+        await lanes.wait_idle()
+        tasks.cancel_scope.cancel()
+
+    assert {(round(at, 1), cluster) for at, cluster, _ in world.performer.done} == {(0.1, W2), (0.1, ""), (30, W1)}
+
+
+async def test_a_lane_that_is_taken_is_not_given_more_and_is_planned_again_when_it_is_free() -> None:
+    """The answer to the first write decides what comes next; asking twice would double it."""
+    world = World(FakePerformer(lambda _effect: 5.0))
+    lanes = world.lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        await lanes.perform(KEY, None, (CreateWorkload(W1, {}),))
+        await lanes.perform(KEY, None, (CreateWorkload(W1, {}),))
+        await lanes.perform(OTHER, None, (CreateWorkload(W1, {}),))
+        await lanes.wait_idle()
+        tasks.cancel_scope.cancel()
+
+    assert [at for at, _, _ in world.performer.done] == [5, 5]
+    assert world.again == [(5, KEY, 0)]
+
+
+async def test_a_lane_that_fails_backs_off_alone() -> None:
+    """The same Workload goes on elsewhere; the failing worker is asked 1, 2, 4 s later, not at every event."""
+    fault = ServerFault("broken", status=500)
+    world = World(FakePerformer(lambda effect: fault if effect.cluster == W1 else 0.0))
+    lanes = world.lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        for _ in range(10):
+            await lanes.perform(KEY, None, (CreateWorkload(W1, {}), CreateWorkload(W2, {})))
+            await anyio.sleep(0.5)
+        tasks.cancel_scope.cancel()
+
+    assert len(world.performer.done) == 10
+    assert [(at, after) for at, _, after in world.again] == [(0, 1), (1, 2), (3, 4)]
+
+
+async def test_a_worker_that_is_back_is_asked_at_once() -> None:
+    """Nobody waits out a back-off that has lost its reason."""
+    world = World(FakePerformer(lambda _effect: ServerFault("broken", status=500)))
+    lanes = world.lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        for _ in range(2):
+            await lanes.perform(KEY, None, (CreateWorkload(W1, {}),))
+            await lanes.wait_idle()
+            lanes.reconnected(W1)
+        tasks.cancel_scope.cancel()
+
+    assert [after for _, _, after in world.again] == [1, 1]
+
+
+async def test_a_job_that_is_being_created_is_known_to_be() -> None:
+    """Until the answer is there no other worker may get it."""
+    world = World(FakePerformer(lambda _effect: 5.0))
+    lanes = world.lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        await lanes.perform(KEY, None, (CreateJob(W1, JOB, {}),))
+        assert lanes.starting(W1, KEY)
+        assert not lanes.starting(W2, KEY)
+        await lanes.wait_idle()
+        assert not lanes.starting(W1, KEY)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_failure_on_the_manager_is_the_reconciles() -> None:
+    """The controller backs off the whole key: what was decided may be out of date."""
+    world = World(FakePerformer(lambda _effect: ServerFault("broken", status=500)))
+    lanes = world.lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        with pytest.raises(ServerFault):
+            await lanes.perform(KEY, None, (ApplyStatus(MANAGER, {}, "kueue-admission"),))
+        tasks.cancel_scope.cancel()
