@@ -49,6 +49,8 @@ def owner_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
         return _of_group(members, worker, named)
     if any(is_elastic(one) for one in members):
         return _of_slices(members, named)
+    if not members and worker.workload is not None and component_index(worker.workload) is not None:
+        return snapshot.key.name  # the last of a group that is gone, as its copy tells: nobody else will remove it
     return named or snapshot.key.name
 
 

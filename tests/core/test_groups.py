@@ -9,11 +9,12 @@ import pytest
 
 from multikueue.core.dispatch import AllAtOnce
 from multikueue.core.effects import Announce, Plan
-from multikueue.core.names import Json
+from multikueue.core.names import Json, ObjectKey
 from multikueue.core.snapshot import Snapshot, Worker
 from tests.core.building import (
     ADAPTER,
     EARLIER,
+    NAMESPACE,
     copy_of,
     decide,
     job_copy_of,
@@ -160,6 +161,12 @@ class TestSharing:
             None, worker("w1", copy_of(part(1)), job_copy_of(part(0))), siblings=(self.HERE,), check=None, job={}
         )
         assert words(seen) == ["delete workload on w1"]
+
+    def test_the_last_one_to_be_deleted_takes_the_job_along(self) -> None:
+        """Its copy tells that it was part of a group; the part that the job names may have been deleted before."""
+        made = worker("w1", copy_of(part(1)), shared=job_copy_of(part(0)))
+        seen = attrs.evolve(snapshot(None, made, check=None, job={}), key=ObjectKey(NAMESPACE, "set-1"))
+        assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
     def test_an_evicted_part_does_not_hold_its_quota_for_the_others_pods(self) -> None:
         """Once its own copy is gone, what runs there is not its."""
