@@ -7,6 +7,7 @@ from typing import Literal, NewType
 
 import attrs
 
+from multikueue.core.kubeconfigpath import KUBECONFIG_PREFIX
 from multikueue.core.labels import CONTROLLER_NAME
 from multikueue.core.lease import LeaseSettings
 from multikueued.dispatching import Choice, DispatcherName, DispatcherSettings, IncrementalSettings
@@ -87,6 +88,11 @@ class Settings:
     """How often all copies are looked at again; 0 turns it off. It reads caches only, so it costs little."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
     """How long a job stays assigned to a worker that cannot be reached, before it is sent elsewhere."""
+    kubeconfig_path_prefix: str = KUBECONFIG_PREFIX
+    """The only folder from which kubeconfig files of workers are read (`locationType: Path`). Kueue's."""
+    quota_automation: bool = False
+    """Whether MultiKueueConfigs may ask for quotas to be kept as the sum of the workers'. Off as in Kueue: it changes
+    ClusterQueues of the manager, and needs permissions for that."""
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)
     dispatcher_name: DispatcherName | None = None
     """`dispatcher.name` as Kueue's configuration has it, so that a section copied from there works."""

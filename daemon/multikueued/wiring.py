@@ -160,6 +160,8 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics) -> Ma
             ),
             namespace=settings.namespace,
             gc_interval=settings.gc_interval,
+            kubeconfig_prefix=settings.kubeconfig_path_prefix,
+            quota_automation=settings.quota_automation,
         ),
         lambda name, config: KubeClient(config, name=name, hook=metrics),
         dispatcher=settings.choice.dispatcher(),

@@ -161,12 +161,12 @@ async def test_the_managers_own_api_server_may_die_while_jobs_run(planes: Planes
         assert real.ran_on("meanwhile") == [worker]
 
 
-async def test_a_worker_that_hangs_delays_a_job_by_no_more_than_one_requests_deadline(planes: Planes) -> None:
-    """Connections are accepted and nothing is answered: the Job runs on the other worker once that is noticed."""
+async def test_a_worker_that_hangs_holds_up_nobody(planes: Planes) -> None:
+    """Connections are accepted and nothing is answered: the Job runs on the other worker long before that is noticed."""
     async with fleet(planes) as real:
         await planes.workers["worker1"].pause_apiserver()
         try:
-            with anyio.fail_after(ClientOptions().deadline + 8):
+            with anyio.fail_after(ClientOptions().deadline / 2):
                 await real.submit("around")
                 assert await real.running("around") == "worker2"
         finally:
