@@ -11,7 +11,7 @@ import nox
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_external_run = True
-nox.options.sessions = ["lint", "types", "tests", "simulation", "docs"]
+nox.options.sessions = ["lint", "types", "tests", "simulation", "integration", "docs"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 CODE = ("multikueue", "daemon", "tests", "docs/conf.py", "noxfile.py")
@@ -74,7 +74,7 @@ def integration(session: nox.Session) -> None:
     install(session, "tests")
     if shutil.which("go") and "--provider" not in session.posargs:
         session.run("python", "-m", "tests.controlplane", "build")
-    session.run("pytest", "-m", "real", *session.posargs)
+    session.run("pytest", "-m", "real", "--timeout=120", *session.posargs)
 
 
 @nox.session
