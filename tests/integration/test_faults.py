@@ -162,7 +162,7 @@ async def test_the_managers_own_api_server_may_die_while_jobs_run(planes: Planes
 
 
 async def test_a_worker_that_hangs_holds_up_nobody(planes: Planes) -> None:
-    """Connections are accepted and nothing is answered: the Job runs on the other worker long before that is noticed."""
+    """Connections are accepted and nothing is answered: the Job runs on the other worker long before the deadline."""
     async with fleet(planes) as real:
         await planes.workers["worker1"].pause_apiserver()
         try:

@@ -20,7 +20,7 @@ from multikueue.core.plan import plan
 from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.core.workloads import Owner, cluster_name, owner
 from multikueue.runtime.home import Home
-from multikueue.runtime.performing import Performer
+from multikueue.runtime.lanes import Lanes
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import RemotePool
 from multikueue.runtime.session import Session
@@ -35,7 +35,7 @@ class WorkloadReconciler:
     home: Home
     remotes: RemotePool
     adapters: AdapterRegistry
-    performer: Performer
+    lanes: Lanes
     settings: PlanSettings
     dispatcher: Dispatcher
     clock: Callable[[], datetime]
@@ -49,7 +49,7 @@ class WorkloadReconciler:
         decision = plan(snapshot, self.clock(), self.settings, self.dispatcher)
         if decision.effects:
             log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
-            await self.performer.perform(snapshot.workload, decision.effects)
+            await self.lanes.perform(key, snapshot.workload, decision.effects)
         return Action.earliest(decision.look_again)
 
     def snapshot(self, key: ObjectKey) -> Snapshot:
@@ -96,15 +96,19 @@ class WorkloadReconciler:
         known: dict[str, RemoteCluster] = {remote.name: remote for remote in self.remotes}
         for name in configured:
             if name in known:
-                yield _worker(known[name], key, owned_by, configured=True)
+                yield self._worker(known[name], key, owned_by, configured=True)
             elif self._is_new(name):
                 yield Worker(ClusterName(name), False, serves_kind=False, known=False, awaited=True)
         for name in sorted(set(known).difference(configured)):
-            yield _worker(known[name], key, owned_by, configured=False)
+            yield self._worker(known[name], key, owned_by, configured=False)
         workload = self.home.workloads.get(key)
         assigned = cluster_name(workload) if workload is not None else None
         if assigned is not None and assigned not in known and not (assigned in configured and self._is_new(assigned)):
             yield self._forgotten(ClusterName(assigned), configured=assigned in configured)
+
+    def _worker(self, remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, configured: bool) -> Worker:
+        seen = _worker(remote, key, owned_by, configured=configured)
+        return attrs.evolve(seen, starting=True) if self.lanes.starting(remote.name, key) else seen
 
     def _is_new(self, name: str) -> bool:
         """Whether a cluster that nobody serves yet is going to be: its controller has yet to look at it."""
