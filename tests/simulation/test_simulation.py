@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import subprocess
+import sys
+
 import pytest
 
 from tests.simulation.simulating import simulate
+
+DIGEST = "import hashlib; from tests.simulation.simulating import simulate; print({digest})"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -18,3 +25,19 @@ def test_a_fleet_keeps_its_promises_through_a_bad_week(seed: int) -> None:
 def test_a_seed_repeats() -> None:
     """A failure that cannot be replayed cannot be fixed."""
     assert simulate(3) == simulate(3)
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "4711"])
+def test_a_seed_repeats_in_another_process(hash_seed: str) -> None:
+    """What CI finds happens on a developer's machine as well: nothing hangs on hashes or addresses."""
+    here = hashlib.sha256(repr(simulate(12)).encode()).hexdigest()
+    code = DIGEST.format(digest="hashlib.sha256(repr(simulate(12)).encode()).hexdigest()")
+    there = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert there.stdout.strip() == here
