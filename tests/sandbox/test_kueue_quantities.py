@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.sandbox.kueue.quantities import parse, written
+from multikueue.core.quantities import thousandths, written
 
 
 @pytest.mark.parametrize(
@@ -28,13 +28,13 @@ from multikueue.sandbox.kueue.quantities import parse, written
     ],
 )
 def test_a_quantity_is_read_in_thousandths_rounded_up(text: str, thousandths: int) -> None:
-    assert parse(text) == thousandths
+    assert thousandths(text) == thousandths
 
 
 @pytest.mark.parametrize("text", ["", "one", "1 Gi", "1KiB", "0x10"])
 def test_what_is_not_a_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a quantity"):
-        parse(text)
+        thousandths(text)
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def test_what_is_not_a_quantity_is_refused(text: str) -> None:
         ("cpu", 1_500, "1500m"),
         ("cpu", 2_000_000, "2k"),
         ("cpu", 0, "0"),
-        ("memory", parse("1Gi"), "1Gi"),
-        ("memory", parse("1536Mi"), "1536Mi"),
-        ("memory", parse("1000"), "1000"),
+        ("memory", thousandths("1Gi"), "1Gi"),
+        ("memory", thousandths("1536Mi"), "1536Mi"),
+        ("memory", thousandths("1000"), "1000"),
         ("nvidia.com/gpu", 4_000, "4"),
     ],
 )
@@ -56,4 +56,4 @@ def test_an_amount_is_written_in_canonical_form(resource: str, thousandths: int,
 
 @given(st.sampled_from(["cpu", "memory", "pods"]), st.integers(min_value=0, max_value=10**18))
 def test_nothing_is_lost_in_writing(resource: str, thousandths: int) -> None:
-    assert parse(written(resource, thousandths)) == thousandths
+    assert thousandths(written(resource, thousandths)) == thousandths

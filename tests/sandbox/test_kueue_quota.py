@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from multikueue.core.names import Json
+from multikueue.core.quantities import thousandths
 from multikueue.sandbox.kueue.podsets import PodSetRequest
-from multikueue.sandbox.kueue.quantities import parse
 from multikueue.sandbox.kueue.quota import Assignment, NoFit, Quota, assign, used_by
 
 
@@ -32,7 +32,7 @@ def quota(*groups: tuple[list[str], list[tuple[str, list[str]]]]) -> Quota:
 
 
 def asks(name: str = "main", count: int = 1, **amounts: str) -> PodSetRequest:
-    listed = {resource.replace("gpu", "nvidia.com/gpu"): parse(amount) for resource, amount in amounts.items()}
+    listed = {resource.replace("gpu", "nvidia.com/gpu"): thousandths(amount) for resource, amount in amounts.items()}
     return PodSetRequest(name, count, tuple(sorted({**listed, "pods": count * 1000}.items())))
 
 

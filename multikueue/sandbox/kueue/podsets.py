@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.labels import ORIGIN_LABEL
 from multikueue.core.names import Json
 from multikueue.core.objects import dig, labels_of
-from multikueue.sandbox.kueue.quantities import MILLI, parse
+from multikueue.core.quantities import MILLI, thousandths
 
 PODSET_LABEL: Final = "kueue.x-k8s.io/podset"
 LOCAL_QUEUE_LABEL: Final = "kueue.x-k8s.io/local-queue-name"
@@ -149,7 +149,7 @@ def _amounts(quantities: Json) -> dict[str, int]:
     result = {}
     for resource, quantity in quantities.items():
         try:
-            result[resource] = parse(quantity)
+            result[resource] = thousandths(quantity)
         except ValueError:
             result[f"{resource}={quantity}"] = MILLI
     return result

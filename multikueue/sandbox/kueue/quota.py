@@ -13,8 +13,8 @@ import attrs
 
 from multikueue.core.names import Json
 from multikueue.core.objects import dig
+from multikueue.core.quantities import thousandths, written
 from multikueue.sandbox.kueue.podsets import PodSetRequest
-from multikueue.sandbox.kueue.quantities import parse, written
 
 FlavorResource: TypeAlias = tuple[str, str]
 """Flavor name and resource name."""
@@ -87,13 +87,13 @@ def used_by(workload: Json) -> dict[FlavorResource, int]:
     for entry in dig(workload, "status", "admission", "podSetAssignments") or []:
         amounts = entry.get("resourceUsage") or {}
         for resource, flavor in (entry.get("flavors") or {}).items():
-            total[flavor, resource] += parse(amounts.get(resource, 0))
+            total[flavor, resource] += thousandths(amounts.get(resource, 0))
     return dict(total)
 
 
 def _group(group: Json) -> ResourceGroup:
     flavors = tuple(
-        (flavor["name"], {entry["name"]: parse(entry["nominalQuota"]) for entry in flavor["resources"]})
+        (flavor["name"], {entry["name"]: thousandths(entry["nominalQuota"]) for entry in flavor["resources"]})
         for flavor in group["flavors"]
     )
     return ResourceGroup(frozenset(group["coveredResources"]), flavors)

@@ -9,9 +9,9 @@ from datetime import datetime
 from multikueue.core.conditions import conditions, new_condition, updated
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import dig
+from multikueue.core.quantities import written
 from multikueue.sandbox.kueue.configuration import Configuration, is_stopped
 from multikueue.sandbox.kueue.ledger import Ledger
-from multikueue.sandbox.kueue.quantities import written
 from multikueue.sandbox.kueue.quota import FlavorResource, Quota
 from multikueue.sandbox.kueue.scheduling import Holder
 
