@@ -74,6 +74,17 @@ class ServingSettings:
 
 
 @attrs.frozen
+class PreemptionSettings:
+    """Whether workers may preempt for our copies."""
+
+    orchestrated: bool = False
+    """On: a copy may preempt on one worker at a time, so that one job does not clear several. Off as in Kueue, where it
+    is an alpha feature that the workers' Kueue must have on, too."""
+    timeout: timedelta = timedelta(minutes=5)
+    """How long a worker may take to preempt before the next one is let. Kueue's."""
+
+
+@attrs.frozen
 class Settings:
     """All settings. An empty file gives the defaults, which are Kueue's where Kueue has the same setting."""
 
@@ -93,6 +104,7 @@ class Settings:
     quota_automation: bool = False
     """Whether MultiKueueConfigs may ask for quotas to be kept as the sum of the workers'. Off as in Kueue: it changes
     ClusterQueues of the manager, and needs permissions for that."""
+    preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)
     dispatcher_name: DispatcherName | None = None
     """`dispatcher.name` as Kueue's configuration has it, so that a section copied from there works."""

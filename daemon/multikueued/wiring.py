@@ -157,6 +157,8 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics) -> Ma
                 controller_name=settings.controller_name,
                 origin=settings.origin,
                 worker_lost_timeout=settings.worker_lost_timeout,
+                orchestrated_preemption=settings.preemption.orchestrated,
+                preemption_timeout=settings.preemption.timeout,
             ),
             namespace=settings.namespace,
             gc_interval=settings.gc_interval,
