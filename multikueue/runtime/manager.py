@@ -230,5 +230,5 @@ class Manager:
         while True:
             await anyio.sleep(self.settings.gc_interval.total_seconds())
             for remote in self.remotes:
-                for key in set(remote.keys()):
+                for key in dict.fromkeys(remote.keys()):  # in an order that repeats
                     workloads.enqueue(key)

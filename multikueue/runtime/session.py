@@ -69,7 +69,7 @@ class Session:
 
         def job_changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
             del key
-            for workload in {*workloads_of(old), *workloads_of(new)}:
+            for workload in dict.fromkeys((*workloads_of(old), *workloads_of(new))):
                 settings.on_workload(workload)
 
         def job_mirror(resource: Resource) -> Mirror:

@@ -126,7 +126,7 @@ class SmallKueue:
         key = ObjectKey.of(workload)
         self._workloads.enqueue(key)
         owner = self.stores.job_of(workload)
-        for kind, job in {*([owner] if owner else []), *self.stores.jobs_waiting_for(key)}:
+        for kind, job in dict.fromkeys((*([owner] if owner else ()), *self.stores.jobs_waiting_for(key))):
             self._jobs[kind.resource].enqueue(job)
         name = self.stores.cluster_queue_name(workload)
         if not moved or not name:
