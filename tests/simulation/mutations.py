@@ -95,13 +95,12 @@ def stale_copies_are_believed() -> AbstractContextManager[None]:
 
 
 def removed_clusters_are_forgotten() -> AbstractContextManager[Any]:
-    """28: what lies on a cluster that the config lists no more is not looked at: it counts as gone."""
+    """28: what lies on a cluster that the config lists no more is nobody's business."""
     original = WorkloadReconciler._workers
 
     def workers(self: WorkloadReconciler, key: ObjectKey, config: Json | None, *rest: Any) -> Iterator[Worker]:
         found = original(self, key, config, *rest)
-        for worker in found:
-            yield worker if worker.configured or config is None else attrs.evolve(worker, workload=None, jobs=())
+        return (worker for worker in found if worker.configured or config is None)
 
     return mock.patch.object(WorkloadReconciler, "_workers", workers)
 
