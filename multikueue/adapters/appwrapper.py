@@ -28,6 +28,7 @@ def _stopped(status: Json) -> Json:
 KINDS = (
     JobKind(
         resource=Resource(GVK("workload.codeflare.dev", "v1beta2", "AppWrapper"), "appwrappers"),
+        framework="workload.codeflare.dev/appwrapper",
         finished=_outcome,
         stopped=_stopped,
     ),

@@ -74,6 +74,7 @@ def job_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
 KINDS = (
     JobKind(
         resource=JOB,
+        framework="batch/job",
         left_out=(
             ("spec", "selector"),
             *(("spec", "template", "metadata", "labels", label) for label in _GENERATED_LABELS),

@@ -8,6 +8,7 @@ from multikueue.core.names import GVK, Resource
 KINDS = (
     JobKind(
         resource=Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets"),
+        framework="jobset.x-k8s.io/jobset",
         finished=finished_by_conditions(succeeded="Completed", failed="Failed"),
         stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
     ),

@@ -81,6 +81,8 @@ class JobKind:
     """One job kind. Implements `multikueue.core.adapter.JobAdapter`."""
 
     resource: Resource
+    framework: str = ""
+    """The kind's name under Kueue's `integrations.frameworks`; empty for kinds that are not built into Kueue."""
     managed_by: tuple[str, ...] | None = ("spec", "managedBy")
     """Where the job says who runs it; None for kinds without such a field, which are always taken as delegated."""
     left_out: tuple[tuple[str, ...], ...] = ()

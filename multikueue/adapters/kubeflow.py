@@ -8,6 +8,7 @@ from multikueue.core.names import GVK, Resource
 KINDS = tuple(
     JobKind(
         resource=Resource(GVK("kubeflow.org", version, kind), f"{kind.lower()}s"),
+        framework=f"kubeflow.org/{kind.lower()}",
         managed_by=("spec", "runPolicy", "managedBy"),
         suspend=("spec", "runPolicy", "suspend"),
         finished=finished_by_conditions(succeeded="Succeeded", failed="Failed"),

@@ -41,10 +41,16 @@ def _ray_service_stopped(status: Json) -> Json:
 
 
 KINDS = (
-    JobKind(resource=_resource("RayJob"), finished=_ray_job_outcome, stopped=_ray_job_stopped),
-    JobKind(resource=_resource("RayCluster"), stopped=_ray_cluster_stopped),
+    JobKind(
+        resource=_resource("RayJob"),
+        framework="ray.io/rayjob",
+        finished=_ray_job_outcome,
+        stopped=_ray_job_stopped,
+    ),
+    JobKind(resource=_resource("RayCluster"), framework="ray.io/raycluster", stopped=_ray_cluster_stopped),
     JobKind(
         resource=_resource("RayService"),
+        framework="ray.io/rayservice",
         suspend=("spec", "rayClusterConfig", "suspend"),
         # The application's configuration is edited while the service runs; nothing else may follow.
         forwarded=(("spec", "serveConfigV2"),),

@@ -27,6 +27,7 @@ def _without_kueues_patches(spec: Json) -> Json:
 KINDS = (
     JobKind(
         resource=Resource(GVK("trainer.kubeflow.org", "v1alpha1", "TrainJob"), "trainjobs"),
+        framework="trainer.kubeflow.org/trainjob",
         sanitised=_without_kueues_patches,
         finished=finished_by_conditions(succeeded="Complete", failed="Failed"),
         stopped=counters_at_zero(("jobsStatus", "*", "active")),

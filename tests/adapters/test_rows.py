@@ -228,3 +228,23 @@ def test_the_row_names_the_kind_as_its_crd_does(kind: JobKind) -> None:
         at = schema
         for step in path:
             at = at["properties"][step]
+
+
+def test_rows_go_by_kueues_own_names() -> None:
+    """As its configuration lists them under `integrations.frameworks`: the settings may name kinds the same way."""
+    names = {kind.resource.gvk.kind: kind.framework for kind in AVAILABLE}
+    assert names == {
+        "Job": "batch/job",
+        "JobSet": "jobset.x-k8s.io/jobset",
+        "JAXJob": "kubeflow.org/jaxjob",
+        "PaddleJob": "kubeflow.org/paddlejob",
+        "PyTorchJob": "kubeflow.org/pytorchjob",
+        "TFJob": "kubeflow.org/tfjob",
+        "XGBoostJob": "kubeflow.org/xgboostjob",
+        "MPIJob": "kubeflow.org/mpijob",
+        "TrainJob": "trainer.kubeflow.org/trainjob",
+        "RayJob": "ray.io/rayjob",
+        "RayCluster": "ray.io/raycluster",
+        "RayService": "ray.io/rayservice",
+        "AppWrapper": "workload.codeflare.dev/appwrapper",
+    }
