@@ -23,7 +23,10 @@ No message holds a credential.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+MAX_RETRY_AFTER: Final = 300.0
+"""Seconds a server may ask us to stay away; beyond that it is taken for a mistake."""
 
 
 class MultiKueueError(Exception):
@@ -59,7 +62,7 @@ class ApiError(MultiKueueError):
     Attributes:
         status: HTTP status; 0 when there was no answer.
         reason: the machine-readable reason of the Status body, as `Conflict`; empty when there was none.
-        retry_after: seconds the server asked to wait, if it did.
+        retry_after: seconds the server asked to wait, if it did; at most `MAX_RETRY_AFTER`.
     """
 
     retryable: ClassVar[bool] = False
@@ -68,7 +71,7 @@ class ApiError(MultiKueueError):
         super().__init__(message)
         self.status = status
         self.reason = reason
-        self.retry_after = retry_after
+        self.retry_after = None if retry_after is None else min(retry_after, MAX_RETRY_AFTER)
 
 
 class Unreachable(ApiError):

@@ -106,5 +106,5 @@ def translated(cluster: str, request: Request) -> Iterator[None]:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    value = headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else None
+    value = headers.get("Retry-After", "")  # seconds, or a date that means nothing without the server's clock
+    return float(value) if value.isascii() and value.isdecimal() else None

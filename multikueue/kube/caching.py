@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Protocol
 
 import anyio
 import anyio.abc
@@ -39,9 +39,6 @@ from multikueue.protocols import Reader, Watcher, WatchEvent
 
 Transform = Callable[[Json], Json | None]
 """What is kept of an object; None: nothing."""
-
-MAX_RETRY_AFTER: Final = 300.0
-"""Seconds a server may ask us to stay away; beyond that it is taken for a mistake."""
 
 log = structlog.get_logger(__name__)
 
@@ -229,7 +226,7 @@ class ObjectCache:
         else:
             delay = self.backoff.delay(self._watch.failures, self.fraction())
         if error is not None and error.retry_after is not None:
-            delay = max(delay, min(error.retry_after, MAX_RETRY_AFTER))
+            delay = max(delay, error.retry_after)
         reason = str(error) if error is not None else f"{self.resource}: the watch ended at once"
         tell = log.info if self._watch.failures == 1 else log.debug
         tell("cannot follow", resource=str(self.resource), error=reason, seconds=round(delay, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 
 import anyio
@@ -67,6 +68,7 @@ class Home:
         controller_name: str,
         namespace: str,
         changed: Mapping[str, Changed],
+        fraction: Callable[[], float],
     ) -> Home:
         """Build the caches; `run` fills them.
 
@@ -76,26 +78,24 @@ class Home:
             controller_name: which AdmissionChecks and jobs are ours.
             namespace: where the kubeconfig Secrets are.
             changed: what to call for changes, by cache: workloads, jobs, checks, configs, clusters, secrets.
+            fraction: where jitter comes from.
         """
+        cache = functools.partial(ObjectCache, client, fraction=fraction)
+        indexes = {"owner": _owner_entries, "check": _check_entries}
 
-        workloads = ObjectCache(
-            client,
-            WORKLOAD,
-            indexes={"owner": _owner_entries, "check": _check_entries},
-            on_change=changed["workloads"],
-        )
-        secrets = ObjectCache(
-            client, SECRET, namespace=namespace, transform=_kubeconfig_only, on_change=changed["secrets"]
-        )
+        def jobs(kind: JobKind) -> Mirror:
+            transform = _slim_unless_delegated(kind, controller_name)
+            return Mirror(cache(kind.resource, transform=transform, on_change=_of_kind(kind, changed["jobs"])))
+
         return cls(
             client,
             controller_name,
-            Mirror(workloads),
-            {kind.resource.gvk: _job_mirror(client, kind, controller_name, changed["jobs"]) for kind in adapters},
-            ObjectCache(client, ADMISSION_CHECK, on_change=changed["checks"]),
-            ObjectCache(client, MULTIKUEUE_CONFIG, on_change=changed["configs"]),
-            ObjectCache(client, MULTIKUEUE_CLUSTER, on_change=changed["clusters"]),
-            secrets,
+            Mirror(cache(WORKLOAD, indexes=indexes, on_change=changed["workloads"])),
+            {kind.resource.gvk: jobs(kind) for kind in adapters},
+            cache(ADMISSION_CHECK, on_change=changed["checks"]),
+            cache(MULTIKUEUE_CONFIG, on_change=changed["configs"]),
+            cache(MULTIKUEUE_CLUSTER, on_change=changed["clusters"]),
+            cache(SECRET, namespace=namespace, transform=_kubeconfig_only, on_change=changed["secrets"]),
         )
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -173,11 +173,6 @@ def kubeconfig_path(cluster: Json) -> str | None:
     if not reference or reference.get("locationType", "Secret") == "Secret":
         return None
     return reference.get("location") or ""
-
-
-def _job_mirror(client: ApiClient, kind: JobKind, controller_name: str, changed: Changed) -> Mirror:
-    transform = _slim_unless_delegated(kind, controller_name)
-    return Mirror(ObjectCache(client, kind.resource, transform=transform, on_change=_of_kind(kind, changed)))
 
 
 def _kubeconfig_only(secret: Json) -> Json | None:

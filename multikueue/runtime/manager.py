@@ -104,6 +104,7 @@ class Manager:
             controller_name=self.settings.plan.controller_name,
             namespace=self.settings.namespace,
             changed=sources.changed,
+            fraction=self.fraction,
         )
         session = SessionSettings(
             self.adapters,
@@ -127,7 +128,7 @@ class Manager:
         )
         self._events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
         self._cluster_events = EventRecorder(self.client, "multikueue-cluster", self.instance, self.clock)
-        self._queues = Queues.build(self.client, self._queues_changed, slim=False)
+        self._queues = Queues.build(self.client, self._queues_changed, fraction=self.fraction, slim=False)
         self._lanes = Lanes(Performer(self, self._events, self.hook), self._plan_again, fraction=self.fraction)
         workloads, clusters, checks, self._quotas = self._build_controllers(sources)
         self._controllers = (workloads, clusters, checks)

@@ -10,6 +10,7 @@ import pytest
 from multikueue.core.kinds import JOB
 from multikueue.core.names import ObjectKey
 from multikueue.errors import (
+    MAX_RETRY_AFTER,
     AlreadyExists,
     ApiError,
     Conflict,
@@ -113,10 +114,16 @@ async def test_a_server_that_always_asks_to_come_back_is_left_alone_after_five_t
     assert len(server.asked) == 5
 
 
-@pytest.mark.parametrize("when", ["Wed, 21 Oct 2026 07:28:00 GMT", "-1", "soon"])
+@pytest.mark.parametrize("when", ["Wed, 21 Oct 2026 07:28:00 GMT", "-1", "soon", "²", "٣", ""])
 async def test_a_retry_after_that_is_no_number_of_seconds_is_passed_over(when: str) -> None:
     error = await error_of(refuses(503, Retry_After=when))
     assert (type(error), error.retry_after) == (ServerFault, None)
+
+
+async def test_a_retry_after_of_400_digits_is_taken_for_a_mistake() -> None:
+    """Nobody stays away for ever because of one header."""
+    error = await error_of(refuses(503, Retry_After="9" * 400))
+    assert error.retry_after == MAX_RETRY_AFTER
 
 
 async def test_500_without_retry_after_is_the_callers_to_retry() -> None:
