@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 import anyio
 import anyio.abc
@@ -37,6 +37,9 @@ from multikueue.errors import (
 from multikueue.kube.store import Index, ObjectStore
 from multikueue.protocols import Reader, Watcher, WatchEvent
 
+CERTAIN_REFUSAL: Final = 3
+"""Answers of 5xx and the like in a row that make a refusal: one may be chance. 403 and 404 need no second one."""
+
 Transform = Callable[[Json], Json | None]
 """What is kept of an object; None: nothing."""
 
@@ -67,6 +70,9 @@ class CacheState:
     """Seconds until the next attempt, counted from when this state was told; None while one is under way."""
     lists: int = 0
     """How often everything had to be read."""
+    refused: bool = False
+    """Whether the server can be reached but does not give this kind: it is not served, may not be read, or goes on
+    failing."""
 
 
 @attrs.define(eq=False)
@@ -205,7 +211,7 @@ class ObjectCache:
         self._step(Steadied())
         if recovered:
             log.info("following again", resource=str(self.resource))
-            self._tell(attrs.evolve(self.state, failures=0, last_error="", retry_in=None))
+            self._tell(attrs.evolve(self.state, failures=0, last_error="", retry_in=None, refused=False))
 
     def _event(self, event: WatchEvent) -> None:
         obj = event.object
@@ -230,7 +236,10 @@ class ObjectCache:
         reason = str(error) if error is not None else f"{self.resource}: the watch ended at once"
         tell = log.info if self._watch.failures == 1 else log.debug
         tell("cannot follow", resource=str(self.resource), error=reason, seconds=round(delay, 1))
-        self._tell(attrs.evolve(self.state, failures=self._watch.failures, last_error=reason, retry_in=delay))
+        failures = self._watch.failures
+        answered = error is not None and error.status != 0
+        refused = answered and (self._refusals > 0 or failures >= CERTAIN_REFUSAL)
+        self._tell(attrs.evolve(self.state, failures=failures, last_error=reason, retry_in=delay, refused=refused))
         await anyio.sleep(delay)
 
     def _put(self, key: ObjectKey, new: Json | None) -> None:

@@ -85,7 +85,7 @@ class RemoteCluster:
 
     @property
     def unusable(self) -> dict[str, str]:
-        """The kinds that cannot be followed there, and why."""
+        """The kinds it does not give us, and why."""
         return self.usable.unusable if self.usable is not None else {}
 
     def keys(self) -> Iterator[ObjectKey]:

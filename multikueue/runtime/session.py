@@ -151,9 +151,9 @@ class Session:
 
     @property
     def unusable(self) -> dict[str, str]:
-        """The kinds that cannot be followed, and why."""
-        failing = (cache for cache in self._caches() if cache.state.failures)
-        return {_dotted(cache.resource.gvk): cache.state.last_error for cache in failing}
+        """The kinds the worker does not give us, and why. A watch that breaks now and then is nobody's business."""
+        refused = (cache for cache in self._caches() if cache.state.refused)
+        return {_dotted(cache.resource.gvk): cache.state.last_error for cache in refused}
 
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads of which something lies there."""

@@ -13,7 +13,16 @@ import pytest
 from multikueue.core.backoff import Backoff
 from multikueue.core.kinds import JOB
 from multikueue.core.names import Json, ObjectKey
-from multikueue.errors import DeadlineExceeded, Expired, Forbidden, NotFound, TooManyRequests, Unreachable
+from multikueue.errors import (
+    ApiError,
+    DeadlineExceeded,
+    Expired,
+    Forbidden,
+    NotFound,
+    ServerFault,
+    TooManyRequests,
+    Unreachable,
+)
 from multikueue.kube import CacheState, ObjectCache
 from tests.kube.fake_server import Broken, FakeServer, Refused, Step, Told, listed, obj, wait
 
@@ -158,6 +167,24 @@ async def test_what_is_refused_is_asked_for_rarely(error: Exception) -> None:
     async with following(server, 1000) as follower:
         assert asked(server) == [0, 30, 90, 210, 450, 750]
         assert follower.cache.state.last_error == str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        (NotFound("no such kind", status=404), [True, True, True]),
+        (Forbidden("no", status=403), [True, True, True]),
+        (ServerFault("the kind's webhook fails", status=500), [False, False, True]),
+        (Unreachable("connection reset"), [False, False, False]),
+    ],
+)
+async def test_a_refusal_is_told_from_a_line_that_breaks(error: ApiError, refused: list[bool]) -> None:
+    """Somebody has to mend the kind on that server; a broken line concerns all kinds, and mends itself."""
+    server = FakeServer([error, error, error, listed("5")], [FOREVER])
+    async with following(server, 1000) as follower:
+        failing = [state.refused for _, state in follower.states if state.failures and not state.synced]
+        assert failing == refused
+        assert not follower.cache.state.refused
 
 
 async def test_the_server_may_ask_for_more_time_but_not_for_ever() -> None:

@@ -13,6 +13,7 @@ from tests.runtime.fleet import Fleet, is_active, until
 
 pytestmark = pytest.mark.looptime
 
+WORKER = ObjectKey("", "worker1")
 WATCH_WORKLOADS = Match(verbs=("watch",), resource="workloads")
 WATCH_JOBS = Match(verbs=("list", "watch"), resource="jobs", user="multikueue")
 
@@ -104,6 +105,23 @@ async def test_a_kind_that_cannot_be_used_is_told_and_only_its_jobs_go_elsewhere
         fleet.workers["worker1"].faults.remove(fault)
         await anyio.sleep(400)
         assert (await fleet.active())["message"] == "Connected"
+
+
+async def test_a_kind_whose_watch_breaks_is_nobodys_business() -> None:
+    """A stream of one kind that a proxy resets a few times: the status is not written and no event is sent for it."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running():
+        await until(is_active(fleet))
+        await anyio.sleep(10)  # until its stream is steady
+        version = (await fleet.admin.get(MULTIKUEUE_CLUSTER, WORKER))["metadata"]["resourceVersion"]
+        broken = fleet.workers["worker1"].faults.add(Reset(), on=WATCH_JOBS, times=4)
+        fleet.workers["worker1"].faults.connections.drop()
+        await until(lambda: broken.hits == 4)
+        await anyio.sleep(100)
+
+        assert (await fleet.admin.get(MULTIKUEUE_CLUSTER, WORKER))["metadata"]["resourceVersion"] == version
+        assert [reason for _, reason, _ in await fleet.events()] == ["ClusterConnected"]
 
 
 async def test_a_restart_does_not_begin_the_grace_again() -> None:
