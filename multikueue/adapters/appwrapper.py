@@ -29,6 +29,7 @@ KINDS = (
     JobKind(
         resource=Resource(GVK("workload.codeflare.dev", "v1beta2", "AppWrapper"), "appwrappers"),
         framework="workload.codeflare.dev/appwrapper",
+        own_controller="workload.codeflare.dev/appwrapper-controller",
         finished=_outcome,
         stopped=_stopped,
     ),

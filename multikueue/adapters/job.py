@@ -75,6 +75,7 @@ KINDS = (
     JobKind(
         resource=JOB,
         framework="batch/job",
+        own_controller="kubernetes.io/job-controller",
         left_out=(
             ("spec", "selector"),
             *(("spec", "template", "metadata", "labels", label) for label in _GENERATED_LABELS),

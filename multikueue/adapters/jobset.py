@@ -9,6 +9,7 @@ KINDS = (
     JobKind(
         resource=Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets"),
         framework="jobset.x-k8s.io/jobset",
+        own_controller="jobset.sigs.k8s.io/jobset-controller",
         finished=finished_by_conditions(succeeded="Completed", failed="Failed"),
         stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
     ),

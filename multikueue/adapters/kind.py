@@ -85,6 +85,8 @@ class JobKind:
     """The kind's name under Kueue's `integrations.frameworks`; empty for kinds that are not built into Kueue."""
     managed_by: tuple[str, ...] | None = ("spec", "managedBy")
     """Where the job says who runs it; None for kinds without such a field, which are always taken as delegated."""
+    own_controller: str = ""
+    """What the job says there when the kind's own controller runs it; empty where that is said by saying nothing."""
     left_out: tuple[tuple[str, ...], ...] = ()
     """What a copy does not have, beside `managed_by`: what the manager's API server or Kueue filled in."""
     suspend: tuple[str, ...] = ("spec", "suspend")

@@ -10,6 +10,7 @@ KINDS = tuple(
         resource=Resource(GVK("kubeflow.org", version, kind), f"{kind.lower()}s"),
         framework=f"kubeflow.org/{kind.lower()}",
         managed_by=("spec", "runPolicy", "managedBy"),
+        own_controller=f"kubeflow.org/{'mpi' if kind == 'MPIJob' else 'training'}-operator",
         suspend=("spec", "runPolicy", "suspend"),
         finished=finished_by_conditions(succeeded="Succeeded", failed="Failed"),
         stopped=counters_at_zero(("replicaStatuses", "*", "active")),

@@ -7,6 +7,8 @@ from multikueue.core.adapter import Outcome
 from multikueue.core.names import GVK, Json, Resource
 from multikueue.core.objects import dig
 
+_OPERATOR = "ray.io/kuberay-operator"
+
 
 def _resource(kind: str) -> Resource:
     return Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s")
@@ -44,13 +46,20 @@ KINDS = (
     JobKind(
         resource=_resource("RayJob"),
         framework="ray.io/rayjob",
+        own_controller=_OPERATOR,
         finished=_ray_job_outcome,
         stopped=_ray_job_stopped,
     ),
-    JobKind(resource=_resource("RayCluster"), framework="ray.io/raycluster", stopped=_ray_cluster_stopped),
+    JobKind(
+        resource=_resource("RayCluster"),
+        framework="ray.io/raycluster",
+        own_controller=_OPERATOR,
+        stopped=_ray_cluster_stopped,
+    ),
     JobKind(
         resource=_resource("RayService"),
         framework="ray.io/rayservice",
+        own_controller=_OPERATOR,
         suspend=("spec", "rayClusterConfig", "suspend"),
         # The application's configuration is edited while the service runs; nothing else may follow.
         forwarded=(("spec", "serveConfigV2"),),

@@ -28,6 +28,7 @@ KINDS = (
     JobKind(
         resource=Resource(GVK("trainer.kubeflow.org", "v1alpha1", "TrainJob"), "trainjobs"),
         framework="trainer.kubeflow.org/trainjob",
+        own_controller="trainer.kubeflow.org/trainjob-controller",
         sanitised=_without_kueues_patches,
         finished=finished_by_conditions(succeeded="Complete", failed="Failed"),
         stopped=counters_at_zero(("jobsStatus", "*", "active")),
