@@ -35,7 +35,7 @@ def admit(row: ResourceType, obj: Json, old: Json | None, broken: Sequence[Cause
     name = obj["metadata"].get("name") or ""
     causes = [*_check_name(row, name), *check_labels(obj["metadata"].get("labels") or {}, "metadata.labels"), *broken]
     if row.custom:
-        causes += validate(row.custom.body_schema, obj)
+        causes += validate(row.custom.body_schema, obj, old)
         if any(cause.reason in _BLOCKING for cause in causes):
             causes += [_UNCHECKED] * row.custom.has_rules
         else:

@@ -12,7 +12,7 @@ import cel
 from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.encoding import decode, encode
 from multikueue.sandbox.apiserver.schema_pruning import field_schema
-from multikueue.sandbox.apiserver.schema_validation import item_identity
+from multikueue.sandbox.apiserver.schema_validation import item_identity, items_by_identity
 from multikueue.sandbox.apiserver.statuses import Cause
 
 _USES: Final = re.compile(r"(\bhas\()?\b(self|oldSelf)\b((?:\.[A-Za-z]\w*\b(?!\())*)")
@@ -53,17 +53,10 @@ def check_rules(schema: Json, value: Any, old: Any = None, path: str = "") -> It
                 before = old.get(key) if isinstance(old, dict) else None
                 yield from check_rules(child, item, before, f"{path}.{key}")
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
-        before_by_key = _keyed(schema, old)
+        before_by_key = items_by_identity(schema, old)
         for index, item in enumerate(value):
             before = before_by_key.get(item_identity(schema, item))
             yield from check_rules(schema["items"], item, before, f"{path}[{index}]")
-
-
-def _keyed(schema: Json, old: Any) -> dict[str, Any]:
-    """The old items of a list by identity; only lists with keys have items that stay the same."""
-    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
-        return {}
-    return {item_identity(schema, item): item for item in old if isinstance(item, dict)}
 
 
 def _check_own(schema: Json, value: Any, old: Any, path: str) -> Iterator[Cause]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -129,6 +130,11 @@ def _time(value: Any, path: str) -> str:
     if not isinstance(value, str) or not _TIME.fullmatch(value):
         why = 'cannot parse as "2006-01-02T15:04:05Z07:00"'
         raise UndecodableError(f'parsing time "{value}" at {path.lstrip(".")}: {why}')
+    return _canonical_time(value)
+
+
+@functools.lru_cache(4096)
+def _canonical_time(value: str) -> str:
     return datetime.fromisoformat(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

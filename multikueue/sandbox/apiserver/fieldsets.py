@@ -7,11 +7,13 @@ with keys, `v:...` for an item of a set.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Set
 from typing import Any, TypeAlias
 
 from multikueue.core.names import Json
+from multikueue.sandbox.apiserver.encoding import decode, encode
 from multikueue.sandbox.apiserver.typed_shapes import ListShape, Shape
 
 Path: TypeAlias = tuple[str, ...]
@@ -33,7 +35,7 @@ def item_step(shape: ListShape, item: Any) -> str:
         what = "a null element" if item is None else "non-map elements"
         raise UnkeyedItemError(f"associative list with keys may not have {what}")
     found = {}
-    for key in shape.keys:
+    for key in sorted(shape.keys):
         value = item[key] if key in item else shape.key_default(key)
         if value is not None:
             found[key] = value
@@ -43,7 +45,7 @@ def item_step(shape: ListShape, item: Any) -> str:
             f"associative list with keys has an element that omits all key fields {named} "
             "(and doesn't have default values for any key fields)"
         )
-    return "k:" + json.dumps(found, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return "k:" + encode(found).decode()
 
 
 def _set_step(item: Any) -> str:
@@ -53,7 +55,7 @@ def _set_step(item: Any) -> str:
         raise UnkeyedItemError("not supported: associative list with lists as elements")
     if item is None:
         raise UnkeyedItemError("associative list without keys has an element that's an explicit null")
-    return "v:" + json.dumps(item, separators=(",", ":"), ensure_ascii=False)
+    return "v:" + encode(item).decode()
 
 
 def display_step(step: str) -> str:
@@ -98,7 +100,8 @@ def without(paths: Set[Path], tops: Set[Path]) -> set[Path]:
     """The paths that are neither in `tops` nor below one of them."""
     if not tops:
         return set(paths)
-    return {path for path in paths if not any(path[: len(top)] == top for top in tops)}
+    lengths = {len(top) for top in tops}
+    return {path for path in paths if not any(path[:length] in tops for length in lengths)}
 
 
 def tree_of(paths: Iterable[Path]) -> Json:
@@ -113,7 +116,13 @@ def tree_of(paths: Iterable[Path]) -> Json:
 
 
 def to_fields_v1(paths: Iterable[Path]) -> Json:
-    """Write a set in the FieldsV1 form."""
+    """Write a set in the FieldsV1 form. Treat it as read-only: it is shared."""
+    return _written(frozenset(paths))
+
+
+@functools.lru_cache(4096)
+def _written(paths: frozenset[Path]) -> Json:
+    """Managers mostly own what they owned before, and so do those of the next object."""
     return _tidy(tree_of(sorted(paths)))
 
 
@@ -123,14 +132,24 @@ def _tidy(node: Json) -> Json:
     return {key: value if key == "." else _tidy(value) for key, value in node.items()}
 
 
-def from_fields_v1(fields: Json, path: Path = ()) -> set[Path]:
+def from_fields_v1(fields: Json) -> set[Path]:
     """Read the FieldsV1 form."""
+    return set(_read(encode(fields)))
+
+
+@functools.lru_cache(4096)
+def _read(fields: bytes) -> frozenset[Path]:
+    """Every write reads what the last one left."""
     found: set[Path] = set()
+    _read_below(decode(fields), (), found)
+    return frozenset(found)
+
+
+def _read_below(fields: Json, path: Path, found: set[Path]) -> None:
     for key, value in fields.items():
         if key == ".":
             found.add(path)
         elif not value:
             found.add((*path, key))
         else:
-            found |= from_fields_v1(value, (*path, key))
-    return found
+            _read_below(value, (*path, key), found)

@@ -45,7 +45,7 @@ def track_update(shape: Shape, old: Json, new: Json, write: Write, *, created: b
         created: the object is new.
     """
     managers = read_managers(old)
-    if any(misfits(shape, _bare(new), duplicates=True)):
+    if misfits(shape, _bare(new), duplicates=True):
         managers.clear()  # the server gives up: a value of a wrong type where this write changes nothing anyway
     elif managers or created:
         _update(shape, _bare(old), _bare(new), managers, write)

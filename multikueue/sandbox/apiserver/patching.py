@@ -78,7 +78,7 @@ def apply(cluster: Cluster, target: Target, body: Any, options: WriteOptions) ->
 
 
 def _check_fits(target: Target, config: Json) -> None:
-    failures = list(misfits(target.row.shape, config))
+    failures = misfits(target.row.shape, config)
     if failures:
         where = f"({target.namespace or ''}/{target.name}; {target.row.api_version}, Kind={target.row.kind})"
         listed = failures[0] if len(failures) == 1 else "errors:\n" + "".join(f"  {text}\n" for text in failures)

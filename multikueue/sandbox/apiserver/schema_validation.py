@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from multikueue.core.names import Json
+from multikueue.sandbox.apiserver.encoding import encode
 from multikueue.sandbox.apiserver.schema_limits import check_limits
 from multikueue.sandbox.apiserver.schema_pruning import field_schema
 from multikueue.sandbox.apiserver.statuses import Cause
@@ -14,9 +15,14 @@ _TYPES: dict[str, type] = {"object": dict, "array": list, "string": str, "boolea
 _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
-def validate(schema: Json, value: Any, path: str = "") -> Iterator[Cause]:
-    """Everything the schema forbids, depth first; CEL rules are `cel_rules.check_rules`."""
+def validate(schema: Json, value: Any, old: Any = None, path: str = "") -> Iterator[Cause]:
+    """Everything the schema forbids, depth first; CEL rules are `cel_rules.check_rules`.
+
+    What did not change is not judged again (ratcheting); `old` is the stored value, None for a new one.
+    """
     name = path.lstrip(".")
+    if old is not None and old == value and encode(old) == encode(value):
+        return
     if value is None:
         if not schema.get("nullable"):
             wanted = schema.get("type") or "object"
@@ -34,9 +40,9 @@ def validate(schema: Json, value: Any, path: str = "") -> Iterator[Cause]:
         return
     yield from check_limits(schema, value, name)
     if isinstance(value, list):
-        yield from _validate_items(schema, value, path)
+        yield from _validate_items(schema, value, old, path)
     elif isinstance(value, dict):
-        yield from _validate_fields(schema, value, path)
+        yield from _validate_fields(schema, value, old, path)
     yield from _check_combinations(schema, value, path)
 
 
@@ -64,12 +70,14 @@ def _is_a(wanted: str, value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def _validate_items(schema: Json, value: list[Any], path: str) -> Iterator[Cause]:
+def _validate_items(schema: Json, value: list[Any], old: Any, path: str) -> Iterator[Cause]:
     yield from _check_duplicates(schema, value, path.lstrip("."))
     items = schema.get("items")
     if isinstance(items, dict):
+        before = items_by_identity(schema, old)
         for index, item in enumerate(value):
-            yield from validate(items, item, f"{path}[{index}]")
+            identity = item_identity(schema, item) if before else ""
+            yield from validate(items, item, before.get(identity), f"{path}[{index}]")
 
 
 def _check_duplicates(schema: Json, value: list[Any], name: str) -> Iterator[Cause]:
@@ -91,14 +99,22 @@ def item_identity(schema: Json, item: Any) -> str:
     return repr(item)
 
 
-def _validate_fields(schema: Json, value: Json, path: str) -> Iterator[Cause]:
+def items_by_identity(schema: Json, items: Any) -> dict[str, Any]:
+    """The items of a list by what tells them apart; only in lists with keys do items stay the same ones."""
+    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(items, list):
+        return {}
+    return {item_identity(schema, item): item for item in items if isinstance(item, dict)}
+
+
+def _validate_fields(schema: Json, value: Json, old: Any, path: str) -> Iterator[Cause]:
     for key in schema.get("required") or ():
         if key not in value:
             yield Cause("FieldValueRequired", f"{path}.{key}".lstrip("."), "Required value")
     for key, item in value.items():
         child = field_schema(schema, key)
         if child:
-            yield from validate(child, item, f"{path}.{key}")
+            before = old.get(key) if isinstance(old, dict) else None
+            yield from validate(child, item, before, f"{path}.{key}")
 
 
 def _check_combinations(schema: Json, value: Any, path: str) -> Iterator[Cause]:
@@ -106,7 +122,7 @@ def _check_combinations(schema: Json, value: Any, path: str) -> Iterator[Cause]:
     for combination in ("allOf", "anyOf", "oneOf"):
         if combination not in schema:
             continue
-        fits = [not any(validate(option, value, path)) for option in schema[combination]]
+        fits = [not any(validate(option, value, path=path)) for option in schema[combination]]
         wrong = {"allOf": not all(fits), "anyOf": not any(fits), "oneOf": sum(fits) != 1}
         if wrong[combination]:
             message = f"Invalid value: {name} in body must validate {combination}"

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from multikueue.core.names import Json
+from multikueue.sandbox.apiserver.encoding import encode
 from multikueue.sandbox.apiserver.fieldsets import Path, UnkeyedItemError, item_step, without
 from multikueue.sandbox.apiserver.typed_merging import ABSENT
 from multikueue.sandbox.apiserver.typed_shapes import ListShape, MapShape, Shape
@@ -30,7 +31,7 @@ class Comparison:
         return cls(*(without(paths, ignored) for paths in sets))
 
     def _compare(self, shape: Shape | None, old: Any, new: Any, path: Path) -> None:
-        if old is new or (old == new and repr(old) == repr(new)):  # as a rule most of an object is what it was
+        if old is new or (old == new and encode(old) == encode(new)):  # as a rule most of an object is what it was
             return
         shapes = _narrowed(shape, old, new) if shape else []
         in_leaf = False

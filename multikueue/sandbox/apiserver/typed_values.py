@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
+
+import attrs
 
 from multikueue.core.names import Json
 from multikueue.sandbox.apiserver.fieldsets import Path, UnkeyedItemError, display_step, item_step, tree_of
@@ -13,18 +14,69 @@ from multikueue.sandbox.apiserver.typed_shapes import BOOLEAN, NUMERIC, STRING, 
 _WORDS = {NUMERIC: "numeric (int or float)", STRING: "string", BOOLEAN: "boolean"}
 
 
-def misfits(shape: Shape, value: Any, *, duplicates: bool = False, path: str = "") -> Iterator[str]:
+def misfits(shape: Shape, value: Any, *, duplicates: bool = False) -> list[str]:
     """What does not fit, in the server's words; `duplicates` allows items of a list that are the same."""
-    narrowed = shape.deduced(value)
-    if value is None:
-        return
-    if narrowed.map:
-        yield from _map_misfits(narrowed.map, value, duplicates, path)
-    elif narrowed.scalar:
-        if not _is_scalar(narrowed.scalar, value):
-            yield _expected(_WORDS.get(narrowed.scalar, "any scalar"), value, path)
-    elif narrowed.list:
-        yield from _list_misfits(narrowed.list, value, duplicates, path)
+    checking = _Checking(duplicates)
+    checking.check(shape, value, ())
+    return checking.found
+
+
+@attrs.define(eq=False)
+class _Checking:
+    """One look at a whole value. Paths become text only where something is wrong: as a rule nothing is."""
+
+    duplicates: bool
+    found: list[str] = attrs.field(factory=list)
+
+    def check(self, shape: Shape, value: Any, path: Path) -> None:
+        """Check a value and what is below it."""
+        if value is None:
+            return
+        narrowed = shape.deduced(value)
+        if narrowed.map:
+            self._check_map(narrowed.map, value, path)
+        elif narrowed.scalar:
+            if not _is_scalar(narrowed.scalar, value):
+                self._expected(_WORDS.get(narrowed.scalar, "any scalar"), value, path)
+        elif narrowed.list:
+            self._check_list(narrowed.list, value, path)
+
+    def _check_map(self, shape: MapShape, value: Any, path: Path) -> None:
+        if not isinstance(value, dict):
+            self._expected("map", value, path)
+            return
+        for key, item in value.items():
+            child, here = shape.child(key), (*path, "f:" + key)
+            if child is None:
+                self.found.append(f"{_where(here)}: field not declared in schema")
+                return
+            self.check(child, item, here)
+
+    def _check_list(self, shape: ListShape, value: Any, path: Path) -> None:
+        if not isinstance(value, list):
+            self._expected("list", value, path)
+            return
+        seen = set()
+        for index, item in enumerate(value):
+            step = f"[{index}]"
+            if not shape.atomic:
+                try:
+                    step = item_step(shape, item)
+                except UnkeyedItemError as error:
+                    self.found.append(f"{_where(path)}: element {index}: {error}")
+                    return
+                if step in seen and not self.duplicates:
+                    self.found.append(f"{_where(path)}: duplicate entries for key {display_step(step)}")
+                seen.add(step)
+            self.check(shape.items, item, (*path, step))
+
+    def _expected(self, words: str, value: Any, path: Path) -> None:
+        shown = f"&value.valueUnstructured{{Value:{json.dumps(value)}}}"
+        self.found.append(f"{_where(path)}: expected {words}, got {shown}")
+
+
+def _where(path: Path) -> str:
+    return "".join(step if step.startswith("[") else display_step(step) for step in path)
 
 
 def _is_scalar(kind: str, value: Any) -> bool:
@@ -35,42 +87,6 @@ def _is_scalar(kind: str, value: Any) -> bool:
     if kind == STRING:
         return isinstance(value, str)
     return kind != BOOLEAN and isinstance(value, str | int | float)
-
-
-def _expected(words: str, value: Any, path: str) -> str:
-    return f"{path}: expected {words}, got &value.valueUnstructured{{Value:{json.dumps(value)}}}"
-
-
-def _map_misfits(shape: MapShape, value: Any, duplicates: bool, path: str) -> Iterator[str]:
-    if not isinstance(value, dict):
-        yield _expected("map", value, path)
-        return
-    for key, item in value.items():
-        child = shape.child(key)
-        if child is None:
-            yield f"{path}.{key}: field not declared in schema"
-            return
-        yield from misfits(child, item, duplicates=duplicates, path=f"{path}.{key}")
-
-
-def _list_misfits(shape: ListShape, value: Any, duplicates: bool, path: str) -> Iterator[str]:
-    if not isinstance(value, list):
-        yield _expected("list", value, path)
-        return
-    seen = set()
-    for index, item in enumerate(value):
-        where = f"{path}[{index}]"
-        if not shape.atomic:
-            try:
-                step = item_step(shape, item)
-            except UnkeyedItemError as error:
-                yield f"{path}: element {index}: {error}"
-                return
-            if step in seen and not duplicates:
-                yield f"{path}: duplicate entries for key {display_step(step)}"
-            seen.add(step)
-            where = path + display_step(step)
-        yield from misfits(shape.items, item, duplicates=duplicates, path=where)
 
 
 def fields_of(shape: Shape, value: Any) -> set[Path]:
