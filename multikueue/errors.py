@@ -4,6 +4,7 @@
     ├── SettingsError            bad settings: what, where, what to do            (the user's to fix)
     ├── KubeconfigError          a kubeconfig that cannot or must not be used     (the user's to fix)
     ├── AdapterError             a job kind that cannot be registered             (the user's to fix)
+    │   └── RuleError            a rule of a job kind that fails for one object   (the user's to fix)
     ├── SandboxError             the sandbox was asked for something it cannot do (the user's to fix)
     └── ApiError                 an API server said no, or nothing
         ├── Unreachable          no answer: refused, reset, TLS, DNS              (retry)
@@ -50,6 +51,13 @@ class KubeconfigError(MultiKueueError):
 
 class AdapterError(MultiKueueError):
     """A job kind that cannot be registered."""
+
+
+class RuleError(AdapterError):
+    """A rule of a job kind that fails for one object; the message names the rule and says why.
+
+    A row's functions may raise it: the user is told on the Workload, and everything else goes on.
+    """
 
 
 class SandboxError(MultiKueueError):

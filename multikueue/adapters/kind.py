@@ -11,16 +11,28 @@ import attrs
 
 from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.conditions import condition, is_true
-from multikueue.core.copies import stamped_metadata
+from multikueue.core.copies import bare_metadata, stamped_metadata
 from multikueue.core.names import Json, Resource
-from multikueue.core.objects import dig, merge_patch, resource_version, uid, with_value, without, without_nulls
+from multikueue.core.objects import (
+    dig,
+    merge_patch,
+    overlaid,
+    resource_version,
+    uid,
+    with_value,
+    without,
+    without_nulls,
+)
 from multikueue.core.workloads import is_elastic
 
 StatusRule: TypeAlias = Callable[[Json, Json, datetime], Json | None]
 """(manager's job, worker's job, now) -> the status the manager's job should have; None: leave it as it is."""
 
-ResizeRule: TypeAlias = Callable[[Json, Json, Stamp], Json | None]
+FollowRule: TypeAlias = Callable[[Json, Json, Stamp], Json | None]
 """(manager's job, worker's job, marks) -> merge patch of the worker's; None if it is right, or not ours to change."""
+
+CopyRule: TypeAlias = Callable[[Json, Json, Stamp], Json]
+"""(manager's job, copy without marks, marks) -> the copy; may change the copy it is given."""
 
 
 def whole_status(local: Json, remote: Json, now: datetime) -> Json | None:
@@ -87,6 +99,8 @@ class JobKind:
     """Where the job says who runs it; None for kinds without such a field, which are always taken as delegated."""
     own_controller: str = ""
     """What the job says there when the kind's own controller runs it; empty where that is said by saying nothing."""
+    managed_by_value: str = ""
+    """What a job that is delegated says there; empty for kinds that say the controller's name."""
     left_out: tuple[tuple[str, ...], ...] = ()
     """What a copy does not have, beside `managed_by`: what the manager's API server or Kueue filled in."""
     suspend: tuple[str, ...] = ("spec", "suspend")
@@ -99,14 +113,24 @@ class JobKind:
     """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`."""
     sanitised: Callable[[Json], Json] = lambda spec: spec
     """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
+    prepared: CopyRule | None = None
+    """Changes the copy where more than its spec must change; the marks that make it ours are set after it."""
     forwarded: tuple[tuple[str, ...], ...] = ()
     """Fields that follow the manager's job after the copy was made."""
-    resized: ResizeRule | None = None
+    followed: FollowRule | None = None
+    """What else of the copy follows the manager's job, where `forwarded` is not enough."""
+    resized: FollowRule | None = None
     """How the copy of an elastic job follows the size of the manager's; None for kinds that cannot be elastic."""
     workloads: Callable[[Json], int] = lambda job: 1
     """How many Workloads the manager's Kueue makes of a job."""
     keeps_check_pending: bool = False
     """Whether Ready would start the job on the manager as well."""
+    status_subresource: bool = True
+    """Whether the status is written through `/status`; otherwise with the object itself."""
+    workload_only: bool = False
+    """Whether somebody else's controller moves the jobs: the worker is chosen, and the jobs are left alone."""
+    source: str = attrs.field(default="", eq=False)
+    """Where the row comes from, for messages: a setting, or a package."""
 
     @property
     def ends(self) -> bool:
@@ -118,20 +142,24 @@ class JobKind:
         if self.managed_by is None:
             return None
         found = dig(job, *self.managed_by) or ""
-        if found == controller_name:
+        expected = self.managed_by_value or controller_name
+        if found == expected:
             return None
-        return f'Expecting {".".join(self.managed_by)} to be "{controller_name}" not "{found}"'
+        return f'Expecting {".".join(self.managed_by)} to be "{expected}" not "{found}"'
 
     def copy(self, job: Json, stamp: Stamp) -> Json:
         """See `JobAdapter`. Only metadata and spec are copied: status and other top-level fields are the worker's."""
         paths = self.left_out if self.managed_by is None else (self.managed_by, *self.left_out)
-        bare = without({"spec": job.get("spec") or {}}, paths)
-        return {
+        bare = without({"metadata": bare_metadata(job, {}, {}), "spec": job.get("spec") or {}}, paths)
+        made = {
             "apiVersion": self.resource.gvk.api_version,
             "kind": self.resource.gvk.kind,
-            "metadata": stamped_metadata(job, stamp),
+            "metadata": bare["metadata"],
             "spec": self.sanitised(bare["spec"]),
         }
+        if self.prepared is not None:
+            made = self.prepared(job, made, stamp)
+        return {**made, "metadata": stamped_metadata(made, stamp)}
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`. Carries the resourceVersion, so that it never lands on a job that has changed."""
@@ -151,6 +179,8 @@ class JobKind:
             wanted = dig(local, *path)
             if wanted != dig(remote, *path):
                 patch = with_value(patch, path, wanted)
+        if self.followed is not None:
+            patch = overlaid(patch, self.followed(local, remote, stamp) or {})
         return with_value(patch, ("metadata", "uid"), uid(remote)) if patch else None
 
     def outcome(self, job: Json) -> Outcome | None:

@@ -30,7 +30,10 @@ class Stamp:
 
 
 class JobAdapter(Protocol):
-    """One job kind. All methods are pure; objects go in and out as JSON."""
+    """One job kind. All methods are pure; objects go in and out as JSON.
+
+    All but `not_delegated` may raise `RuleError`: see `core.guard` for what then holds.
+    """
 
     @property
     def resource(self) -> Resource:
@@ -47,12 +50,26 @@ class JobAdapter(Protocol):
         """Whether jobs of this kind end by themselves."""
         ...
 
+    @property
+    def workload_only(self) -> bool:
+        """Whether somebody else's controller moves the jobs: we choose the worker, and never touch them."""
+        ...
+
+    @property
+    def status_subresource(self) -> bool:
+        """Whether the status is written through `/status`; otherwise with the object itself."""
+        ...
+
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
         """Why the manager's own controllers would run this job; None if they leave it to us."""
         ...
 
     def copy(self, job: Json, stamp: Stamp) -> Json:
-        """The object to create on a worker."""
+        """The object to create on a worker.
+
+        Raises:
+            RuleError: it cannot be made from this job.
+        """
         ...
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:

@@ -70,7 +70,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     if is_evicted(copy):
         return Plan(tuple(retry_evicted(situation, worker.name)))
     lost = not is_admitted(copy) or is_terminating(copy) or is_beyond_mending(situation.workload, copy)
-    if not lost and job is not None:
+    if not lost and (job is not None or situation.adapter.workload_only):
         return Plan(tuple(_synchronise(situation, worker, copy, job)))
     if not lost and situation.snapshot.quiet_for < KUEUE_GRACE:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
@@ -97,20 +97,26 @@ def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
     return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
 
 
-def _synchronise(situation: Situation, worker: Worker, copy: Json, job: Json) -> Iterator[Effect]:
+def _synchronise(situation: Situation, worker: Worker, copy: Json, job: Json | None) -> Iterator[Effect]:
     if situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending:
         # somebody has taken the check away and put it back
         yield from admit(situation, worker.name, CheckState.READY, copy)
     else:
         yield from tell_placed(situation, copy)
-    yield from sync_status(situation, job)
+    if job is not None:
+        yield from sync_status(situation, job)
     patch = mending_patch(situation.workload, copy)
     if patch is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+    if job is not None:
+        yield from _forward(situation, worker, job)
+
+
+def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect]:
     local = situation.job
-    forward = situation.adapter.forward_patch(local, job, situation.stamp) if local is not None else None
-    if forward is not None:
-        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), forward)
+    patch = situation.adapter.forward_patch(local, job, situation.stamp) if local is not None else None
+    if patch is not None:
+        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
 
 
 def _retry_once(situation: Situation, base: str) -> Iterator[Effect]:

@@ -28,6 +28,8 @@ class PatchJobStatus:
     resource: Resource
     key: ObjectKey
     patch: Json
+    subresource: bool = True
+    """Whether the kind has its status behind `/status`; otherwise it is a part of the main object."""
     cluster: ClusterName = MANAGER
 
 
@@ -132,3 +134,5 @@ class Plan:
     """Seconds after which time alone may change the decision; None: only a change can."""
     row: str = ""
     """Which row of the table decided: for logs and tests."""
+    problems: tuple[str, ...] = ()
+    """Rules of the job kind that failed for this job; the user is told in `effects`."""

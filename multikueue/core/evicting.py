@@ -14,10 +14,10 @@ import attrs
 from multikueue.core.cleaning import clean, clean_all, delete_job
 from multikueue.core.conditions import is_true
 from multikueue.core.copies import is_spent, prebuilt_workload
-from multikueue.core.effects import Effect, PatchJobStatus, Plan
-from multikueue.core.finishing import bring_end_home, sync_status
+from multikueue.core.effects import Effect, Plan
+from multikueue.core.finishing import bring_end_home, status_effect, sync_status
 from multikueue.core.labels import ATTEMPT_ANNOTATION
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.names import Json
 from multikueue.core.objects import annotations_of
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
@@ -57,7 +57,8 @@ def stop_evicted(situation: Situation) -> Plan:
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy, job = worker.workload, situation.job_on(worker)
-    gone = job is None and (worker.serves_kind or _is_stopping(copy))
+    unneeded = not situation.adapter.workload_only and worker.serves_kind
+    gone = job is None and (unneeded or _is_stopping(copy))
     if copy is None or gone or is_finished(copy):
         yield from clean(worker)
     elif not _is_stopping(copy) and not is_true(copy, "DeactivationTarget"):
@@ -81,11 +82,12 @@ def _is_stopping(copy: Json | None) -> bool:
 def _has_finished(situation: Situation, worker: Worker) -> bool:
     """Whether the job ended there while it was being evicted: what has run is not run again."""
     copy, job = worker.workload, situation.job_on(worker)
-    if not worker.reachable or copy is None or job is None or not is_finished(copy) or is_spent(copy):
+    if not worker.reachable or copy is None or not is_finished(copy) or is_spent(copy):
         return False
     made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
     of_this = made_for is None or made_for in situation.attempts_being_evicted
-    return of_this and situation.adapter.outcome(job) is not None
+    ended = job is not None and situation.adapter.outcome(job) is not None
+    return of_this and (ended or situation.adapter.workload_only)
 
 
 def _may_run_unseen(situation: Situation, worker: Worker) -> float | None:
@@ -110,4 +112,4 @@ def _release(situation: Situation) -> Iterator[Effect]:
     local = situation.job
     patch = situation.adapter.release_patch(local) if local is not None else None
     if local is not None and patch is not None:
-        yield PatchJobStatus(situation.adapter.resource, ObjectKey.of(local), patch)
+        yield status_effect(situation, local, patch)

@@ -60,4 +60,10 @@ def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
     local = situation.job
     patch = situation.adapter.status_patch(local, remote, situation.now) if local is not None else None
     if local is not None and patch is not None:
-        yield PatchJobStatus(situation.adapter.resource, ObjectKey.of(local), patch)
+        yield status_effect(situation, local, patch)
+
+
+def status_effect(situation: Situation, local: Json, patch: Json) -> Effect:
+    """Write the status of the manager's job, wherever its kind has it."""
+    adapter = situation.adapter
+    return PatchJobStatus(adapter.resource, ObjectKey.of(local), patch, subresource=adapter.status_subresource)

@@ -78,6 +78,15 @@ def merge_patch(old: Any, new: Any) -> Any:
     return patch
 
 
+def overlaid(patch: Json, more: Json) -> Json:
+    """One merge patch that does what the two do, one after the other."""
+    result = dict(patch)
+    for key, value in more.items():
+        known = result.get(key)
+        result[key] = overlaid(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return result
+
+
 def without_nulls(value: Any) -> Any:
     """The value without null fields: in a merge patch they would mean "remove"."""
     if isinstance(value, dict):

@@ -82,7 +82,7 @@ def _hand_over(situation: Situation, winner: Worker, nomination: Nomination) -> 
     if winner.name not in nominated(situation.workload):
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (winner.name,))
-    elif _is_current(situation, winner, job) if job is not None else _has_run(winner):
+    elif _has_job(situation, winner, job):
         state = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
         yield from admit(situation, winner.name, state, winner.workload, takes_over=nomination.binding)
     elif job is None and situation.job is not None and situation.shared_job_on(winner) is None:
@@ -90,6 +90,13 @@ def _hand_over(situation: Situation, winner: Worker, nomination: Nomination) -> 
     for worker in situation.workers:
         if worker.name != winner.name:
             yield from _clean_current(situation, worker)
+
+
+def _has_job(situation: Situation, winner: Worker, job: Json | None) -> bool:
+    """Whether the job is there, or need not be: somebody else brings it once we say where."""
+    if job is None:
+        return situation.adapter.workload_only or _has_run(winner)
+    return _is_current(situation, winner, job)
 
 
 def _is_current(situation: Situation, winner: Worker, job: Json) -> bool:

@@ -16,7 +16,7 @@ from multikueue.core.assigned import follow_assigned
 from multikueue.core.belonging import settled
 from multikueue.core.cleaning import clean_all, keeps_job_alive
 from multikueue.core.dispatch import Dispatcher
-from multikueue.core.effects import Effect, Plan
+from multikueue.core.effects import Announce, Effect, Plan
 from multikueue.core.evicting import stop_evicted
 from multikueue.core.finishing import clean_finished
 from multikueue.core.groups import is_split, must_wait, tell_split
@@ -26,6 +26,7 @@ from multikueue.core.slices import follow_slice, is_placed_slice, leave_to_succe
 from multikueue.core.snapshot import PlanSettings, Snapshot
 from multikueue.core.verdicts import reject
 from multikueue.core.workloads import CheckState, is_replaced
+from multikueue.errors import RuleError
 
 SUCCESSION: Final = 10.0
 """Seconds after which we look whether a newer slice has taken over a job. It tells nobody when it has."""
@@ -42,7 +43,13 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     """
     situation = Situation(settled(snapshot), settings, dispatcher, now)
     row = next(row for row in TABLE if row.applies(situation))
-    return attrs.evolve(row.decide(situation), row=row.name)
+    try:
+        decided = row.decide(situation)
+    except RuleError as error:
+        decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
+    problems = situation.problems
+    warnings = tuple(Announce("Warning", problem) for problem in problems)
+    return attrs.evolve(decided, effects=(*decided.effects, *warnings), row=row.name, problems=problems)
 
 
 def _is_gone(situation: Situation) -> bool:
@@ -88,7 +95,7 @@ def _reject_unknown_kind(situation: Situation) -> Plan:
 
 
 def _job_is_unknown(situation: Situation) -> bool:
-    return situation.job is None
+    return situation.job is None and not situation.adapter.workload_only
 
 
 def _wait(situation: Situation) -> Plan:

@@ -11,6 +11,7 @@ import attrs
 from multikueue.core.adapter import JobAdapter, Stamp
 from multikueue.core.copies import is_spent
 from multikueue.core.dispatch import Dispatcher
+from multikueue.core.guard import Guard
 from multikueue.core.labels import ATTEMPT_ANNOTATION
 from multikueue.core.mending import is_beyond_mending
 from multikueue.core.names import Json
@@ -55,11 +56,20 @@ class Situation:
         assert self.snapshot.check is not None, "a row for our workloads was asked about somebody else's"
         return self.snapshot.check
 
+    @cached_property
+    def _guard(self) -> Guard | None:
+        return Guard(self.snapshot.adapter) if self.snapshot.adapter is not None else None
+
     @property
     def adapter(self) -> JobAdapter:
         """How to handle the job's kind."""
-        assert self.snapshot.adapter is not None, "a row for known kinds was asked about an unknown one"
-        return self.snapshot.adapter
+        assert self._guard is not None, "a row for known kinds was asked about an unknown one"
+        return self._guard
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What of the kind's rules failed so far."""
+        return tuple(self._guard.problems) if self._guard is not None else ()
 
     @property
     def workers(self) -> Sequence[Worker]:

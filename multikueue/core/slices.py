@@ -51,7 +51,8 @@ def _leads_to(situation: Situation, worker: Worker) -> bool:
 def is_placed_slice(situation: Situation) -> bool:
     """Whether an elastic job's Workload has a worker that has not taken it yet."""
     pending = situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending
-    return pending and situation.assigned_to is not None and is_elastic(situation.workload)
+    ours = not situation.adapter.workload_only
+    return ours and pending and situation.assigned_to is not None and is_elastic(situation.workload)
 
 
 def follow_slice(situation: Situation) -> Plan:

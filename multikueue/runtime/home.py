@@ -91,7 +91,7 @@ class Home:
             client,
             controller_name,
             Mirror(cache(WORKLOAD, indexes=indexes, on_change=changed["workloads"])),
-            {kind.resource.gvk: jobs(kind) for kind in adapters},
+            {kind.resource.gvk: jobs(kind) for kind in adapters.followed},
             cache(ADMISSION_CHECK, on_change=changed["checks"]),
             cache(MULTIKUEUE_CONFIG, on_change=changed["configs"]),
             cache(MULTIKUEUE_CLUSTER, on_change=changed["clusters"]),

@@ -23,7 +23,7 @@ from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.workloads import cluster_queue
 from multikueue.errors import AlreadyExists, Conflict, NotFound, Unreachable
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.mirror import Mirror
@@ -104,8 +104,8 @@ class Performer:
                 written = await place.client.apply(WORKLOAD, body, field_manager=manager, subresource="status")
                 place.workloads.wrote(written)
             case PatchJobStatus(resource=resource, key=key, patch=patch):
-                written = await place.client.merge_patch(resource, key, patch, subresource="status")
-                _note(place, resource, written)
+                part: Subresource = "status" if effect.subresource else ""
+                _note(place, resource, await place.client.merge_patch(resource, key, patch, subresource=part))
             case CreateWorkload():
                 await self._create_workload(place, effect, workload)
             case CreateJob(resource=resource):

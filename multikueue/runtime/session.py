@@ -94,7 +94,7 @@ class Session:
             backoff=CONNECTION_BACKOFF,
             fraction=settings.fraction,
         )
-        jobs = {kind.resource.gvk: job_mirror(kind.resource) for kind in settings.adapters}
+        jobs = {kind.resource.gvk: job_mirror(kind.resource) for kind in settings.adapters.followed}
         queues = Queues.build(client, settings.on_queue, on_state=told, fraction=settings.fraction)
         return cls(client, Mirror(workloads), jobs, queues)
 

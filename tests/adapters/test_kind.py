@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
@@ -92,8 +93,20 @@ class TestRegistry:
 
     def test_two_rows_for_one_kind_are_refused(self) -> None:
         """Which of them would win would depend on their order."""
-        with pytest.raises(AdapterError, match=r"two adapters for example\.com/v1, Kind=Widget: leave one of them out"):
-            AdapterRegistry([PLAIN, POLICY])
+        named = attrs.evolve(POLICY, source="externalFrameworks[0]")
+        told = r"two adapters for example\.com/v1, Kind=Widget, row 1 and externalFrameworks\[0\]: leave one out"
+        with pytest.raises(AdapterError, match=told):
+            AdapterRegistry([PLAIN, named])
+
+    def test_it_tells_where_a_row_comes_from(self) -> None:
+        registry = AdapterRegistry([*BUILTIN, PLAIN])
+        assert registry.source(JOB.gvk) == "the built-in batch/job"
+        assert registry.source(WIDGETS.gvk) == "row 2"
+        assert registry.source(GVK("example.com", "v2", "Widget")) == ""
+
+    def test_jobs_that_others_move_are_not_watched(self) -> None:
+        others = attrs.evolve(PLAIN, workload_only=True)
+        assert AdapterRegistry([*BUILTIN, others]).followed == BUILTIN
 
     def test_it_can_be_walked_and_read(self) -> None:
         """Watches are opened for each of its rows; logs show it."""

@@ -41,16 +41,27 @@ class WorkloadReconciler:
     clock: Callable[[], datetime]
     quiet_for: Callable[[ObjectKey], timedelta]
     """How long nothing of a Workload has changed."""
+    _problems: dict[ObjectKey, tuple[str, ...]] = attrs.field(factory=dict, init=False)
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
         snapshot = self.snapshot(key)
         decision = plan(snapshot, self.clock(), self.settings, self.dispatcher)
+        self._tell(key, decision.problems)
         if decision.effects:
             log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
             await self.lanes.perform(key, snapshot.workload, decision.effects)
         return Action.earliest(decision.look_again)
+
+    def _tell(self, key: ObjectKey, problems: tuple[str, ...]) -> None:
+        """Log rules that fail for this job, once; its user is told by events."""
+        for problem in problems:
+            if problem not in self._problems.get(key, ()):
+                log.warning("rule failed", workload=str(key), error=problem)
+        self._problems.pop(key, None)
+        if problems:
+            self._problems[key] = problems
 
     def snapshot(self, key: ObjectKey) -> Snapshot:
         """Everything the caches know about one Workload."""
@@ -108,7 +119,9 @@ class WorkloadReconciler:
 
     def _worker(self, remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, configured: bool) -> Worker:
         seen = _worker(remote, key, owned_by, configured=configured)
-        return attrs.evolve(seen, starting=True) if self.lanes.starting(remote.name, key) else seen
+        kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
+        serves_kind = seen.serves_kind or (kind is not None and kind.workload_only)
+        return attrs.evolve(seen, serves_kind=serves_kind, starting=self.lanes.starting(remote.name, key))
 
     def _is_new(self, name: str) -> bool:
         """Whether a cluster that nobody serves yet is going to be: its controller has yet to look at it."""
