@@ -78,6 +78,13 @@ def integration(session: nox.Session) -> None:
 
 
 @nox.session
+def bench(session: nox.Session) -> None:
+    """Measure a MultiKueue controller: `nox -s bench -- burst`; `-- --help` lists what there is."""
+    install(session, "tests", "bench")
+    session.run("python", "-m", "tests.benchmarks", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation; a broken link or reference is an error."""
     install(session, "docs")

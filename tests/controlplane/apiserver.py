@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
@@ -28,6 +29,8 @@ class ApiServer:
     etcd_url: str
     process: ChildProcess
     watch_cache: bool = True
+    flags: Sequence[str] = ()
+    """Further flags."""
     port: int | None = None
 
     @property
@@ -88,4 +91,5 @@ class ApiServer:
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",  # no endpoints of the `kubernetes` service: the address is a loopback
             "--allow-privileged=true",
+            *self.flags,
         ]

@@ -34,6 +34,7 @@ class ControlPlane(Cluster):
         crds: applied before the controller manager starts. The garbage collector looks for new kinds only every 30 s,
             so objects of a kind that is applied later are not collected at once.
         watch_cache: False makes every list and watch read etcd (see `compact`).
+        apiserver_flags: further flags of the API server.
         binaries: other binaries than those that are found.
 
     Raises:
@@ -44,6 +45,7 @@ class ControlPlane(Cluster):
     users: Mapping[str, Sequence[Json]] = attrs.field(factory=dict, kw_only=True, repr=False)
     crds: Sequence[Json] = attrs.field(default=(), kw_only=True, repr=False)
     watch_cache: bool = attrs.field(default=True, kw_only=True)
+    apiserver_flags: Sequence[str] = attrs.field(default=(), kw_only=True, repr=False)
     binaries: Binaries | None = attrs.field(default=None, kw_only=True, repr=False)
     _running: _Running | None = attrs.field(default=None, init=False, repr=False)
 
@@ -61,6 +63,11 @@ class ControlPlane(Cluster):
     def folder(self) -> Path:
         """Holds `COMPONENT.log` of each component, until the end."""
         return self._parts.credentials.folder
+
+    def pids(self) -> dict[str, int]:
+        """The ids of the API server's and etcd's processes, while they run."""
+        found = {"apiserver": self._parts.apiserver.process.pid, "etcd": self._parts.etcd.process.pid}
+        return {name: pid for name, pid in found.items() if pid is not None}
 
     async def kill_apiserver(self) -> None:
         """Kill the API server: connections break, new ones are refused. etcd and its data stay."""
@@ -105,7 +112,9 @@ class ControlPlane(Cluster):
         self._static_tokens = keys.make(list(self.users))
         etcd = Etcd(found.etcd, folder, self._process("etcd", folder))
         process = self._process("kube-apiserver", folder)
-        apiserver = ApiServer(found.apiserver, folder, keys, etcd.url, process, watch_cache=self.watch_cache)
+        apiserver = ApiServer(
+            found.apiserver, folder, keys, etcd.url, process, watch_cache=self.watch_cache, flags=self.apiserver_flags
+        )
         await etcd.start()
         await apiserver.start()
         self._running = _Running(keys, etcd, apiserver)

@@ -1,0 +1,65 @@
+"""`python -m tests.benchmarks SCENARIO`: measure a MultiKueue controller; a line of JSON and a table come out."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+import orjson
+from rich.console import Console
+
+from tests.benchmarks import controller, plotting, results, tables
+from tests.benchmarks.measuring import Measured, Options, measure
+from tests.benchmarks.scenarios import SCENARIOS, Scenario
+from tests.controlplane.errors import ControlPlaneError
+
+_EPILOG = "\b\nScenarios:\n" + "\n".join(f"  {scenario.name:8}{scenario.about}" for scenario in SCENARIOS.values())
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("scenario", type=click.Choice(list(SCENARIOS)))
+@click.option("--control-plane", "kind", type=click.Choice(["real", "sandbox"]), default="real", show_default=True)
+@click.option("--workers", type=click.IntRange(1), help="Worker clusters.")
+@click.option("--rtt", type=click.FloatRange(0), help="Milliseconds to the workers and back.")
+@click.option("--count", type=click.IntRange(1), help="Jobs (for `scale`: running workloads).")
+@click.option("--rate", type=click.FloatRange(0), help="Jobs per second; 0: all at once.")
+@click.option("--duration", type=click.FloatRange(1), help="Seconds for which jobs are submitted at that rate.")
+@click.option("--controller", "command", help="The controller under test, a shell command.  [default: ours]")
+@click.option("--manager-kueue", type=click.Choice(["none", "sim"]), default="sim", show_default=True)
+@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds for all jobs to end.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG.")
+@click.option("--profile", type=click.Path(path_type=Path), help="Write cProfile's findings on our controller here.")
+def main(scenario: str, command: str | None, profile: Path | None, plot: Path | None, **options: Any) -> None:
+    """Measure a MultiKueue controller: JSON to standard output, a table to standard error."""
+    if command is not None and profile is not None:
+        raise click.UsageError("--profile is for the default controller only")
+    if plot is not None:
+        plotting.require()
+    numbers = {name: options.pop(name) for name in ("count", "rate", "duration", "workers", "rtt")}
+    chosen = SCENARIOS[scenario].changed(**numbers)
+    settings = Options(command=command or controller.default_command(profile), **options)
+    measured = _run(chosen, settings)
+    result = results.result_of(measured)
+    tables.show(result, Console(stderr=True))
+    click.echo(orjson.dumps(result).decode())
+    if plot is not None:
+        plotting.draw(measured, result, plot)
+    if measured.complaint:
+        raise SystemExit(1)
+
+
+def _run(scenario: Scenario, options: Options) -> Measured:
+    async def run() -> Measured:
+        return await measure(scenario, options)
+
+    try:
+        return anyio.run(run, backend_options={"use_uvloop": importlib.util.find_spec("uvloop") is not None})
+    except ControlPlaneError as error:
+        raise click.ClickException(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The controller under test: a command in a shell, that is told how to reach the manager and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+import attrs
+from anyio.abc import Process
+
+from multikueue.core.names import Json
+from tests.benchmarks import usage
+from tests.benchmarks.usage import Usage
+from tests.controlplane.credentials import write_kubeconfig
+from tests.controlplane.errors import ProcessEnded
+
+_SETTINGS: Final = Path(__file__).with_name("settings.yaml")
+_PROFILED: Final = Path(__file__).with_name("profiled.py")
+_TETHER: Final = Path(__file__).parents[1] / "controlplane" / "tether.py"
+_STOP_SECONDS: Final = 20.0
+
+
+def default_command(profile: Path | None = None) -> str:
+    """Our own daemon, with cProfile around it if its findings are wanted."""
+    daemon = ["-m", "multikueued"] if profile is None else [str(_PROFILED), str(profile.absolute())]
+    return shlex.join([sys.executable, *daemon, "run", "--config", str(_SETTINGS)])
+
+
+@attrs.define(eq=False)
+class Controller:
+    """A running command."""
+
+    log: Path
+    _process: Process
+
+    def usage(self) -> Usage:
+        """What its whole session has used."""
+        return usage.of_processes(usage.session_of(self._process.pid))
+
+    def check(self) -> None:
+        """Raise `ProcessEnded` if it has ended by itself."""
+        if self._process.returncode is not None:
+            raise ProcessEnded("the controller under test", self._process.returncode, tail(self.log))
+
+
+@asynccontextmanager
+async def running(command: str, kubeconfig: Json, folder: Path) -> AsyncIterator[Controller]:
+    """Run the command until the block ends; then its process group is told to end, and killed if it does not.
+
+    Args:
+        command: for a shell.
+        kubeconfig: of the manager.
+        folder: where its log and kubeconfig are kept.
+    """
+    config, log = write_kubeconfig(folder / "manager.kubeconfig", kubeconfig), folder / "controller.log"
+    tethered = [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), "/bin/sh", "-c", command]
+    with log.open("ab") as output:
+        process = await anyio.open_process(
+            tethered,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "KUBECONFIG": str(config)},
+        )
+    try:
+        yield Controller(log, process)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _stop(process)
+
+
+async def _stop(process: Process) -> None:
+    for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
+        if process.returncode is not None:
+            break
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            break
+        with anyio.move_on_after(seconds):
+            await process.wait()
+    await process.aclose()
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """The last lines of a log."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])

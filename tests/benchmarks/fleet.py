@@ -1,0 +1,125 @@
+"""Everything around the controller under test: planes, proxies, simulators and the observer, started and connected."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Literal
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.core.names import Json
+from multikueue.kube import KubeClient
+from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
+from tests.benchmarks import planes, usage
+from tests.benchmarks.acting import client
+from tests.benchmarks.children import Child, child
+from tests.benchmarks.components import CONTROLLER, MANAGER_KUEUE, OBSERVER, USER, WORKER_SIMULATOR, Requests
+from tests.benchmarks.observer import Observer
+from tests.benchmarks.planes import Kind, Plane
+from tests.benchmarks.scenarios import Scenario
+
+ManagerKueue = Literal["none", "sim"]
+
+_QUOTA = {"cpu": "1000000", "memory": "1000Ti"}
+_CHANGE_INTERVAL = 0.1  # seconds between two status changes of a job
+
+
+@attrs.frozen(eq=False)
+class Fleet:
+    """What a benchmark runs on."""
+
+    manager: Plane
+    workers: list[Plane]
+    user: KubeClient
+    observer: Observer
+    proxy: Child | None
+    children: Mapping[str, Child]
+    tasks: anyio.abc.TaskGroup
+
+    @property
+    def troubled(self) -> str:
+        """The worker that things go wrong with."""
+        return self.workers[-1].name
+
+    async def requests(self) -> dict[str, Requests]:
+        """The requests so far, by cluster."""
+        return {plane.name: await plane.requests() for plane in (self.manager, *self.workers)}
+
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds so far of all that is not the controller."""
+        found = {"harness": usage.of_processes([os.getpid()]).cpu}
+        for name, part in self.children.items():
+            found[name] = usage.of_processes([part.pid]).cpu
+        for role, members in (("manager", [self.manager]), ("workers", self.workers)):
+            for process in self.manager.pids():
+                pids = [plane.pids()[process] for plane in members if process in plane.pids()]
+                found[f"{role} {process}"] = usage.of_processes(pids).cpu
+        return found
+
+
+@asynccontextmanager
+async def fleet(kind: Kind, scenario: Scenario, manager_kueue: ManagerKueue) -> AsyncIterator[Fleet]:
+    """Start everything but the controller under test and the simulators; see `Fleet.simulate`."""
+    async with AsyncExitStack() as stack:
+        manager, workers = await stack.enter_async_context(planes.started(kind, scenario.workers))
+        everything = [manager, *workers]
+        observing = {
+            plane.name: await stack.enter_async_context(client(plane.name, plane.kubeconfig(OBSERVER)))
+            for plane in everything
+        }
+        proxy, kubeconfigs = await _proxied(stack, scenario, workers)
+        await set_up_queues(observing[manager.name], _QUOTA, [CHECK])
+        await connect_workers(observing[manager.name], kubeconfigs)
+        user = await stack.enter_async_context(client(manager.name, manager.kubeconfig(USER), connections=32))
+        children = {} if proxy is None else {"proxy": proxy}
+        await _simulators(stack, scenario, manager_kueue, everything, children)
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        stack.callback(tasks.cancel_scope.cancel)
+        observer = Observer(observing[manager.name], {plane.name: observing[plane.name] for plane in workers})
+        await observer.start(tasks)
+        yield Fleet(manager, workers, user, observer, proxy, children, tasks)
+
+
+async def _simulators(
+    stack: AsyncExitStack,
+    scenario: Scenario,
+    manager_kueue: ManagerKueue,
+    everything: list[Plane],
+    children: dict[str, Child],
+) -> None:
+    manager, *workers = everything
+    life = {"changes": scenario.changes, "interval": _CHANGE_INTERVAL, "finish": not scenario.preloaded}
+    config = {"kubeconfigs": {plane.name: plane.kubeconfig(WORKER_SIMULATOR) for plane in workers}, **life}
+    simulator = child("tests.benchmarks.worker_simulator", config)
+    children["worker simulator"] = await stack.enter_async_context(simulator)
+    if manager_kueue == "sim":
+        config = {"kubeconfig": manager.kubeconfig(MANAGER_KUEUE)}
+        simulator = child("tests.benchmarks.manager_simulator", config)
+        children["manager's Kueue"] = await stack.enter_async_context(simulator)
+
+
+async def _proxied(
+    stack: AsyncExitStack, scenario: Scenario, workers: list[Plane]
+) -> tuple[Child | None, dict[str, Json]]:
+    """The kubeconfigs for the controller; only workers that are far away or in trouble are behind a proxy."""
+    kubeconfigs = {plane.name: plane.kubeconfig(CONTROLLER) for plane in workers}
+    behind = list(kubeconfigs) if scenario.rtt else [workers[-1].name] if scenario.trouble else []
+    if not behind:
+        return None, kubeconfigs
+    addresses = {name: urlsplit(_cluster(kubeconfigs[name])["server"]) for name in behind}
+    routes = {name: {"host": address.hostname, "port": address.port} for name, address in addresses.items()}
+    config = {"routes": routes, "delay": scenario.rtt / 2000}
+    proxy = await stack.enter_async_context(child("tests.benchmarks.proxy", config))
+    for name in behind:
+        _cluster(kubeconfigs[name])["server"] = f"https://127.0.0.1:{proxy.ready['ports'][name]}"
+    return proxy, kubeconfigs
+
+
+def _cluster(kubeconfig: Json) -> Json:
+    found: Json = kubeconfig["clusters"][0]["cluster"]
+    return found

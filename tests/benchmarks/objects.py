@@ -1,0 +1,72 @@
+"""The objects of a benchmark's load."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.labels import CONTROLLER_NAME, JOB_UID_LABEL, QUEUE_LABEL, WORKLOAD_FINALIZER
+from multikueue.core.names import Json
+from multikueue.core.objects import uid
+from multikueue.core.workload_names import workload_name
+from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
+
+NAMESPACE: Final = "default"
+
+
+def job(number: int, prefix: str = "job") -> Json:
+    """A job of one pod for the queue, as Kueue's webhook would leave it: suspended and delegated."""
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "resources": {"requests": {"cpu": "1", "memory": "64Mi"}},
+    }
+    return {
+        "apiVersion": JOB.gvk.api_version,
+        "kind": JOB.gvk.kind,
+        "metadata": {
+            "name": f"{prefix}-{number:05}",
+            "namespace": NAMESPACE,
+            "labels": {QUEUE_LABEL: LOCAL_QUEUE_NAME},
+        },
+        "spec": {
+            "suspend": True,
+            "managedBy": CONTROLLER_NAME,
+            "backoffLimit": 0,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    }
+
+
+def workload_of(owner: Json) -> Json:
+    """The Workload Kueue makes for a stored job."""
+    metadata = owner["metadata"]
+    reference = {
+        "apiVersion": JOB.gvk.api_version,
+        "kind": JOB.gvk.kind,
+        "name": metadata["name"],
+        "uid": uid(owner),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    template = {
+        "metadata": {"labels": {"batch.kubernetes.io/job-name": metadata["name"]}},
+        "spec": owner["spec"]["template"]["spec"],
+    }
+    return {
+        "apiVersion": WORKLOAD.gvk.api_version,
+        "kind": WORKLOAD.gvk.kind,
+        "metadata": {
+            "name": workload_name(JOB.gvk, metadata["name"], uid(owner)),
+            "namespace": metadata["namespace"],
+            "labels": {JOB_UID_LABEL: uid(owner)},
+            "finalizers": [WORKLOAD_FINALIZER],
+            "ownerReferences": [reference],
+        },
+        "spec": {
+            "active": True,
+            "podSets": [{"name": "main", "count": 1, "template": template}],
+            "priority": 0,
+            "queueName": LOCAL_QUEUE_NAME,
+        },
+    }

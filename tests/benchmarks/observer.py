@@ -1,0 +1,111 @@
+"""The one observer: it watches the manager and all workers directly, and notes when it sees what."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.core.conditions import is_true
+from multikueue.core.kinds import ADMISSION_CHECK, JOB, WORKLOAD
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import uid
+from multikueue.core.workload_names import workload_name
+from multikueue.core.workloads import CheckState, check_state, is_admitted, is_finished
+from multikueue.kube import KubeClient, ObjectCache
+from multikueue.sandbox.setting_up import CHECK
+from tests.benchmarks import moments
+from tests.benchmarks.moments import Moments
+from tests.controlplane.errors import NotReady
+
+
+@attrs.define(eq=False)
+class Observer:
+    """Sees what anybody can see of public API objects."""
+
+    manager: KubeClient
+    workers: Mapping[str, KubeClient]
+    moments: Moments = attrs.field(factory=Moments)
+    _checks: ObjectCache = attrs.field(init=False)
+    _copies: dict[str, ObjectCache] = attrs.field(factory=dict, init=False)
+    _jobs: dict[str, str] = attrs.field(factory=dict, init=False)
+    """Names of jobs by the names of their Workloads."""
+    _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._checks = ObjectCache(self.manager, ADMISSION_CHECK, on_change=self._seen)
+
+    async def start(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Begin to watch; returns once everything that was there is known."""
+        caches = [
+            self._checks,
+            ObjectCache(self.manager, JOB, on_change=self._job),
+            ObjectCache(self.manager, WORKLOAD, on_change=self._workload),
+        ]
+        for name, worker in self.workers.items():
+            self._copies[name] = ObjectCache(worker, WORKLOAD, on_change=self._copy)
+            caches += [self._copies[name], ObjectCache(worker, JOB, on_change=self._job_copy)]
+        for cache in caches:
+            tasks.start_soon(cache.run)
+        for cache in caches:
+            await cache.wait_synced()
+
+    async def until(self, holds: Callable[[], bool], *, seconds: float, otherwise: str) -> None:
+        """Wait until something holds; it is asked again after each event.
+
+        Raises:
+            NotReady: it does not hold in time.
+        """
+        with anyio.move_on_after(seconds):
+            while not holds():
+                await self._changed.wait()
+            return
+        raise NotReady(f"{otherwise} (after {seconds:g} s)")
+
+    def active(self) -> bool:
+        """Whether the controller under test says that our AdmissionCheck works."""
+        found = self._checks.get(ObjectKey("", CHECK))
+        return found is not None and is_true(found, "Active")
+
+    def copies(self, without: frozenset[str] = frozenset()) -> int:
+        """How many Workloads lie on workers, but for some of these."""
+        return sum(len(cache) for name, cache in self._copies.items() if name not in without)
+
+    def _seen(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        del key, old, new
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def _note(self, job: str | None, what: str, holds: bool) -> None:
+        if job is not None and holds:
+            self.moments.note(job, what, time.perf_counter())
+
+    def _job(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if new is not None:
+            self._jobs[workload_name(JOB.gvk, key.name, uid(new))] = key.name
+            self._note(key.name, moments.CREATED, True)
+            self._note(key.name, moments.COMPLETE, is_true(new, "Complete"))
+        self._seen(key, old, new)
+
+    def _workload(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if new is not None:
+            owners = new["metadata"].get("ownerReferences") or [{}]
+            job = owners[0].get("name")
+            self._note(job, moments.READY, check_state(new, CHECK) is CheckState.READY)
+            self._note(job, moments.FINISHED, is_finished(new))
+        self._seen(key, old, new)
+
+    def _copy(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if new is not None:
+            job = self._jobs.get(key.name)
+            self._note(job, moments.ADMITTED, is_admitted(new))
+            self._note(job, moments.FINISHED_THERE, is_finished(new))
+        self._seen(key, old, new)
+
+    def _job_copy(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if new is not None:
+            self._note(key.name, moments.COMPLETE_THERE, is_true(new, "Complete"))
+        self._seen(key, old, new)

@@ -1,0 +1,104 @@
+"""From what was measured to numbers: the JSON line."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Final
+
+from multikueue.core.names import Json
+from tests.benchmarks import moments
+from tests.benchmarks.components import BACKGROUND, CONTROLLER, READS, WATCHES
+from tests.benchmarks.measuring import Measured
+from tests.benchmarks.moments import LATENCIES, quantiles
+
+_MANAGER: Final = "manager"
+
+
+def result_of(measured: Measured) -> Json:
+    """All numbers of a run."""
+    scenario, seen = measured.scenario, measured.moments
+    jobs = max(1, seen.count(moments.CREATED))
+    own = controller_requests(measured)
+    workers = {cluster: asked for cluster, asked in own.items() if cluster != _MANAGER}
+    on_workers, at_home = _total(workers), _total({_MANAGER: own[_MANAGER]})
+    return {
+        "scenario": scenario.name,
+        "control_plane": measured.options.kind,
+        "jobs": scenario.jobs,
+        "workers": scenario.workers,
+        "rtt_ms": scenario.rtt,
+        "offered_per_s": scenario.rate or None,
+        "ready": seen.count(moments.READY),
+        "finished": seen.count(moments.FINISHED),
+        "rate_per_s": round(seen.rate(moments.READY), 2),
+        "finished_per_s": round(seen.rate(moments.FINISHED), 2),
+        "worker_requests_per_workload": round((on_workers["reads"] + on_workers["writes"]) / jobs, 2),
+        "worker_reads_per_workload": round(on_workers["reads"] / jobs, 2),
+        "manager_requests_per_workload": round((at_home["reads"] + at_home["writes"]) / jobs, 2),
+        "manager_reads_per_workload": round(at_home["reads"] / jobs, 2),
+        "watches_opened": on_workers["watches"] + at_home["watches"],
+        "controller_cpu_ms_per_workload": round(measured.controller_cpu * 1000 / jobs, 2),
+        "controller_peak_memory_mb": round(measured.peak_memory / 1e6, 1),
+        "latency_ms": {name: quantiles(seconds for _, seconds in seen.latencies(name)) for name in LATENCIES},
+        "seconds": round(measured.seconds, 2),
+        "cpu_seconds": {"controller": round(measured.controller_cpu, 2), **_rounded(measured.cpu)},
+        "requests": {
+            cluster: {f"{verb} {resource}": count for (verb, resource), count in sorted(asked.items())}
+            for cluster, asked in own.items()
+        },
+        "requests_of_others": _of_others(measured),
+        **measured.extra,
+        "complaint": measured.complaint or None,
+        "command": measured.options.command,
+        "machine": _machine(),
+    }
+
+
+def controller_requests(measured: Measured) -> dict[str, Counter[tuple[str, str]]]:
+    """What the controller under test has asked of each cluster, by verb and resource, but for leases."""
+    found = {}
+    for cluster, requests in measured.requests.items():
+        found[cluster] = Counter(
+            {
+                (verb, resource): count
+                for (component, verb, resource), count in requests.items()
+                if component == CONTROLLER and resource not in BACKGROUND
+            }
+        )
+    return found
+
+
+def _total(requests: dict[str, Counter[tuple[str, str]]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for asked in requests.values():
+        for (verb, _), count in asked.items():
+            kind = "reads" if verb in READS else "watches" if verb in WATCHES else "writes"
+            total[kind] += count
+    return total
+
+
+def _of_others(measured: Measured) -> Json:
+    total: Counter[str] = Counter()
+    for cluster, requests in measured.requests.items():
+        side = _MANAGER if cluster == _MANAGER else "workers"
+        for (component, verb, _), count in requests.items():
+            if component != CONTROLLER and verb not in READS | WATCHES:
+                total[f"{component} on {side}"] += count
+    return dict(total)
+
+
+def _rounded(values: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 2) for name, value in values.items()}
+
+
+def _machine() -> Json:
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }

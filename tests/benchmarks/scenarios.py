@@ -1,0 +1,75 @@
+"""What is measured: the load, the fleet, and what goes wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import attrs
+
+Trouble = Literal["", "hung", "flap"]
+
+
+@attrs.frozen
+class Scenario:
+    """One measurement. Overrides of the command line make another one of it."""
+
+    name: str
+    about: str
+    count: int = 300
+    """Jobs in a burst."""
+    rate: float = 0.0
+    """Jobs per second; 0: all at once."""
+    duration: float = 60.0
+    """Seconds for which jobs are submitted at that rate."""
+    workers: int = 3
+    rtt: float = 0.0
+    """Milliseconds between the controller and the workers, there and back."""
+    trouble: Trouble = ""
+    """What the last worker does: `hung` accepts connections and never answers, `flap` drops them every 5 s."""
+    changes: int = 0
+    """How often a job's status changes between its start and its end."""
+    preloaded: int = 0
+    """Workloads that run on the workers already; the controller is restarted then, instead of getting jobs."""
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs are submitted in all."""
+        return max(1, round(self.rate * self.duration)) if self.rate else self.count
+
+    def changed(
+        self,
+        *,
+        count: int | None = None,
+        rate: float | None = None,
+        duration: float | None = None,
+        workers: int | None = None,
+        rtt: float | None = None,
+    ) -> Scenario:
+        """The scenario with other numbers; `count` jobs at a rate end sooner."""
+        result = attrs.evolve(
+            self,
+            workers=self.workers if workers is None else workers,
+            rtt=self.rtt if rtt is None else rtt,
+            rate=self.rate if rate is None else rate,
+            duration=self.duration if duration is None else duration,
+        )
+        if count is None:
+            return result
+        if self.preloaded:
+            return attrs.evolve(result, preloaded=count)
+        return attrs.evolve(result, count=count, duration=count / result.rate if result.rate else result.duration)
+
+
+_ALL: Final = (
+    Scenario("burst", "300 jobs at once"),
+    Scenario("steady", "10 jobs a second for a minute", rate=10.0),
+    Scenario("wan", "workers 100 ms away, 10 jobs a second", rate=10.0, duration=30.0, rtt=100.0),
+    Scenario("hung", "one worker of three accepts connections and never answers", trouble="hung"),
+    Scenario("flap", "one worker of three drops its connections every 5 s", rate=10.0, trouble="flap"),
+    Scenario("scale", "restart the controller over 10,000 running workloads", preloaded=10_000),
+    Scenario("wide", "20 workers, 100 ms away, 10 jobs a second", rate=10.0, duration=30.0, workers=20, rtt=100.0),
+    Scenario("churn", "jobs whose status changes 20 times", rate=5.0, duration=30.0, changes=20),
+)
+SCENARIOS: Final[Mapping[str, Scenario]] = {scenario.name: scenario for scenario in _ALL}
+"""All scenarios by name."""

@@ -1,0 +1,68 @@
+"""The result as a table for people."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from multikueue.core.names import Json
+
+_LATENCY_NAMES = {
+    "created_ready": "created → Ready",
+    "admitted_ready": "admitted on worker → Ready",
+    "finished_finished": "Workload finished there → here",
+    "complete_complete": "Job complete there → here",
+}
+
+
+def show(result: Json, console: Console) -> None:
+    """Print what was measured."""
+    heading = f"{result['scenario']}: {result['jobs']} jobs, {result['workers']} workers, {result['control_plane']}"
+    table = Table(title=heading, title_justify="left")
+    table.add_column("")
+    for name in ("p50", "p95", "p99", "max"):
+        table.add_column(name, justify="right")
+    for name, label in _LATENCY_NAMES.items():
+        numbers = result["latency_ms"][name]
+        table.add_row(f"{label}, ms", *(str(numbers.get(rank, "")) for rank in ("p50", "p95", "p99", "max")))
+    console.print(table)
+    console.print(_numbers(result))
+    console.print(_requests(result))
+    if result["complaint"]:
+        console.print(f"[bold red]{result['complaint']}")
+
+
+def _numbers(result: Json) -> Table:
+    table = Table(show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    rows = {
+        "Ready per second": result["rate_per_s"],
+        "finished per second": result["finished_per_s"],
+        "requests to workers per workload": result["worker_requests_per_workload"],
+        "of these reads": result["worker_reads_per_workload"],
+        "requests to the manager per workload": result["manager_requests_per_workload"],
+        "watches opened": result["watches_opened"],
+        "controller: CPU ms per workload": result["controller_cpu_ms_per_workload"],
+        "controller: peak memory, MB": result["controller_peak_memory_mb"],
+        "seconds in all": result["seconds"],
+        **{f"CPU seconds: {name}": seconds for name, seconds in result["cpu_seconds"].items()},
+        **result.get("scale", {}),
+    }
+    for name, value in rows.items():
+        table.add_row(name, str(value))
+    return table
+
+
+def _requests(result: Json) -> Table:
+    """The controller's requests: the manager's, and the workers' in one column."""
+    table = Table(title="requests of the controller", title_justify="left")
+    for name in ("verb and resource", "manager", "workers"):
+        table.add_column(name, justify="left" if name.startswith("verb") else "right")
+    clusters = dict(result["requests"])
+    home = clusters.pop("manager")
+    names = sorted({*home, *(name for asked in clusters.values() for name in asked)})
+    for name in names:
+        on_workers = sum(asked.get(name, 0) for asked in clusters.values())
+        table.add_row(name, str(home.get(name, "")), str(on_workers or ""))
+    return table

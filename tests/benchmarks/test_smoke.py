@@ -1,0 +1,44 @@
+"""The harness itself: what it measures of five jobs on the sandbox."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import anyio
+import orjson
+import pytest
+
+from multikueue.core.names import Json
+
+pytestmark = pytest.mark.timeout(120)
+
+_ROOT: Final = Path(__file__).parents[2]
+_SECONDS: Final = 100
+
+
+async def _bench(*arguments: str) -> Json:
+    command = [sys.executable, "-m", "tests.benchmarks", *arguments, "--control-plane", "sandbox"]
+    with anyio.fail_after(_SECONDS):
+        done = await anyio.run_process(command, cwd=_ROOT, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert "created → Ready" in done.stderr.decode()
+    result: Json = orjson.loads(done.stdout)
+    return result
+
+
+async def test_a_burst_is_measured_from_the_first_job_to_the_last_copy() -> None:
+    """Rates, latencies, requests, CPU and memory of our own daemon, started as a command."""
+    result = await _bench("burst", "--count", "5")
+    assert (result["jobs"], result["ready"], result["finished"]) == (5, 5, 5)
+    assert result["rate_per_s"] > 0
+    assert result["controller_cpu_ms_per_workload"] > 0
+    assert result["controller_peak_memory_mb"] > 10
+    for latency in result["latency_ms"].values():
+        assert 0 < latency["p50"] <= latency["p95"] <= latency["p99"] <= latency["max"]
+    # 3 Workloads and a job are created, and deleted again; nothing is read.
+    assert result["worker_requests_per_workload"] == 8
+    assert result["worker_reads_per_workload"] == 0
+    assert 0 < result["manager_requests_per_workload"] < 10
+    assert result["requests_of_others"]["user on manager"] == 5

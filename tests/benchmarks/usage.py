@@ -1,0 +1,71 @@
+"""CPU and memory of processes, as Linux tells in /proc."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PROC: Final = Path("/proc")
+
+
+@attrs.frozen
+class Usage:
+    """What processes have used so far."""
+
+    cpu: float
+    """Seconds, of those that have ended and were waited for too."""
+    peak_memory: int
+    """Bytes; the sum of what each has held at most."""
+    memory: int
+    """Bytes held now."""
+
+
+def of_processes(pids: Iterable[int]) -> Usage:
+    """Add up processes; those that are gone count nothing."""
+    found = [usage for pid in pids if (usage := _of(pid)) is not None]
+    return Usage(
+        sum(usage.cpu for usage in found),
+        sum(usage.peak_memory for usage in found),
+        sum(usage.memory for usage in found),
+    )
+
+
+def session_of(pid: int) -> list[int]:
+    """The processes of the session that a process leads: itself and all it started."""
+    found = []
+    for folder in _PROC.glob("[0-9]*"):
+        fields = _stat(int(folder.name))
+        if fields and int(fields[3]) == pid:
+            found.append(int(folder.name))
+    return found
+
+
+def _of(pid: int) -> Usage | None:
+    fields = _stat(pid)
+    if not fields:
+        return None
+    ticks = sum(int(field) for field in fields[11:15])  # utime, stime, and those of children waited for
+    lines = _read(pid, "status").splitlines()
+    sizes = {name: value for name, _, value in (line.partition(":") for line in lines)}
+    return Usage(ticks / _TICKS, _bytes(sizes.get("VmHWM")), _bytes(sizes.get("VmRSS")))
+
+
+def _bytes(text: str | None) -> int:
+    return int(text.split()[0]) * 1024 if text else 0
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields after the command's name: state, ppid, pgrp, session, ..."""
+    return _read(pid, "stat").rpartition(")")[2].split()
+
+
+def _read(pid: int, file: str) -> str:
+    try:
+        return (_PROC / str(pid) / file).read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
