@@ -12,6 +12,7 @@ import attrs
 from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.conditions import condition, is_true
 from multikueue.core.copies import bare_metadata, stamped_metadata
+from multikueue.core.labels import CONTROLLER_NAME
 from multikueue.core.names import Json, Resource
 from multikueue.core.objects import (
     dig,
@@ -143,8 +144,8 @@ class JobKind:
             return None
         found = dig(job, *self.managed_by) or ""
         expected = self.managed_by_value or controller_name
-        if found == expected:
-            return None
+        if found in (expected, self.managed_by_value or CONTROLLER_NAME):
+            return None  # Kueue's own name will do for any controller: many kinds take no other
         return f'Expecting {".".join(self.managed_by)} to be "{expected}" not "{found}"'
 
     def copy(self, job: Json, stamp: Stamp) -> Json:

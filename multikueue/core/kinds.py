@@ -26,3 +26,8 @@ SECRET = Resource(GVK("", "v1", "Secret"), "secrets")
 EVENT = Resource(GVK("events.k8s.io", "v1", "Event"), "events")
 LEASE = Resource(GVK("coordination.k8s.io", "v1", "Lease"), "leases")
 JOB = Resource(GVK("batch", "v1", "Job"), "jobs")
+MUTATING_WEBHOOKS = Resource(
+    GVK("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),
+    "mutatingwebhookconfigurations",
+    namespaced=False,
+)

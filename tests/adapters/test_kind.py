@@ -9,6 +9,7 @@ from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
 from multikueue.adapters.kind import counters_at_zero, never_finished
 from multikueue.core.adapter import JobAdapter, Stamp
 from multikueue.core.kinds import JOB
+from multikueue.core.labels import CONTROLLER_NAME
 from multikueue.core.names import GVK, Json, Resource
 from multikueue.errors import AdapterError
 from tests.core.building import NOW
@@ -39,6 +40,16 @@ class TestDelegation:
         other = widget({"runPolicy": {"managedBy": "theirs"}})
         assert POLICY.not_delegated(other, "ours") == 'Expecting spec.runPolicy.managedBy to be "ours" not "theirs"'
         assert POLICY.not_delegated(widget({"runPolicy": {"managedBy": "ours"}}), "ours") is None
+
+    def test_kueues_own_name_will_do_beside_a_controllers_other_name(self) -> None:
+        """Most kinds' APIs accept no other value: beside the built-in MultiKueue, too, jobs must be able to say it."""
+        assert POLICY.not_delegated(widget({"runPolicy": {"managedBy": CONTROLLER_NAME}}), "ours") is None
+
+    def test_a_kind_with_a_value_of_its_own_takes_no_other(self) -> None:
+        """A label cannot hold a controller's name."""
+        own = JobKind(resource=WIDGETS, managed_by=("spec", "instance"), managed_by_value="workers")
+        assert own.not_delegated(widget({"instance": "workers"}), "ours") is None
+        assert own.not_delegated(widget({"instance": CONTROLLER_NAME}), "ours") is not None
 
     def test_a_kind_without_the_field_is_always_taken(self) -> None:
         assert ALWAYS.not_delegated(widget(), "ours") is None

@@ -1,0 +1,87 @@
+"""What becomes of a job while it is created: `managedBy` is filled in if its queue leads to worker clusters.
+
+Kueue's own rule (`ApplyDefaultForManagedBy`): only a job with a queue, only a queue with a check of ours, and only
+where nobody has said who runs the job, or its own controller was named. Every other value is the user's choice.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from multikueue.adapters.kind import JobKind
+from multikueue.core.delegation import QueueView, leads_to_workers
+from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import dig
+
+DELEGATED: Final = CONTROLLER_NAME
+"""What is filled in, whatever our own name is: many kinds accept no other one beside their own controller's.
+Kinds that say it in their own way have it in `JobKind.managed_by_value`."""
+
+
+@attrs.frozen
+class Admission:
+    """What is to be done about a job that is being created."""
+
+    patch: tuple[Json, ...] = ()
+    """A JSON patch (RFC 6902); empty if the job is right as it is, or not ours."""
+    warning: str = ""
+    """What whoever creates it should know."""
+
+
+NOTHING: Final = Admission()
+
+
+def admit(kind: JobKind, job: Json, namespace: str, queues: QueueView, controller_name: str) -> Admission:
+    """Decide about one job.
+
+    Args:
+        kind: the row of its kind.
+        job: as it would be created.
+        namespace: where.
+        queues: the queues that are known.
+        controller_name: `spec.controllerName` of our AdmissionChecks.
+    """
+    queue = dig(job, "metadata", "labels", QUEUE_LABEL)
+    if not isinstance(queue, str) or kind.not_delegated(job, controller_name) is None:
+        return NOTHING
+    if not leads_to_workers(ObjectKey(namespace, queue), queues, controller_name):
+        return NOTHING
+    path, wanted = kind.managed_by or (), kind.managed_by_value or DELEGATED
+    found = dig(job, *path)
+    if not found or found == kind.own_controller:
+        return Admission(patch=_set(job, path, wanted))
+    return Admission(warning=_warning(".".join(path), str(found), wanted))
+
+
+def _set(job: Json, path: tuple[str, ...], value: str) -> tuple[Json, ...]:
+    """The patch that sets a field; none if what should hold it is not an object, which the API server will refuse."""
+    parent: object = job
+    for depth, step in enumerate(path[:-1], start=1):
+        parent = parent.get(step) if isinstance(parent, dict) else parent
+        if parent is None:
+            return ({"op": "add", "path": _pointer(path[:depth]), "value": _nested(path[depth:], value)},)
+    if not isinstance(parent, dict):
+        return ()
+    return ({"op": "add", "path": _pointer(path), "value": value},)
+
+
+def _nested(path: tuple[str, ...], value: str) -> Json:
+    nested: object = value
+    for step in reversed(path):
+        nested = {step: nested}
+    assert isinstance(nested, dict)
+    return nested
+
+
+def _pointer(path: tuple[str, ...]) -> str:
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path)
+
+
+def _warning(field: str, found: str, wanted: str) -> str:
+    return (
+        f'{field} is "{found[:63]}", but the queue leads to worker clusters: the job will be rejected. '
+        f'Leave the field out, or set it to "{wanted}"'
+    )

@@ -1,0 +1,149 @@
+"""Which jobs are delegated while they are created, and by which patch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import jsonpatch
+import pytest
+
+from multikueue.adapters import AVAILABLE, JobKind
+from multikueue.adapters.admission import NOTHING, Admission, admit
+from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL
+from multikueue.core.names import GVK, Json, ObjectKey, Resource
+
+WIDGETS = Resource(GVK("example.com", "v1", "Widget"), "widgets")
+PLAIN = JobKind(resource=WIDGETS, own_controller="example.com/widgets")
+POLICY = JobKind(resource=WIDGETS, managed_by=("spec", "runPolicy", "managedBy"))
+LABELLED = JobKind(
+    resource=WIDGETS, managed_by=("metadata", "labels", "example.com/run~by"), managed_by_value="workers"
+)
+
+
+@attrs.frozen
+class Known:
+    """Queues of a manager: `remote` leads to workers, `here` does not, `lost` to a ClusterQueue nobody knows."""
+
+    controller: str = CONTROLLER_NAME
+    queues: tuple[tuple[str, str], ...] = (("remote", "shared"), ("here", "local"), ("lost", "gone"))
+
+    def local_queue(self, key: ObjectKey) -> Json | None:
+        target = dict(self.queues).get(key.name) if key.namespace == "team" else None
+        return {"spec": {"clusterQueue": target}} if target else None
+
+    def cluster_queue(self, name: str) -> Json | None:
+        checks = {"shared": ["prepare", "multikueue"], "local": ["prepare", "unseen"], "unchecked": None}
+        if name not in checks:
+            return None
+        listed = [{"name": check} for check in checks[name] or ()]
+        return {"spec": {"admissionChecksStrategy": {"admissionChecks": listed} if listed else None}}
+
+    def admission_check(self, name: str) -> Json | None:
+        controllers = {"multikueue": self.controller, "prepare": "kueue.x-k8s.io/provisioning-request"}
+        return {"spec": {"controllerName": controllers[name]}} if name in controllers else None
+
+
+def widget(queue: str | None = "remote", **spec: Any) -> Json:
+    labels = {} if queue is None else {QUEUE_LABEL: queue}
+    return {"metadata": {"generateName": "w-", "labels": labels}, "spec": spec}
+
+
+def created(job: Json, kind: JobKind = PLAIN, known: Known | None = None, *, namespace: str = "team") -> Admission:
+    known = known or Known()
+    return admit(kind, job, namespace, known, known.controller)
+
+
+def patched(job: Json, kind: JobKind = PLAIN, known: Known | None = None) -> Json:
+    result: Json = jsonpatch.apply_patch(job, list(created(job, kind, known).patch))
+    return result
+
+
+class TestWhichJobs:
+    def test_a_job_of_a_queue_that_leads_to_workers_is_delegated(self) -> None:
+        assert patched(widget(size=3))["spec"] == {"size": 3, "managedBy": CONTROLLER_NAME}
+
+    @pytest.mark.parametrize("found", [None, "", "example.com/widgets"])
+    def test_nobody_or_the_kinds_own_controller_is_replaced(self, found: str | None) -> None:
+        """TrainJob's API fills in its own controller before any webhook is asked."""
+        assert patched(widget(managedBy=found))["spec"]["managedBy"] == CONTROLLER_NAME
+
+    def test_a_job_that_is_delegated_stays_as_it_is(self) -> None:
+        assert created(widget(managedBy=CONTROLLER_NAME)) == NOTHING
+
+    @pytest.mark.parametrize("queue", [None, "", "here", "lost", "unknown"])
+    def test_jobs_of_other_queues_or_of_none_stay_as_they_are(self, queue: str | None) -> None:
+        """They run on the manager, or wait there until somebody makes their queue."""
+        assert created(widget(queue)) == NOTHING
+
+    def test_a_queue_of_the_same_name_in_another_namespace_says_nothing(self) -> None:
+        assert created(widget(), namespace="other") == NOTHING
+
+    def test_a_queue_without_checks_leads_nowhere(self) -> None:
+        assert created(widget("plain"), known=Known(queues=(("plain", "unchecked"),))) == NOTHING
+
+    def test_the_check_of_another_controller_is_not_ours(self) -> None:
+        """Beside the built-in MultiKueue each looks after its own queues."""
+        assert admit(PLAIN, widget(), "team", Known(), "example.com/other") == NOTHING
+
+    def test_under_another_name_of_ours_jobs_still_get_kueues_own(self) -> None:
+        """Most kinds' APIs refuse every other value, and the job with it."""
+        assert patched(widget(), known=Known("example.com/ours"))["spec"]["managedBy"] == CONTROLLER_NAME
+
+    def test_a_kind_without_the_field_is_never_patched(self) -> None:
+        assert created(widget(), JobKind(resource=WIDGETS, managed_by=None)) == NOTHING
+
+    @pytest.mark.parametrize("labels", [None, [], "x", {QUEUE_LABEL: 5}, {QUEUE_LABEL: None}])
+    def test_labels_that_are_none_name_no_queue(self, labels: object) -> None:
+        assert created({"metadata": {"labels": labels}, "spec": {}}) == NOTHING
+
+
+class TestThePatch:
+    def test_what_holds_the_field_is_made_where_it_is_missing(self) -> None:
+        assert patched(widget(), POLICY)["spec"] == {"runPolicy": {"managedBy": CONTROLLER_NAME}}
+        assert patched(widget(runPolicy=None), POLICY)["spec"] == {"runPolicy": {"managedBy": CONTROLLER_NAME}}
+        assert patched({"metadata": {"labels": {QUEUE_LABEL: "remote"}}})["spec"] == {"managedBy": CONTROLLER_NAME}
+
+    def test_what_is_beside_the_field_stays(self) -> None:
+        job = widget(runPolicy={"ttl": 5}, replicas=2)
+        assert patched(job, POLICY)["spec"] == {"runPolicy": {"ttl": 5, "managedBy": CONTROLLER_NAME}, "replicas": 2}
+
+    def test_a_kind_that_says_it_by_a_label_gets_the_label(self) -> None:
+        assert patched(widget(), LABELLED)["metadata"]["labels"] == {
+            QUEUE_LABEL: "remote",
+            "example.com/run~by": "workers",
+        }
+
+    @pytest.mark.parametrize("policy", ["x", 5, ["x"]])
+    def test_a_job_the_api_server_will_refuse_is_left_to_it(self, policy: object) -> None:
+        """A patch that cannot be applied would make it our failure."""
+        assert created(widget(runPolicy=policy), POLICY) == NOTHING
+
+
+class TestTheWarning:
+    def test_somebody_elses_name_stays_and_whoever_wrote_it_is_warned(self) -> None:
+        """It may be meant. But it cannot be changed later, so the best moment to say it is now."""
+        told = created(widget(managedBy="example.com/mine"))
+
+        assert told.patch == ()
+        assert told.warning == (
+            'spec.managedBy is "example.com/mine", but the queue leads to worker clusters: the job will be rejected. '
+            'Leave the field out, or set it to "kueue.x-k8s.io/multikueue"'
+        )
+
+    def test_it_fits_into_what_api_servers_pass_on(self) -> None:
+        assert len(created(widget(runPolicy={"managedBy": "x" * 500}), POLICY).warning) <= 256
+
+
+@pytest.mark.parametrize("kind", [one for one in AVAILABLE if one.managed_by], ids=lambda kind: kind.resource.gvk.kind)
+def test_every_kind_with_the_field_is_delegated_by_its_patch(kind: JobKind) -> None:
+    """What the webhook makes of a job is what the rest of the library takes as delegated."""
+    for value in (None, kind.own_controller):
+        job: Json = widget()
+        if value:
+            parent = job
+            for step in (kind.managed_by or ())[:-1]:
+                parent = parent.setdefault(step, {})
+            parent[(kind.managed_by or ())[-1]] = value
+        assert kind.not_delegated(job, CONTROLLER_NAME) is not None
+        assert kind.not_delegated(patched(job, kind), CONTROLLER_NAME) is None
