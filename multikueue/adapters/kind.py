@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -110,6 +110,8 @@ class JobKind:
     """When and how status comes home; None for kinds whose status must stay the manager's own."""
     finished: Callable[[Json], Outcome | None] = never_finished
     """How the job ended."""
+    all_finished: Callable[[Sequence[Json]], Outcome | None] | None = None
+    """How the jobs of one Workload ended, for kinds of which there may be several."""
     stopped: Callable[[Json], Json] = lambda status: status
     """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`."""
     sanitised: Callable[[Json], Json] = lambda spec: spec
@@ -187,6 +189,10 @@ class JobKind:
     def outcome(self, job: Json) -> Outcome | None:
         """See `JobAdapter`."""
         return self.finished(job)
+
+    def outcome_of(self, jobs: Sequence[Json]) -> Outcome | None:
+        """See `JobAdapter`."""
+        return self.finished(jobs[0]) if self.all_finished is None else self.all_finished(jobs)
 
     def release_patch(self, local: Json) -> Json | None:
         """See `JobAdapter`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -92,6 +92,10 @@ class JobAdapter(Protocol):
 
     def outcome(self, job: Json) -> Outcome | None:
         """How the job ended; None while it has not."""
+        ...
+
+    def outcome_of(self, jobs: Sequence[Json]) -> Outcome | None:
+        """How all the jobs of one Workload ended, of which there may be several; None while they have not."""
         ...
 
     def release_patch(self, local: Json) -> Json | None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -13,6 +13,7 @@ from multikueue.core.cleaning import clean_all
 from multikueue.core.copies import is_spent
 from multikueue.core.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.finishing import KUEUE_GRACE, bring_end_home, sync_status
+from multikueue.core.members import create_missing, remove_left
 from multikueue.core.mending import is_beyond_mending, mending_patch
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
@@ -64,56 +65,62 @@ def wait_for_lost(situation: Situation, worker: Worker | None, others: tuple[Eff
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = worker.workload
-    job = situation.job_on(worker)
+    jobs = situation.jobs_on(worker)
     if copy is None:
-        return Plan(tuple(_follow_vanished(situation, job)))
+        return Plan(tuple(_follow_vanished(situation, jobs)))
     if is_evicted(copy):
         return Plan(tuple(retry_evicted(situation, worker.name)))
     lost = not is_admitted(copy) or is_terminating(copy) or is_beyond_mending(situation.workload, copy)
-    if not lost and (job is not None or situation.adapter.workload_only):
-        return Plan(tuple(_synchronise(situation, worker, copy, job)))
+    if not lost and (jobs or situation.adapter.workload_only):
+        return Plan(tuple(_synchronise(situation, worker, copy, jobs)))
     if not lost and situation.snapshot.quiet_for < KUEUE_GRACE:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
 
 
-def _follow_vanished(situation: Situation, job: Json | None) -> Iterator[Effect]:
+def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Effect]:
     """The Workload copy is gone. If its job ended before that (the worker's retention), it ended for us too."""
-    outcome = situation.adapter.outcome(job) if job is not None else None
-    if job is None or outcome is None:
+    outcome = situation.adapter.outcome_of(jobs) if jobs else None
+    if outcome is None:
         yield from _retry_once(situation, "Admitting remote no longer exists")
         return
-    yield from sync_status(situation, job)
+    for job in jobs:
+        yield from sync_status(situation, job)
     yield finish(situation, outcome.reason, outcome.message)
 
 
 def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """The copy on the assigned worker is Finished: the job has ended, or the worker has given it up."""
     if not is_spent(copy):
-        return bring_end_home(situation, copy, situation.job_on(worker))
+        return bring_end_home(situation, copy, situation.jobs_on(worker))
     if finish_reason(copy) == OUT_OF_SYNC and situation.state is CheckState.READY:
         return Plan(tuple(retry_out_of_sync(situation, worker.name)))
     return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
 
 
-def _synchronise(situation: Situation, worker: Worker, copy: Json, job: Json | None) -> Iterator[Effect]:
+def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
     if situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending:
         # somebody has taken the check away and put it back
         yield from admit(situation, worker.name, CheckState.READY, copy)
     else:
         yield from tell_placed(situation, copy)
-    if job is not None:
+    for job in jobs:
         yield from sync_status(situation, job)
     patch = mending_patch(situation.workload, copy)
     if patch is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
-    if job is not None:
+    for job in jobs:
         yield from _forward(situation, worker, job)
+    if situation.has_members:
+        yield from remove_left(situation, worker)
+        yield from create_missing(situation, worker)
 
 
 def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect]:
-    local = situation.job
+    local = situation.job_of(job)
+    if job is situation.shared_job_on(worker):
+        return  # it is changed once, for the part of the group that it belongs to
     patch = situation.adapter.forward_patch(local, job, situation.stamp) if local is not None else None
     if patch is not None:
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)

@@ -55,8 +55,12 @@ def owner_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
 
 
 def _of_group(members: list[Json], worker: Worker, named: str) -> str:
-    """The member it names, while that one is on the worker; then the first one that is; last of all the first one."""
-    pool = [one for one in members if holds(one, worker.name)] or members
+    """The member it names, while that one is on the worker; then the first one that is; last of all the first one.
+
+    One that is about to come back, after an eviction of its own, joins what the others run: it is not its to remake.
+    """
+    held = [one for one in members if holds(one, worker.name)]
+    pool = [one for one in held if cluster_name(one) == worker.name] or held or members
     if any(_name(one) == named for one in pool):
         return named
     return _name(min(pool, key=lambda one: (component_index(one) or 0, _name(one))))

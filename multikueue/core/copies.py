@@ -11,6 +11,7 @@ from multikueue.core.labels import (
     JOB_UID_LABEL,
     MAX_LABEL_VALUE,
     ORIGIN_LABEL,
+    ORIGIN_UID_ANNOTATION,
     PREBUILT_WORKLOAD,
     SPEC_ANNOTATION,
 )
@@ -68,6 +69,12 @@ def stamped_metadata(job: Json, stamp: Stamp) -> Json:
 def prebuilt_workload(job: Json) -> str:
     """The Workload a job copy belongs to; empty if it does not say."""
     return annotations_of(job).get(PREBUILT_WORKLOAD) or labels_of(job).get(PREBUILT_WORKLOAD) or ""
+
+
+def is_copy_of(copied: Json, job: Json) -> bool:
+    """Whether a copy was made of exactly this object. Copies that do not say are taken by their name."""
+    noted = annotations_of(copied).get(ORIGIN_UID_ANNOTATION)
+    return noted is None or noted == uid(job)
 
 
 def renaming_patch(remote: Json, stamp: Stamp) -> Json:

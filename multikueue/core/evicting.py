@@ -30,7 +30,7 @@ def stop_evicted(situation: Situation) -> Plan:
     for worker in situation.workers:
         if _has_finished(situation, worker):
             assert worker.workload is not None, "a finished copy is there"
-            end = bring_end_home(situation, worker.workload, situation.job_on(worker))
+            end = bring_end_home(situation, worker.workload, situation.jobs_on(worker))
             return attrs.evolve(end, effects=(*end.effects, *clean_all(situation.workers, keep=worker.name)))
     effects: list[Effect] = []
     seen: list[Json] = []
@@ -39,26 +39,23 @@ def stop_evicted(situation: Situation) -> Plan:
         if not worker.reachable:
             continue
         effects += _stop(situation, worker)
-        job = situation.job_on(worker)
         # Once the copy is gone, what others of a group run there is not this Workload's.
-        if job is not None and (worker.workload is not None or job is not situation.shared_job_on(worker)):
-            seen.append(job)
-            if _is_stopping(worker.workload):
-                stopping.append(job)
+        others = situation.shared_job_on(worker) if worker.workload is None else None
+        jobs = [job for job in situation.jobs_on(worker) if job is not others]
+        seen += jobs
+        stopping += jobs if _is_stopping(worker.workload) else ()
     unseen = [left for worker in situation.workers if (left := _may_run_unseen(situation, worker)) is not None]
     if unseen:
         return Plan(tuple(effects), look_again=min(unseen))
-    if not seen:
-        effects += _release(situation)
-    elif len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
-        effects += sync_status(situation, _busiest(situation, stopping))
+    if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
+        effects += _tell(situation, stopping)
     return Plan(tuple(effects))
 
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    copy, job = worker.workload, situation.job_on(worker)
+    copy, jobs = worker.workload, situation.jobs_on(worker)
     unneeded = not situation.adapter.workload_only and worker.serves_kind
-    gone = job is None and (unneeded or _is_stopping(copy))
+    gone = not jobs and (unneeded or _is_stopping(copy))
     if copy is None or gone or is_finished(copy):
         yield from clean(worker)
     elif not _is_stopping(copy) and not is_true(copy, "DeactivationTarget"):
@@ -81,13 +78,12 @@ def _is_stopping(copy: Json | None) -> bool:
 
 def _has_finished(situation: Situation, worker: Worker) -> bool:
     """Whether the job ended there while it was being evicted: what has run is not run again."""
-    copy, job = worker.workload, situation.job_on(worker)
+    copy = worker.workload
     if not worker.reachable or copy is None or not is_finished(copy) or is_spent(copy):
         return False
     made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
     of_this = made_for is None or made_for in situation.attempts_being_evicted
-    ended = job is not None and situation.adapter.outcome(job) is not None
-    return of_this and (ended or situation.adapter.workload_only)
+    return of_this and (situation.have_ended(situation.jobs_on(worker)) or situation.adapter.workload_only)
 
 
 def _may_run_unseen(situation: Situation, worker: Worker) -> float | None:
@@ -95,11 +91,18 @@ def _may_run_unseen(situation: Situation, worker: Worker) -> float | None:
     if worker.reachable:
         hidden = worker.workload is not None and not worker.serves_kind and not _is_stopping(worker.workload)
         return situation.settings.worker_lost_timeout.total_seconds() if hidden else None
-    if worker.known and situation.job_on(worker) is None:
+    if worker.known and not situation.jobs_on(worker):
         return None
     waited = situation.now - worker.lost_since if worker.lost_since is not None else timedelta(0)
     left = (situation.settings.worker_lost_timeout - waited).total_seconds()
     return left if left > 0 else None
+
+
+def _tell(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
+    """Let each of the manager's jobs say what its copies say, or that nothing of it runs."""
+    for _, local in sorted(situation.jobs.items()):
+        copies = [job for job in stopping if situation.job_of(job) is local]
+        yield from sync_status(situation, _busiest(situation, copies)) if copies else release(situation, local)
 
 
 def _busiest(situation: Situation, jobs: list[Json]) -> Json:
@@ -107,9 +110,8 @@ def _busiest(situation: Situation, jobs: list[Json]) -> Json:
     return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
 
 
-def _release(situation: Situation) -> Iterator[Effect]:
+def release(situation: Situation, local: Json) -> Iterator[Effect]:
     """No copy can be seen running: say so on the manager's job, or its quota would be held for ever."""
-    local = situation.job
-    patch = situation.adapter.release_patch(local) if local is not None else None
-    if local is not None and patch is not None:
+    patch = situation.adapter.release_patch(local)
+    if patch is not None:
         yield status_effect(situation, local, patch)

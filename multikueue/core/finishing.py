@@ -6,7 +6,7 @@ not happen: writing at the same moment would make one of the two writes fail.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -21,21 +21,21 @@ KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
 
-def bring_end_home(situation: Situation, copy: Json, job: Json | None) -> Plan:
+def bring_end_home(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     """The assigned worker's Workload copy is Finished: finish the manager's.
 
     Args:
         situation: the Workload.
         copy: the Finished copy.
-        job: the job copy; None if it is gone. It is not made again then: it has run.
+        jobs: the job copies. One that is gone is not made again: it has run.
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
-    ends = job is not None and situation.adapter.ends
-    if job is not None and ends and situation.adapter.outcome(job) is None and not quiet:
+    ends = bool(jobs) and situation.adapter.ends
+    if ends and not situation.have_ended(jobs) and not quiet:
         # The job's own watch is a little behind the Workload's.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     ended = condition(copy, "Finished") or {}
-    patches = tuple(sync_status(situation, job)) if job is not None else ()
+    patches = tuple(patch for job in jobs for patch in sync_status(situation, job))
     finished = finish(situation, str(ended.get("reason", "")), str(ended.get("message", "")))
     if ends and (patches or not quiet):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
@@ -48,16 +48,15 @@ def clean_finished(situation: Situation) -> Plan:
     worker = situation.snapshot.worker(name) if name else None
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
         return Plan(tuple(clean_all(situation.workers)))
-    job = situation.job_on(worker)
-    ended = job is not None and situation.adapter.outcome(job) is not None
-    patches = tuple(sync_status(situation, job)) if job is not None and ended else ()
+    ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
+    patches = tuple(patch for job in ended for patch in sync_status(situation, job))
     keep = name if patches or not worker.serves_kind else None
     return Plan((*patches, *clean_all(situation.workers, keep=keep)))
 
 
 def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
     """Copy the job's status home, if the kind's rule wants it and it differs."""
-    local = situation.job
+    local = situation.job_of(remote)
     patch = situation.adapter.status_patch(local, remote, situation.now) if local is not None else None
     if local is not None and patch is not None:
         yield status_effect(situation, local, patch)

@@ -6,7 +6,7 @@ copies of a Workload are removed, its quota is freed, the others are worked on a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -78,6 +78,10 @@ class Guard:
     def outcome(self, job: Json) -> Outcome | None:
         """See `JobAdapter`."""
         return self._tried(None, lambda: self.adapter.outcome(job))
+
+    def outcome_of(self, jobs: Sequence[Json]) -> Outcome | None:
+        """See `JobAdapter`."""
+        return self._tried(None, lambda: self.adapter.outcome_of(jobs))
 
     def release_patch(self, local: Json) -> Json | None:
         """See `JobAdapter`."""

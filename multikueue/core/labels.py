@@ -25,6 +25,28 @@ COMPONENT_INDEX_ANNOTATION: Final = "kueue.x-k8s.io/component-workload-index"
 STOPPING_ANNOTATION: Final = "kueue.x-k8s.io/stopping"
 ELASTIC_ANNOTATION: Final = "kueue.x-k8s.io/elastic-job"
 SLICE_REPLACEMENT_ANNOTATION: Final = "kueue.x-k8s.io/workload-slice-replacement-for"
+RAY_CLUSTER_GENERATION_ANNOTATION: Final = "kueue.x-k8s.io/raycluster-generation"
+"""On a Ray job whose cluster scales by itself: it tells its slices apart, beside the job's own generation."""
+GROUP_WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/is-group-workload"
+"""On a Workload: the pods of a group stand behind it."""
+
+MANAGED_LABEL: Final = "kueue.x-k8s.io/managed"
+"""On every pod that Kueue manages: `true`."""
+POD_GROUP_NAME: Final = "kueue.x-k8s.io/pod-group-name"
+"""On a pod, as a label or an annotation: its group, which is also the name of the group's Workload."""
+POD_GROUP_TOTAL_ANNOTATION: Final = "kueue.x-k8s.io/pod-group-total-count"
+POD_GROUP_SERVING_ANNOTATION: Final = "kueue.x-k8s.io/pod-group-serving"
+RETRIABLE_ANNOTATION: Final = "kueue.x-k8s.io/retriable-in-group"
+"""On a pod of a group: `false` ends the group once nothing of it runs."""
+ADMISSION_GATE: Final = "kueue.x-k8s.io/admission"
+"""Scheduling gate of a pod that Kueue has yet to start."""
+INJECTED_LABELS: Final = (
+    "kueue.x-k8s.io/podset",
+    "kueue.x-k8s.io/local-queue-name",
+    "kueue.x-k8s.io/cluster-queue-name",
+    "kueue.x-k8s.io/multikueue-worker-workload-pod",
+)
+"""What a Kueue adds to the pod templates of a job it starts. Another's refuses to start a job that has them."""
 
 WORKLOAD_FINALIZER: Final = "kueue.x-k8s.io/resource-in-use"
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from multikueue.core.cleaning import clean
 from multikueue.core.copies import is_spent, workload_copy
 from multikueue.core.dispatch import Candidates, Nomination
-from multikueue.core.effects import CreateJob, CreateWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.effects import CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.gates import gated, open_next
 from multikueue.core.groups import chooser
+from multikueue.core.members import create_missing, missing_on, remove_left
 from multikueue.core.mending import is_beyond_mending, mending_patch
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
@@ -78,25 +79,27 @@ def _clean_current(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _hand_over(situation: Situation, winner: Worker, nomination: Nomination) -> Iterator[Effect]:
     """Give the job to the winner; once its copy is seen there, record it. The losers' copies go at once."""
-    job = situation.job_on(winner)
     if winner.name not in nominated(situation.workload):
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (winner.name,))
-    elif _has_job(situation, winner, job):
+    elif _has_jobs(situation, winner):
         state = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
         yield from admit(situation, winner.name, state, winner.workload, takes_over=nomination.binding)
-    elif job is None and situation.job is not None and situation.shared_job_on(winner) is None:
-        yield CreateJob(winner.name, situation.adapter.resource, situation.adapter.copy(situation.job, situation.stamp))
+    else:
+        yield from remove_left(situation, winner)
+        yield from create_missing(situation, winner)
     for worker in situation.workers:
         if worker.name != winner.name:
             yield from _clean_current(situation, worker)
 
 
-def _has_job(situation: Situation, winner: Worker, job: Json | None) -> bool:
-    """Whether the job is there, or need not be: somebody else brings it once we say where."""
-    if job is None:
-        return situation.adapter.workload_only or _has_run(winner)
-    return _is_current(situation, winner, job)
+def _has_jobs(situation: Situation, winner: Worker) -> bool:
+    """Whether the job is there, all of it, or need not be: it has run, or somebody else brings it."""
+    jobs = situation.jobs_on(winner)
+    if not all(_is_current(situation, winner, job) for job in jobs):
+        return False
+    complete = bool(jobs) and not missing_on(situation, winner)
+    return complete or situation.adapter.workload_only or _has_run(winner)
 
 
 def _is_current(situation: Situation, winner: Worker, job: Json) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 
 import attrs
 
 from multikueue.core.adapter import JobAdapter, Stamp
-from multikueue.core.copies import is_spent
+from multikueue.core.copies import is_copy_of, is_spent
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.guard import Guard
 from multikueue.core.labels import ATTEMPT_ANNOTATION
@@ -26,6 +26,7 @@ from multikueue.core.workloads import (
     cluster_name,
     component_index,
     finish_reason,
+    has_members,
     has_quota,
     is_admitted,
     is_evicted,
@@ -97,9 +98,27 @@ class Situation:
         return owner(self.workload)
 
     @cached_property
+    def has_members(self) -> bool:
+        """Whether several jobs stand behind it: see `core.members`."""
+        return has_members(self.workload)
+
+    @property
+    def jobs(self) -> Mapping[str, Json]:
+        """The manager's jobs by name: one for most kinds."""
+        return self.snapshot.jobs
+
+    @cached_property
     def job(self) -> Json | None:
-        """The manager's job; None while it cannot be seen."""
-        return self.snapshot.jobs.get(self.owner.name) if self.owner else None
+        """The manager's job, any of several; None while none can be seen."""
+        if self.owner is None:
+            return None
+        named = self.jobs.get(self.owner.name)
+        return next(iter(self.jobs.values()), None) if named is None and self.has_members else named
+
+    def job_of(self, copy: Json) -> Json | None:
+        """The manager's job that a copy was made of; None if it cannot be seen, or is another by now."""
+        job = self.jobs.get(copy["metadata"]["name"])
+        return job if job is not None and is_copy_of(copy, job) else None
 
     @property
     def stamp(self) -> Stamp:
@@ -146,8 +165,21 @@ class Situation:
         """The worker that its group is on."""
         return next(iter(self.group_places), None)
 
+    def jobs_on(self, worker: Worker) -> list[Json]:
+        """The copies of its jobs on that worker: one for most kinds."""
+        if self.has_members:
+            return [copy.object for copy in worker.jobs if copy.resource == self.adapter.resource]
+        job = self.job_on(worker)
+        return [] if job is None else [job]
+
+    def have_ended(self, jobs: Sequence[Json]) -> bool:
+        """Whether none of these jobs goes on. There must be one."""
+        return bool(jobs) and all(self.adapter.outcome(job) is not None for job in jobs)
+
     def job_on(self, worker: Worker) -> Json | None:
         """The copy of the job on that worker: this Workload's own, or the one it shares with its group."""
+        if self.has_members:
+            return next(iter(self.jobs_on(worker)), None)
         shared = component_index(self.workload) is not None
         return self._owners_job((*worker.jobs, *worker.shared) if shared else worker.jobs)
 
@@ -199,10 +231,10 @@ class Situation:
 
     def has_ended_on(self, worker: Worker) -> bool:
         """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""
-        job = self.job_on(worker) if worker.workload is None else None
-        if job is None or annotations_of(job).get(ATTEMPT_ANNOTATION) != self.attempt:
+        jobs = self.jobs_on(worker) if worker.workload is None else []
+        if not jobs or any(annotations_of(job).get(ATTEMPT_ANNOTATION) != self.attempt for job in jobs):
             return False
-        return self.adapter.outcome(job) is not None
+        return self.adapter.outcome_of(jobs) is not None
 
 
 def _owner_uids(workload: Json) -> set[str]:

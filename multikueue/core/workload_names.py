@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+from multikueue.core.labels import RAY_CLUSTER_GENERATION_ANNOTATION
 from multikueue.core.names import GVK, Json
-from multikueue.core.objects import dig, uid
+from multikueue.core.objects import annotations_of, dig, uid
 
 LONG, SHORT = 253, 63
 """How long names may be; the short form is Kueue's feature gate `ShortWorkloadNames`."""
@@ -31,5 +32,7 @@ def workload_name(gvk: GVK, name: str, owner_uid: str, extra: str = "", *, limit
 def is_latest_slice(gvk: GVK, job: Json, workload: str) -> bool:
     """Whether an elastic job's slice of that name was made for the job as it is now, not for an earlier size."""
     extra = str(dig(job, "metadata", "generation") or 0)
+    if cluster := annotations_of(job).get(RAY_CLUSTER_GENERATION_ANNOTATION):
+        extra += f"_{cluster}"
     name = dig(job, "metadata", "name") or ""
     return workload in {workload_name(gvk, name, uid(job), extra, limit=limit) for limit in (LONG, SHORT)}

@@ -12,6 +12,7 @@ from multikueue.core.labels import (
     ATTEMPT_ANNOTATION,
     COMPONENT_INDEX_ANNOTATION,
     ELASTIC_ANNOTATION,
+    GROUP_WORKLOAD_ANNOTATION,
     JOB_OWNER_GVK_ANNOTATION,
     JOB_OWNER_NAME_ANNOTATION,
 )
@@ -113,6 +114,15 @@ def is_elastic(obj: Json) -> bool:
 def is_replaced(workload: Json) -> bool:
     """Whether a bigger slice of its elastic job has taken its place: the job itself has not ended."""
     return is_elastic(workload) and is_finished(workload) and finish_reason(workload) == SLICE_REPLACED
+
+
+def has_members(workload: Json) -> bool:
+    """Whether several jobs of one kind stand behind it: the pods of a group.
+
+    Kinds that make such pods (StatefulSet, LeaderWorkerSet) are named as the owner; then that is the one job.
+    """
+    noted = annotations_of(workload)
+    return noted.get(GROUP_WORKLOAD_ANNOTATION) == "true" and JOB_OWNER_GVK_ANNOTATION not in noted
 
 
 def component_index(workload: Json) -> int | None:
