@@ -1,0 +1,124 @@
+"""The Secret in which all replicas find the webhook's certificate. The one that leads writes it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from datetime import datetime
+
+import anyio
+import anyio.abc
+import attrs
+import structlog
+
+from multikueue.core.kinds import SECRET
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import dig, resource_version
+from multikueue.kube.caching import ObjectCache, drop_managed_fields
+from multikueue.protocols import ApiClient
+from multikueue.runtime.certificate_rotation import Credentials, is_usable, renewed
+from multikueue.runtime.certificates import UnusableError
+from multikueue.runtime.mirror import Mirror
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.define(eq=False)
+class CertificateSecret:
+    """The shared certificate, as the Secret has it. Implements `webhook_registering.Authorities`."""
+
+    client: ApiClient
+    key: ObjectKey
+    """The Secret."""
+    host: str
+    """What the certificate is for."""
+    clock: Callable[[], datetime]
+    on_change: Callable[[Credentials], None] = attrs.field(default=lambda _: None, kw_only=True)
+    """Called with what is to be served from now on."""
+    fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
+    """Where jitter comes from: numbers in [0, 1)."""
+    credentials: Credentials | None = attrs.field(default=None, init=False)
+    """The newest that can be used. They outlive the Secret: whoever removes it breaks nothing."""
+    changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    """Set with the next change of the Secret."""
+    _secrets: Mirror = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        cache = ObjectCache(
+            self.client,
+            SECRET,
+            namespace=self.key.namespace,
+            transform=self._only_ours,
+            on_change=self._changed,
+            fraction=self.fraction,
+        )
+        self._secrets = Mirror(cache)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Follow the Secret until cancelled."""
+        task_status.started()
+        await self._secrets.cache.run()
+
+    async def renew(self, trusted: str) -> str:
+        """See `webhook_registering.Authorities`."""
+        await self._secrets.cache.wait_synced()
+        wanted = renewed(self.credentials, self.host, self.clock(), trusted)
+        found = self._secrets.get(self.key)
+        if wanted is None and self.credentials is not None and found is not None and _read(found) is not None:
+            return self.credentials.bundle
+        wanted = wanted or self.credentials
+        assert wanted is not None, "without a certificate one is made"
+        self._secrets.wrote(await self._write(wanted, found))
+        log.info("certificate renewed", secret=str(self.key), host=self.host, until=_ends(wanted))
+        self._use(wanted)
+        return wanted.bundle
+
+    def why_not_usable(self) -> str | None:
+        """What is wrong with the certificate; None if API servers can accept it."""
+        if self.credentials is None:
+            return f"there is no certificate in Secret {self.key} yet: the replica that leads makes it"
+        if not is_usable(self.credentials, self.clock()):
+            return f"the certificate in Secret {self.key} has expired on {_ends(self.credentials)}"
+        return None
+
+    async def _write(self, wanted: Credentials, found: Json | None) -> Json:
+        data = {field: base64.b64encode(text.encode()).decode() for field, text in wanted.written().items()}
+        if found is not None:
+            precondition = {"resourceVersion": resource_version(found)}
+            return await self.client.merge_patch(SECRET, self.key, {"metadata": precondition, "data": data})
+        metadata = {"namespace": self.key.namespace, "name": self.key.name}
+        secret = {"apiVersion": SECRET.gvk.api_version, "kind": SECRET.gvk.kind, "metadata": metadata, "data": data}
+        return await self.client.create(SECRET, secret)
+
+    def _only_ours(self, secret: Json) -> Json | None:
+        return drop_managed_fields(secret) if ObjectKey.of(secret) == self.key else None
+
+    def _changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        del key, old
+        found = None if new is None else _read(new)
+        if found is not None:
+            self._use(found)
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    def _use(self, credentials: Credentials) -> None:
+        self.credentials = credentials
+        self.on_change(credentials)
+
+
+def _read(secret: Json) -> Credentials | None:
+    """What a Secret holds; None if that cannot be used. It is said why, but not what."""
+    data = dig(secret, "data") or {}
+    if not data:
+        return None
+    try:
+        return Credentials.read({field: base64.b64decode(value).decode() for field, value in data.items()})
+    except (UnusableError, binascii.Error, UnicodeDecodeError) as error:
+        why = error if isinstance(error, UnusableError) else "it is not text"
+        log.warning("certificate unusable", secret=str(ObjectKey.of(secret)), error=str(why))
+        return None
+
+
+def _ends(credentials: Credentials) -> str:
+    return credentials.serving.certificate.not_valid_after_utc.strftime("%Y-%m-%d")

@@ -1,0 +1,172 @@
+"""X.509: making a certificate authority and certificates for a server, and reading what was made."""
+
+from __future__ import annotations
+
+import ipaddress
+from datetime import datetime, timedelta
+from typing import Final
+
+import attrs
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+BACKDATED: Final = timedelta(hours=1)
+"""How far before its making a certificate begins to be valid: clocks of other machines may be behind."""
+
+_SERVING: Final = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=False,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+_SIGNING: Final = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
+class UnusableError(ValueError):
+    """A certificate or a key cannot be used. The message never holds any of it."""
+
+
+@attrs.frozen
+class KeyPair:
+    """A certificate and its private key."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey = attrs.field(repr=False)
+
+    @property
+    def key_pem(self) -> str:
+        """The private key, as PEM, not encrypted: never to be logged."""
+        return self.key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        ).decode()
+
+
+def make_authority(name: str, now: datetime, lifetime: timedelta) -> KeyPair:
+    """Make an authority that signs itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    builder = (
+        _builder(subject, subject, key, now, now + lifetime)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_SIGNING, critical=True)
+    )
+    return KeyPair(builder.sign(key, hashes.SHA256()), key)
+
+
+def make_certificate(authority: KeyPair, host: str, now: datetime, lifetime: timedelta) -> KeyPair:
+    """Make a server's certificate, which ends with its authority's at the latest.
+
+    Args:
+        authority: signs it.
+        host: the DNS name, or the IP address, clients know the server by.
+        now: the wall clock.
+        lifetime: how long it is valid.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    issuer = authority.certificate
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
+    ends = min(now + lifetime, issuer.not_valid_after_utc)
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
+    builder = (
+        _builder(subject, issuer.subject, key, now, ends)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_SERVING, critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
+        .add_extension(signer, critical=False)
+    )
+    return KeyPair(builder.sign(authority.key, hashes.SHA256()), key)
+
+
+def pem(certificate: x509.Certificate) -> str:
+    """A certificate as text."""
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def read_pair(certificate_pem: str, key_pem: str) -> KeyPair:
+    """Read a pair that was made here.
+
+    Raises:
+        UnusableError: it is none.
+    """
+    certificate = read_certificates(certificate_pem)[0]
+    try:
+        key = serialization.load_pem_private_key(key_pem.encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise UnusableError("the key is not a PEM private key without a password") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise UnusableError("the key is not of an elliptic curve")
+    if key.public_key() != certificate.public_key():
+        raise UnusableError("the key is not the certificate's")
+    return KeyPair(certificate, key)
+
+
+def read_certificates(pem: str) -> list[x509.Certificate]:
+    """Read all certificates of a PEM text; there is at least one.
+
+    Raises:
+        UnusableError: there is none, or one cannot be read.
+    """
+    try:
+        return x509.load_pem_x509_certificates(pem.encode())
+    except ValueError:
+        raise UnusableError("it holds no PEM certificate") from None
+
+
+def is_for(certificate: x509.Certificate, host: str) -> bool:
+    """Whether a certificate is for exactly this host."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    return list(names) == [_general_name(host)]
+
+
+def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    """Whether an authority has signed a certificate."""
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, ends: datetime
+) -> x509.CertificateBuilder:
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - BACKDATED)
+        .not_valid_after(ends)
+        .add_extension(identifier, critical=False)
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
