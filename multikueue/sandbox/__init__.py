@@ -8,7 +8,23 @@ from __future__ import annotations
 
 from multikueue.sandbox.apiserver.server import ApiServer
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
+from multikueue.sandbox.kinds import EACH, Counters, InTemplates, Roles, SandboxKind, Stage, Stages
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.sandbox import Sandbox, SandboxCluster, SandboxOptions
 
-__all__ = ["ApiServer", "JobRunner", "RunnerOptions", "Sandbox", "SandboxCluster", "SandboxOptions", "SmallKueue"]
+__all__ = [
+    "EACH",
+    "ApiServer",
+    "Counters",
+    "InTemplates",
+    "JobRunner",
+    "Roles",
+    "RunnerOptions",
+    "Sandbox",
+    "SandboxCluster",
+    "SandboxKind",
+    "SandboxOptions",
+    "SmallKueue",
+    "Stage",
+    "Stages",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from types import TracebackType
@@ -17,8 +17,10 @@ from multikueue.errors import SandboxError
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.server import ApiServer
+from multikueue.sandbox.apiserver.statuses import StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
+from multikueue.sandbox.kinds import KINDS, SandboxKind, definition
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 
@@ -74,6 +76,9 @@ class Sandbox:
         workers: how many worker clusters; they are called worker1, worker2, ...
         seed: of everything drawn: how long jobs run, uids.
         options: see `SandboxOptions`.
+        kinds: the job kinds that Kueue and the job runner know on every cluster. Kinds that are not served get a
+            CustomResourceDefinition made from their row.
+        crds: CustomResourceDefinitions to create on every cluster, for kinds that shall have their own.
         clock: the wall clock that timestamps are read from.
     """
 
@@ -83,11 +88,15 @@ class Sandbox:
         *,
         seed: int = 0,
         options: SandboxOptions | None = None,
+        kinds: Iterable[SandboxKind] = KINDS,
+        crds: Iterable[Json] = (),
         clock: Callable[[], datetime] = _utc_now,
     ) -> None:
         if workers < 1:
             raise SandboxError("a sandbox needs at least one worker cluster")
         self.options = options or SandboxOptions()
+        self.kinds = tuple(kinds)
+        self._crds = tuple(crds)
         self._seed = seed
         self._clock = clock
         self.manager = self._cluster("manager", 0)
@@ -105,23 +114,24 @@ class Sandbox:
 
         Raises:
             SandboxError: a port is in use.
+            StatusError: a definition of `crds` is not valid.
         """
         async with AsyncExitStack() as stack:
             for cluster in self.clusters:
                 await stack.enter_async_context(cluster.server)
-                for definition in load_crds():
-                    cluster.server.registry.create_object(definition)
+                self._define(cluster)
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             if self.options.connect:
                 await self._set_up()
             for cluster in self.clusters:
-                kueue = SmallKueue(cluster.client("kueue"), clock=self._clock)
+                kueue = SmallKueue(cluster.client("kueue"), clock=self._clock, kinds=self.kinds)
                 runner = JobRunner(
                     cluster.client("kube-controller-manager"),
                     seed=self._seed,
                     clock=self._clock,
                     options=self.options.runner,
+                    kinds=self.kinds,
                 )
                 await tasks.start(kueue.run)
                 await tasks.start(runner.run)
@@ -137,6 +147,17 @@ class Sandbox:
         tokens = {secrets.token_urlsafe(24): user for user in USERS}
         port = self.options.port + number if self.options.port else 0
         return SandboxCluster(name, ApiServer(name, port=port, tokens=tokens, clock=self._clock, seed=self._seed))
+
+    def _define(self, cluster: SandboxCluster) -> None:
+        """Create Kueue's definitions, those that were given, and those of kinds that are not served yet."""
+        registry = cluster.server.registry
+        for made in (*load_crds(), *self._crds):
+            registry.create_object(made)
+        for kind in self.kinds:
+            try:
+                registry.type_of(kind.resource)
+            except StatusError:
+                registry.create_object(definition(kind))
 
     async def _set_up(self) -> None:
         total = {name: _times(amount, len(self.workers)) for name, amount in self.options.quota.items()}

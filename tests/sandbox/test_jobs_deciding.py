@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.names import Json
-from multikueue.sandbox.jobs.deciding import Run, Turn, decide_run
-from multikueue.sandbox.jobs.options import Fate, RunnerOptions, fate, parse_duration
+from multikueue.sandbox.jobs.deciding import decide_run
+from multikueue.sandbox.jobs.options import RunnerOptions, fate, parse_duration
+from multikueue.sandbox.kinds import BATCH_JOB
+from multikueue.sandbox.kinds.course import Fate, Run, Turn
 from tests.sandbox.kueue_objects import condition, job
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -26,7 +28,7 @@ def stored(status: Json | None = None, **spec: Any) -> Json:
 
 def turn(found: Json, run: Run | None = None, *, time: float = 0, startup: float = 0, fails: bool = False) -> Turn:
     before = copy.deepcopy(found)
-    result = decide_run(found, run, time=time, now=NOW, startup=startup, draw=lambda: Fate(10, fails))
+    result = decide_run(BATCH_JOB, found, run, time=time, now=NOW, startup=startup, draw=lambda: Fate(10, fails))
     assert found == before, "deciding changes nothing"
     return result
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from multikueue.core.names import Json
+from multikueue.sandbox.kinds import BATCH_JOB
+from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
 from multikueue.sandbox.kueue.effects import (
@@ -22,8 +24,6 @@ from multikueue.sandbox.kueue.effects import (
     Rest,
     Step,
 )
-from multikueue.sandbox.kueue.kinds import BATCH_JOB
-from multikueue.sandbox.kueue.podsets import Injection, TemplateConflictError
 from multikueue.sandbox.kueue.starting import suspended_when_queued
 from multikueue.sandbox.kueue.statuses import evicted, finished, released, reserved, with_condition
 from tests.sandbox.kueue_objects import condition, job

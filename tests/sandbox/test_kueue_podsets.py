@@ -8,16 +8,9 @@ from typing import Any
 import pytest
 
 from multikueue.core.names import Json
-from multikueue.sandbox.kueue.kinds import BATCH_JOB
-from multikueue.sandbox.kueue.podsets import (
-    Injection,
-    TemplateConflictError,
-    equivalent,
-    inject,
-    injections,
-    request,
-    restore,
-)
+from multikueue.sandbox.kinds import BATCH_JOB
+from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError, inject, restore
+from multikueue.sandbox.kueue.podsets import equivalent, injections, request
 from tests.sandbox.kueue_objects import flavor, job
 
 
@@ -66,32 +59,32 @@ def test_what_is_not_a_quantity_is_a_resource_nobody_has() -> None:
     ],
 )
 def test_a_job_counts_the_pods_that_run_at_once(spec: Any, count: int) -> None:
-    assert BATCH_JOB.pod_sets(job(**spec))[0]["count"] == count
+    assert BATCH_JOB.pods.read(job(**spec))[0]["count"] == count
 
 
 def test_a_jobs_pod_set_lacks_the_labels_the_api_server_generates() -> None:
     found = job()
     found["spec"]["template"]["metadata"] = {"labels": {"controller-uid": "u", "batch.kubernetes.io/job-name": "j1"}}
     before = copy.deepcopy(found)
-    labels = BATCH_JOB.pod_sets(found)[0]["template"]["metadata"]["labels"]
+    labels = BATCH_JOB.pods.read(found)[0]["template"]["metadata"]["labels"]
     assert labels == {"batch.kubernetes.io/job-name": "j1"}
     assert found == before, "the job itself is left alone"
 
 
 def test_only_what_matters_for_quota_makes_a_job_another() -> None:
     """A worker may add labels, selectors or volumes; other containers or counts make the Workload worthless."""
-    sets = BATCH_JOB.pod_sets(job())
+    sets = BATCH_JOB.pods.read(job())
     other = copy.deepcopy(sets)
     other[0]["template"]["spec"].update(nodeSelector={"a": "b"}, volumes=[{"name": "v"}])
     other[0]["template"]["metadata"] = {"labels": {"more": "labels"}}
     assert equivalent(other, sets, tolerations=True)
-    assert not equivalent(BATCH_JOB.pod_sets(job(cpu="2")), sets, tolerations=False)
-    assert not equivalent(BATCH_JOB.pod_sets(job(parallelism=2)), sets, tolerations=False)
+    assert not equivalent(BATCH_JOB.pods.read(job(cpu="2")), sets, tolerations=False)
+    assert not equivalent(BATCH_JOB.pods.read(job(parallelism=2)), sets, tolerations=False)
     assert not equivalent([], sets, tolerations=False)
 
 
 def test_tolerations_matter_until_admission() -> None:
-    sets = BATCH_JOB.pod_sets(job())
+    sets = BATCH_JOB.pods.read(job())
     other = copy.deepcopy(sets)
     other[0]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
     assert equivalent(other, sets, tolerations=False)

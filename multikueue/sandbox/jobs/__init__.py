@@ -1,4 +1,4 @@
-"""Runs Jobs without pods: their status changes as if there were some. An ordinary client of the sandbox's server."""
+"""Runs jobs without pods: their status changes as if there were some. An ordinary client of the server."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import attrs
 
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import annotations_of
+from multikueue.sandbox.kinds.course import Fate
 
 DURATION_ANNOTATION: Final = "sandbox.multikueue.dev/duration"
 """On a job: how long its pods run, as `2s`, `500ms`, `1m30s`; overrides the dice."""
@@ -32,15 +33,6 @@ class RunnerOptions:
     """Time from start to readiness of a pod."""
     failure_rate: float = 0.0
     """Share of jobs that fail."""
-
-
-@attrs.frozen
-class Fate:
-    """What happens to one start of one job."""
-
-    duration: float
-    """Seconds each pod runs."""
-    fails: bool
 
 
 def fate(job: Json, options: RunnerOptions, seed: int, start: int) -> Fate:

@@ -1,23 +1,25 @@
-"""The job runner: kube-controller-manager's Job controller and a kubelet, as far as a Job's status shows them."""
+"""The job runner: the controllers of all kinds and a kubelet, as far as the status of a job shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import anyio
 import anyio.abc
 import attrs
 
 from multikueue.core.action import Action
-from multikueue.core.kinds import JOB
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.core.objects import uid
 from multikueue.kube.caching import ObjectCache
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
-from multikueue.sandbox.jobs.deciding import Run, decide_run
-from multikueue.sandbox.jobs.options import Fate, RunnerOptions, fate
+from multikueue.sandbox.jobs.deciding import decide_run
+from multikueue.sandbox.jobs.options import RunnerOptions, fate
+from multikueue.sandbox.kinds import KINDS, SandboxKind
+from multikueue.sandbox.kinds.course import Fate, Run, Turn
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.performing import Performer, typed
@@ -30,10 +32,10 @@ def _utc_now() -> datetime:
 
 @attrs.define(eq=False)
 class JobRunner:
-    """Runs the Jobs of one API server: their status goes from started to ended on the loop's clock.
+    """Runs the jobs of one API server: their status goes from started to ended on the loop's clock.
 
-    It leaves alone Jobs that `spec.managedBy` gives to somebody else, and queued ones until Kueue has started them
-    (`deciding.is_held`). It never changes a spec.
+    It leaves alone jobs that are given to another controller, and queued ones until Kueue has started them
+    (`deciding.is_waiting`). It never changes a spec.
     """
 
     client: ApiClient
@@ -43,39 +45,49 @@ class JobRunner:
     clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
     """The wall clock that goes into statuses."""
     options: RunnerOptions = attrs.field(factory=RunnerOptions, kw_only=True)
+    kinds: Sequence[SandboxKind] = attrs.field(default=KINDS, kw_only=True)
     concurrency: int = attrs.field(default=8, kw_only=True)
     events: bool = attrs.field(default=True, kw_only=True)
     """Whether to write Event objects."""
-    _jobs: Newest = attrs.field(factory=Newest, init=False)
+    _jobs: dict[Resource, Newest] = attrs.field(init=False)
+    _rows: dict[Resource, SandboxKind] = attrs.field(init=False)
     _runs: dict[str, Run] = attrs.field(factory=dict, init=False)
-    """By the Job's UID."""
+    """By the job's UID."""
     _starts: dict[str, int] = attrs.field(factory=dict, init=False)
     _recorder: Recorder = attrs.field(init=False)
     _performer: Performer = attrs.field(init=False)
-    _controller: Controller[ObjectKey] = attrs.field(init=False)
+    _controller: Controller[tuple[Resource, ObjectKey]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._rows = {kind.resource: kind for kind in self.kinds}
+        self._jobs = {resource: Newest() for resource in self._rows}
         self._recorder = Recorder(self.client, self.clock, self.events)
-        self._performer = Performer(self.client, self._recorder, lambda _resource, job: self._observe(job))
+        self._performer = Performer(self.client, self._recorder, self._observe)
         self._controller = Controller("job-runner", self, concurrency=self.concurrency)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Work until cancelled; started once all Jobs there are have been seen."""
-        cache = ObjectCache(self.client, JOB, on_change=self._changed)
+        """Work until cancelled; started once all jobs there are have been seen."""
+        caches = [
+            ObjectCache(self.client, resource, on_change=partial(self._changed, resource)) for resource in self._rows
+        ]
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(cache.run)
-            await cache.wait_synced()
+            for cache in caches:
+                tasks.start_soon(cache.run)
+            for cache in caches:
+                await cache.wait_synced()
             tasks.start_soon(self._controller.run)
             tasks.start_soon(self._recorder.run)
             task_status.started()
 
-    async def reconcile(self, key: ObjectKey) -> Action:
-        """Bring one Job forward."""
-        job = self._jobs.get(key)
+    async def reconcile(self, key: tuple[Resource, ObjectKey]) -> Action:
+        """Bring one job forward."""
+        resource, name = key
+        kind, job = self._rows[resource], self._jobs[resource].get(name)
         if job is None:
             return Action.done()
         time = anyio.current_time()
         turn = decide_run(
+            kind,
             job,
             self._runs.get(uid(job)),
             time=time,
@@ -84,8 +96,7 @@ class JobRunner:
             draw=lambda: self._draw(job),
         )
         if turn.status is not None:
-            notes = [Note("job-controller", job, *turn.event)] if turn.event else []
-            await self._performer.perform(Step(Replace(JOB, {**job, "status": turn.status}, "status"), tuple(notes)))
+            await self._performer.perform(_write(kind, job, turn))
         self._remember(uid(job), turn.run)
         return Action.done() if turn.at is None else Action.after(turn.at - time)
 
@@ -105,14 +116,22 @@ class JobRunner:
             self._starts[job] = self._starts.get(job, 0) + 1
         self._runs[job] = run
 
-    def _changed(self, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
+    def _changed(self, resource: Resource, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
         if new is not None:
-            self._observe(typed(JOB, new))
+            self._observe(resource, typed(resource, new))
         elif old is not None:
-            self._jobs.remove(old)
+            self._jobs[resource].remove(old)
             self._runs.pop(uid(old), None)
             self._starts.pop(uid(old), None)
 
-    def _observe(self, job: Json) -> None:
-        if self._jobs.observe(job):
-            self._controller.enqueue(ObjectKey.of(job))
+    def _observe(self, resource: Resource, job: Json) -> None:
+        if self._jobs[resource].observe(job):
+            self._controller.enqueue((resource, ObjectKey.of(job)))
+
+
+def _write(kind: SandboxKind, job: Json, turn: Turn) -> Step:
+    """The write of a job's new status, and the event that tells of it."""
+    reporter = f"{kind.resource.gvk.kind.lower()}-controller"
+    notes = (Note(reporter, job, *turn.event),) if turn.event else ()
+    subresource: Subresource = "status" if kind.status_subresource else ""
+    return Step(Replace(kind.resource, {**job, "status": turn.status}, subresource), notes)

@@ -9,8 +9,7 @@ pods, execution time limits, pods-ready timeouts and requeue back-off.
 from __future__ import annotations
 
 from multikueue.sandbox.kueue.evicting import evict
-from multikueue.sandbox.kueue.kinds import BATCH_JOB, KINDS, Ending, SandboxKind
 from multikueue.sandbox.kueue.running import SmallKueue
 from multikueue.sandbox.kueue.starting import suspended_when_queued
 
-__all__ = ["BATCH_JOB", "KINDS", "Ending", "SandboxKind", "SmallKueue", "evict", "suspended_when_queued"]
+__all__ = ["SmallKueue", "evict", "suspended_when_queued"]

@@ -6,7 +6,7 @@ from multikueue.core.kinds import KUEUE_GROUP, WORKLOAD
 from multikueue.core.labels import JOB_UID_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.names import Json
 from multikueue.core.objects import labels_of, uid
-from multikueue.sandbox.kueue.kinds import SandboxKind
+from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kueue.naming import queue_name, workload_name
 
 PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
@@ -20,7 +20,7 @@ def build_workload(kind: SandboxKind, job: Json, priority: int) -> Json:
     """
     spec: Json = {
         "active": True,
-        "podSets": kind.pod_sets(job),
+        "podSets": kind.pods.read(job),
         "priority": priority,
         "queueName": queue_name(job),
     }

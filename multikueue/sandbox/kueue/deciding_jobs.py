@@ -18,6 +18,8 @@ from multikueue.core.labels import JOB_UID_LABEL, STOPPING_ANNOTATION
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import annotations_of, dig, is_terminating, uid
 from multikueue.core.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
+from multikueue.sandbox.kinds import SandboxKind
+from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kueue.applying import PODS_READY, condition_body
 from multikueue.sandbox.kueue.building import build_workload, owner_reference
 from multikueue.sandbox.kueue.deciding_workloads import admission, without_finalizer
@@ -32,10 +34,9 @@ from multikueue.sandbox.kueue.effects import (
     Rest,
     Step,
 )
-from multikueue.sandbox.kueue.kinds import SandboxKind
 from multikueue.sandbox.kueue.naming import prebuilt_name, queue_name
-from multikueue.sandbox.kueue.podsets import Injection, TemplateConflictError, equivalent
-from multikueue.sandbox.kueue.starting import continue_stop, is_started, start, stop, suspended_when_queued
+from multikueue.sandbox.kueue.podsets import equivalent
+from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import finished, released, with_condition
 
 
@@ -84,7 +85,7 @@ def _half_stopped(situation: JobSituation, _workload: Json) -> Decision | None:
 def _fresh(situation: JobSituation, _workload: Json) -> Decision | None:
     """A new job that is not suspended: there is no webhook that would have created it so."""
     kind, job = situation.kind, situation.job
-    if job.get("status") or kind.is_suspended(job) or is_started(kind, job):
+    if job.get("status") or kind.is_suspended(job) or kind.pods.is_started(job):
         return None
     return Step(Replace(kind.resource, suspended_when_queued(job, kind)))
 
@@ -98,7 +99,7 @@ def _to_create(situation: JobSituation, _workload: Json) -> Decision | None:
     stopped = situation.stopped("Missing Workload; unable to restore pod templates")
     if stopped is not None:
         return stopped
-    if kind.is_active(job):
+    if kind.course.is_active(job):
         return NOTHING  # its pods go first
     workload = build_workload(kind, job, situation.priority)
     return Step(
@@ -150,7 +151,7 @@ def _different(situation: JobSituation, workload: Json) -> Decision | None:
 
 def _matches(situation: JobSituation, workload: Json) -> bool:
     """Tolerations count until admission; after it, a running job has the flavors' too."""
-    wanted = situation.kind.pod_sets(situation.job)
+    wanted = situation.kind.pods.read(situation.job)
     return equivalent(wanted, dig(workload, "spec", "podSets") or [], tolerations=not is_admitted(workload))
 
 
@@ -176,7 +177,7 @@ def _readiness(situation: JobSituation, workload: Json, known: Json) -> tuple[bo
     if not is_admitted(workload):
         return False, "WaitForStart", "Not all pods are ready or succeeded"
     recovering = known.get("reason") == "WaitForRecovery"
-    if situation.kind.pods_ready(situation.job):
+    if situation.kind.course.pods_ready(situation.job):
         again = recovering or known.get("reason") == "Recovered"
         reason = "Recovered" if again else "Started"
         return True, reason, "All pods reached readiness and the workload is running"
@@ -191,7 +192,7 @@ def _evicted(situation: JobSituation, workload: Json) -> Decision | None:
     stopped = situation.stopped(str((condition(workload, "Evicted") or {}).get("message") or ""))
     if stopped is not None:
         return stopped
-    if has_quota(workload) and not situation.kind.is_active(situation.job):
+    if has_quota(workload) and not situation.kind.course.is_active(situation.job):
         return admission(released(workload, situation.now))
     return NOTHING
 
@@ -219,7 +220,7 @@ def _suspended(situation: JobSituation, workload: Json) -> Decision | None:
 
 
 def _running(situation: JobSituation, workload: Json) -> Decision | None:
-    if is_admitted(workload) and is_started(situation.kind, situation.job):
+    if is_admitted(workload) and situation.kind.pods.is_started(situation.job):
         return None
     return situation.stopped("Not admitted by cluster queue")
 

@@ -1,10 +1,9 @@
-"""Pod sets: what a job runs, what it asks for, and what Kueue puts into its pod templates."""
+"""Pod sets: what a job asks for, and what its admission puts into its pod templates."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
@@ -12,26 +11,12 @@ from multikueue.core.labels import ORIGIN_LABEL
 from multikueue.core.names import Json
 from multikueue.core.objects import dig, labels_of
 from multikueue.core.quantities import MILLI, thousandths
+from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection, TemplateConflictError, merge_into
 
 PODSET_LABEL: Final = "kueue.x-k8s.io/podset"
 LOCAL_QUEUE_LABEL: Final = "kueue.x-k8s.io/local-queue-name"
 CLUSTER_QUEUE_LABEL: Final = "kueue.x-k8s.io/cluster-queue-name"
 WORKER_POD_LABEL: Final = "kueue.x-k8s.io/multikueue-worker-workload-pod"
-WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
-
-
-class TemplateConflictError(Exception):
-    """A template has another value than the one Kueue must set: the job can never start."""
-
-
-@attrs.frozen
-class Injection:
-    """What goes into the pod template of one pod set when its job starts."""
-
-    labels: Json = attrs.field(factory=dict)
-    annotations: Json = attrs.field(factory=dict)
-    node_selector: Json = attrs.field(factory=dict)
-    tolerations: tuple[Json, ...] = ()
 
 
 @attrs.frozen
@@ -78,37 +63,6 @@ def injections(workload: Json, flavors: Mapping[str, Json]) -> dict[str, Injecti
                     injection = _with_update(injection, check["name"], update)
         result[assignment["name"]] = injection
     return result
-
-
-def inject(template: Json, injection: Injection) -> None:
-    """Put it into the template, in place.
-
-    Raises:
-        TemplateConflictError: the template has another value already.
-    """
-    metadata = template.setdefault("metadata", {})
-    spec = template.setdefault("spec", {})
-    _merge_into(metadata, "labels", injection.labels)
-    _merge_into(metadata, "annotations", injection.annotations)
-    _merge_into(spec, "nodeSelector", injection.node_selector)
-    missing = [entry for entry in injection.tolerations if entry not in (spec.get("tolerations") or [])]
-    if missing:
-        spec["tolerations"] = [*(spec.get("tolerations") or []), *missing]
-
-
-def restore(template: Json, original: Json, generated: Iterable[str]) -> None:
-    """Make the template's labels, annotations, node selector and tolerations the original's again, in place.
-
-    Args:
-        generated: labels the API server filled in, which the original lacks; they stay.
-    """
-    metadata = template.setdefault("metadata", {})
-    spec = template.setdefault("spec", {})
-    kept = {label: value for label, value in (metadata.get("labels") or {}).items() if label in set(generated)}
-    _put(metadata, "labels", {**(dig(original, "metadata", "labels") or {}), **kept})
-    _put(metadata, "annotations", dig(original, "metadata", "annotations"))
-    _put(spec, "nodeSelector", dig(original, "spec", "nodeSelector"))
-    _put(spec, "tolerations", dig(original, "spec", "tolerations"))
 
 
 def _same(job_set: Json, workload_set: Json, tolerations: bool) -> bool:
@@ -185,7 +139,7 @@ def _with_update(injection: Injection, check: str, update: Json) -> Injection:
     }
     try:
         for field in holder:
-            _merge_into(holder, field, update.get(field) or {})
+            merge_into(holder, field, update.get(field) or {})
     except TemplateConflictError as conflict:
         raise TemplateConflictError(f'in admission check "{check}": {conflict}') from conflict
     return Injection(
@@ -194,22 +148,3 @@ def _with_update(injection: Injection, check: str, update: Json) -> Injection:
         node_selector=holder["nodeSelector"],
         tolerations=(*injection.tolerations, *(update.get("tolerations") or [])),
     )
-
-
-def _merge_into(holder: Json, field: str, values: Json) -> None:
-    current = holder.get(field) or {}
-    for key, value in values.items():
-        if current.get(key, value) != value:
-            raise TemplateConflictError(
-                f"invalid admission check PodSetUpdate: conflict for {field}: "
-                f"conflict for key={key}, value1={current[key]}, value2={value}"
-            )
-    if values:
-        holder[field] = {**current, **values}
-
-
-def _put(holder: Json, field: str, value: Any) -> None:
-    if value:
-        holder[field] = copy.deepcopy(value)
-    else:
-        holder.pop(field, None)

@@ -11,11 +11,11 @@ from multikueue.core.action import Action
 from multikueue.core.kinds import CLUSTER_QUEUE
 from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.core.objects import dig, pruned
+from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kueue.building import priority_class
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
 from multikueue.sandbox.kueue.deciding_workloads import Situation, decide_workload
 from multikueue.sandbox.kueue.effects import Decision, Delete, Replace, Rest, Step
-from multikueue.sandbox.kueue.kinds import SandboxKind
 from multikueue.sandbox.kueue.performing import Performer
 from multikueue.sandbox.kueue.podsets import injections
 from multikueue.sandbox.kueue.reporting import cluster_queue_status, local_queue_status

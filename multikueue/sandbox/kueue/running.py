@@ -17,8 +17,8 @@ from multikueue.core.objects import dig
 from multikueue.kube.caching import ObjectCache
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
+from multikueue.sandbox.kinds import KINDS, SandboxKind
 from multikueue.sandbox.kueue.assigning import Scheduler
-from multikueue.sandbox.kueue.kinds import KINDS, SandboxKind
 from multikueue.sandbox.kueue.performing import Performer, typed
 from multikueue.sandbox.kueue.reconcilers import JobReconciler, QueueReconciler, WorkloadReconciler
 from multikueue.sandbox.kueue.recording import Recorder

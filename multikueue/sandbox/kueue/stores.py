@@ -19,9 +19,9 @@ from multikueue.core.labels import JOB_UID_LABEL
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.objects import dig, labels_of, uid
 from multikueue.core.workloads import cluster_queue, is_finished
+from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kueue.building import priority_class
 from multikueue.sandbox.kueue.configuration import Configuration
-from multikueue.sandbox.kueue.kinds import SandboxKind
 from multikueue.sandbox.kueue.ledger import Ledger
 from multikueue.sandbox.kueue.naming import prebuilt_name, workload_name
 from multikueue.sandbox.kueue.newest import Newest

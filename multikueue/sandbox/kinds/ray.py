@@ -1,0 +1,108 @@
+"""`ray.io`: RayJob, RayCluster and RayService."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from multikueue.core.names import GVK, Resource
+from multikueue.sandbox.kinds.kind import SandboxKind
+from multikueue.sandbox.kinds.roles import EACH, InTemplates, Roles
+from multikueue.sandbox.kinds.stages import Stage, Stages
+
+_OPERATOR: Final = "ray.io/kuberay-operator"
+_GROUP: Final = {"groupName": "small", "replicas": 1, "minReplicas": 0, "maxReplicas": 3, "rayStartParams": {}}
+_CLUSTER: Final[dict[str, Any]] = {
+    "rayVersion": "2.46.0",
+    "headGroupSpec": {"rayStartParams": {}},
+    "workerGroupSpecs": [_GROUP],
+}
+
+_JOB_COURSE: Final = Stages(
+    suspended=Stage(fields={"jobDeploymentStatus": "Suspended"}, dropped=("startTime", "jobStatus")),
+    starting=Stage(fields={"jobDeploymentStatus": "Initializing"}, times=("startTime",)),
+    running=Stage(fields={"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}),
+    succeeded=Stage(
+        fields={"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED", "succeeded": 1},
+        times=("endTime",),
+        message="Job finished successfully.",
+    ),
+    failed=Stage(
+        fields={"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "failed": 1, "reason": "AppFailed"},
+        times=("endTime",),
+        message="Job entrypoint command failed",
+    ),
+)
+_CLUSTER_COURSE: Final = Stages(
+    suspended=Stage(fields={"state": "suspended"}, times=("lastUpdateTime",)),
+    running=Stage(
+        fields={"state": "ready"},
+        conditions={"HeadPodReady": "True", "RayClusterProvisioned": "True"},
+        times=("lastUpdateTime",),
+        reason="AllPodRunningAndReadyFirstTime",
+        message="All Ray Pods are ready for the first time",
+    ),
+)
+_SERVICE_COURSE: Final = Stages(
+    suspended=Stage(
+        fields={"serviceStatus": ""}, conditions={"Ready": "False"}, reason="Suspended", message="suspended"
+    ),
+    running=Stage(
+        fields={"serviceStatus": "Running", "numServeEndpoints": 1},
+        conditions={"Ready": "True"},
+        reason="NonZeroServeEndpoints",
+        message="Number of serve endpoints is greater than 0",
+    ),
+)
+
+
+def _pods(*at: str) -> InTemplates:
+    """The head and the worker groups of a cluster."""
+    return InTemplates(
+        (
+            Roles(at=("spec", *at, "headGroupSpec"), counts=(), name="head"),
+            Roles(
+                at=("spec", *at, "workerGroupSpecs", EACH),
+                counts=(("replicas",), ("numOfHosts",)),
+                named_by="groupName",
+            ),
+        )
+    )
+
+
+def _resource(kind: str) -> Resource:
+    return Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s")
+
+
+KINDS: Final = (
+    SandboxKind(
+        resource=_resource("RayJob"),
+        integration="ray.io/rayjob",
+        operator=_OPERATOR,
+        pods=_pods("rayClusterSpec"),
+        course=_JOB_COURSE,
+        spec={"entrypoint": "python -c 'import ray; ray.init()'", "rayClusterSpec": _CLUSTER},
+        columns=(("job status", ".status.jobStatus"), ("deployment status", ".status.jobDeploymentStatus")),
+    ),
+    SandboxKind(
+        resource=_resource("RayCluster"),
+        integration="ray.io/raycluster",
+        operator=_OPERATOR,
+        pods=_pods(),
+        course=_CLUSTER_COURSE,
+        spec=_CLUSTER,
+        columns=(("status", ".status.state"),),
+    ),
+    SandboxKind(
+        resource=_resource("RayService"),
+        integration="ray.io/rayservice",
+        suspend=("spec", "rayClusterConfig", "suspend"),
+        operator=_OPERATOR,
+        pods=_pods("rayClusterConfig"),
+        course=_SERVICE_COURSE,
+        spec={"serveConfigV2": "applications: []\n", "rayClusterConfig": _CLUSTER},
+        columns=(
+            ("service status", ".status.serviceStatus"),
+            ("num serve endpoints", ".status.numServeEndpoints"),
+        ),
+    ),
+)

@@ -1,0 +1,166 @@
+"""Where a job's pods are in its spec: the pod templates, and how many of each."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import attrs
+
+from multikueue.core.names import Json
+from multikueue.core.objects import dig
+from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, restore
+
+EACH: Final = "*"
+"""In a path: every entry of a list, or of an object by the order of its keys."""
+
+
+class PodSets(Protocol):
+    """How a kind's pods are read and written. Nothing here does I/O."""
+
+    def read(self, job: Json) -> list[Json]:
+        """The pod sets of the job's Workload; copies."""
+        ...
+
+    def counts(self, job: Json) -> Mapping[str, int]:
+        """How many of each role the status of the job counts, by the role's name in the job."""
+        ...
+
+    def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
+        """Put what Kueue wants into the job, in place.
+
+        Raises:
+            TemplateConflictError: the job has another value already.
+        """
+        ...
+
+    def restore(self, job: Json, originals: Mapping[str, Json]) -> None:
+        """Take it out again, in place.
+
+        Args:
+            originals: the Workload's templates, by pod set.
+        """
+        ...
+
+    def is_started(self, job: Json) -> bool:
+        """Whether the job holds what Kueue puts in when it starts a job."""
+        ...
+
+    def fill(self, job: Json, template: Json) -> None:
+        """Give every role of an example this pod template, in place."""
+        ...
+
+
+@attrs.frozen
+class Role:
+    """One pod template found in a job."""
+
+    name: str
+    """What the job calls it."""
+    pod_set: str
+    count: int
+    counted: int
+    """What the status counts: pods, or for some kinds the jobs that make them."""
+    template: Json
+    """The very part of the job."""
+
+
+@attrs.frozen(kw_only=True)
+class Roles:
+    """One or more roles at a path of the job."""
+
+    at: tuple[str, ...] = ("spec",)
+    """Where they are; ends in `EACH` for a list or an object of them."""
+    template: tuple[str, ...] = ("template",)
+    """The pod template, from there."""
+    counts: tuple[tuple[str, ...], ...] = (("replicas",),)
+    """Numbers that multiply to the number of pods; one that is not given is 1."""
+    name: str = "main"
+    """Of the pod set, where there is one."""
+    named_by: str = ""
+    """The field that names an entry of a list."""
+    index_label: str = ""
+    """The pod label with the pod's index, if the kind sets one."""
+
+    def find(self, job: Json) -> Iterator[Role]:
+        """The roles that have a template."""
+        for key, holder in self._holders(job):
+            template = dig(holder, *self.template)
+            if isinstance(template, dict):
+                numbers = [_number(dig(holder, *path)) for path in self.counts]
+                count = 1
+                for number in numbers:
+                    count *= number
+                yield Role(key, key.lower(), count, numbers[0] if numbers else 1, template)
+
+    def fill(self, job: Json, template: Json) -> None:
+        """Put this template where there is none."""
+        for _, holder in self._holders(job):
+            parent = holder
+            for step in self.template[:-1]:
+                parent = parent.setdefault(step, {})
+            parent.setdefault(self.template[-1], copy.deepcopy(template))
+
+    def _holders(self, job: Json) -> Iterator[tuple[str, Json]]:
+        if not self.at or self.at[-1] != EACH:
+            found = dig(job, *self.at)
+            yield from [(self.name, found)] if isinstance(found, dict) else ()
+            return
+        entries: Any = dig(job, *self.at[:-1]) or ()
+        if isinstance(entries, dict):
+            yield from ((key, entries[key]) for key in sorted(entries))
+        else:
+            yield from ((str(entry.get(self.named_by)), entry) for entry in entries)
+
+
+@attrs.frozen
+class InTemplates:
+    """Pods whose templates are in the job, where Kueue changes them. Implements `PodSets`."""
+
+    roles: Sequence[Roles]
+
+    def read(self, job: Json) -> list[Json]:
+        """See `PodSets`."""
+        return [
+            pod_set(role.pod_set, role.count, copy.deepcopy(role.template), roles.index_label)
+            for roles, role in self._roles(job)
+        ]
+
+    def counts(self, job: Json) -> Mapping[str, int]:
+        """See `PodSets`."""
+        return {role.name: role.counted for _, role in self._roles(job)}
+
+    def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
+        """See `PodSets`."""
+        for _, role in self._roles(job):
+            inject(role.template, injections.get(role.pod_set, Injection()))
+
+    def restore(self, job: Json, originals: Mapping[str, Json]) -> None:
+        """See `PodSets`."""
+        for _, role in self._roles(job):
+            if role.pod_set in originals:
+                restore(role.template, originals[role.pod_set], ())
+
+    def is_started(self, job: Json) -> bool:
+        """See `PodSets`."""
+        return any(is_noted(role.template) for _, role in self._roles(job))
+
+    def fill(self, job: Json, template: Json) -> None:
+        """See `PodSets`."""
+        for roles in self.roles:
+            roles.fill(job, template)
+
+    def _roles(self, job: Json) -> Iterator[tuple[Roles, Role]]:
+        for roles in self.roles:
+            yield from ((roles, role) for role in roles.find(job))
+
+
+def pod_set(name: str, count: int, template: Json, index_label: str = "") -> Json:
+    """A pod set of a Workload."""
+    result: Json = {"name": name, "count": count, "template": template}
+    return {**result, "topologyRequest": {"podIndexLabel": index_label}} if index_label else result
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 1
