@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from multikueue.adapters.paths import FieldPath
 from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.conditions import condition, is_true
 from multikueue.core.copies import bare_metadata, stamped_metadata
@@ -148,7 +149,8 @@ class JobKind:
         expected = self.managed_by_value or controller_name
         if found in (expected, self.managed_by_value or CONTROLLER_NAME):
             return None  # Kueue's own name will do for any controller: many kinds take no other
-        return f'Expecting {".".join(self.managed_by)} to be "{expected}" not "{found}"'
+        field = str(FieldPath(self.managed_by)).lstrip(".")
+        return f'Expecting {field} to be "{expected}" not "{found}"'
 
     def copy(self, job: Json, stamp: Stamp) -> Json:
         """See `JobAdapter`. Only metadata and spec are copied: status and other top-level fields are the worker's."""

@@ -1,0 +1,162 @@
+"""From a declaration to a row: everything in it is read and compiled here, once, and every fault is told at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
+from multikueue.adapters.declared_rules import Ending, Following, HomeStatus, Preparing
+from multikueue.adapters.kind import JobKind, never_finished
+from multikueue.adapters.paths import FieldPath
+from multikueue.adapters.profiles import profile_for
+from multikueue.adapters.reading import Reading
+from multikueue.core.labels import ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
+from multikueue.core.names import GVK, Resource
+from multikueue.errors import AdapterError
+
+_DELEGATED: Final = "multikueue"
+"""What a label says of a delegated job, if no value is declared: a label cannot hold a controller's name."""
+_CREATING: Final = ("object", "workload", "origin")
+_SYNCING: Final = (*_CREATING, "remote")
+_LABEL: Final = re.compile(
+    r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+    r"(=[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?"
+)
+_PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_FIXED: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL))
+"""What a copy is found by: it cannot follow the manager's job."""
+
+
+class DeclarationError(AdapterError):
+    """A declaration that cannot be used.
+
+    Attributes:
+        faults: each as a field's path within the declaration, and why it cannot be used.
+    """
+
+    def __init__(self, source: str, faults: list[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{source}.{field}: {why}" for field, why in faults))
+        self.faults = faults
+
+
+def declared_kind(declaration: Declaration, source: str = "declaration") -> JobKind:
+    """Compile a declaration, with what its profile fills in.
+
+    No API server is asked: a plural that is not declared is the usual one, and the status is behind `/status`.
+
+    Args:
+        declaration: what the user wants.
+        source: where it stands, for messages.
+
+    Raises:
+        DeclarationError: something in it cannot be used; every fault is told.
+    """
+    reading = Reading(source)
+    gvk = reading.part("name", lambda: kind_of(declaration.name), GVK("", "", ""))
+    profile = reading.part("profile", lambda: profile_for(declaration, gvk), Declaration(name=""))
+    kind = _compiled(declaration.over(profile), gvk, reading)
+    faults = [*reading.faults, *_contradictions(declaration)]
+    if faults:
+        raise DeclarationError(source, faults)
+    return kind
+
+
+def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
+    delegation, value = _delegation(declared, reading)
+    suspend = reading.path("suspendPath", declared.suspend_path, _in_spec)
+    suspend_value = True if declared.suspend_value is None else declared.suspend_value
+    ending = Ending(
+        reading.source,
+        reading.expression("finished", declared.finished),
+        reading.expression("failed", declared.failed),
+        reading.expression("message", declared.message),
+    )
+    creation = reading.patch("creationPatches", declared.creation_patches or (), _CREATING)
+    sync = reading.patch("syncPatches", declared.sync_patches or (), _SYNCING)
+    forwarded = reading.paths("forwardedPaths", declared.forwarded_paths or (), _may_follow)
+    plural = reading.part("plural", lambda: _plural(declared, gvk), "")
+    return JobKind(
+        resource=Resource(gvk, plural),
+        managed_by=delegation.steps if delegation is not None else None,
+        managed_by_value=value,
+        suspend=suspend.steps if suspend is not None else ("spec", "suspend"),
+        status=HomeStatus(reading.paths("statusPaths", declared.status_paths or (), _in_status)),
+        finished=ending if ending.finished is not None or ending.failed is not None else never_finished,
+        prepared=Preparing(suspend, suspend_value, creation),
+        followed=Following(forwarded, sync, delegation),
+        status_subresource=declared.status_subresource is not False,
+        workload_only=declared.workload_only is True,
+        source=reading.source,
+    )
+
+
+def _delegation(declared: Declaration, reading: Reading) -> tuple[FieldPath | None, str]:
+    """Where a job says that it is delegated, and what; the value is empty for the controller's name."""
+    if declared.managed_by_label is None:
+        return reading.path("managedByPath", declared.managed_by_path, _may_delegate), ""
+    label = declared.managed_by_label
+    key, value = reading.part("managedByLabel", lambda: _label(label), ("", ""))
+    return FieldPath(("metadata", "labels", key)), value
+
+
+def _label(text: str) -> tuple[str, str]:
+    if not _LABEL.fullmatch(text):
+        raise ValueError(f"{text!r} is not a label: write KEY=VALUE, as example.com/run-by=multikueue")
+    key, _, value = text.partition("=")
+    return key, value or _DELEGATED
+
+
+def _plural(declared: Declaration, gvk: GVK) -> str:
+    plural = declared.plural or usual_plural(gvk.kind)
+    if gvk.kind and not _PLURAL.fullmatch(plural):
+        raise ValueError(f"{plural!r} is not what URLs call a kind: write it like {usual_plural(gvk.kind)}")
+    return plural
+
+
+def _contradictions(said: Declaration) -> Iterator[tuple[str, str]]:
+    """What can be used one by one, but not together."""
+    if said.managed_by_path is not None and said.managed_by_label is not None:
+        yield "managedByLabel", "managedByPath says it already: keep one of the two"
+    if said.suspend_value is not None and said.suspend_path is None and said.profile is None:
+        yield "suspendValue", "it is not used without suspendPath"
+    if said.workload_only:
+        unused = {
+            "creationPatches": said.creation_patches,
+            "syncPatches": said.sync_patches,
+            "forwardedPaths": said.forwarded_paths,
+            "statusPaths": said.status_paths,
+        }
+        for field, value in unused.items():
+            if value:
+                yield field, "workloadOnly leaves the jobs to somebody else: remove one of the two"
+
+
+def _in_spec(path: FieldPath) -> str:
+    return "" if path.is_below("spec") else "must be a field of .spec"
+
+
+def _in_status(path: FieldPath) -> str:
+    return "" if path.is_below("status") else "must be a field of .status; without statusPaths all of it comes home"
+
+
+def _may_delegate(path: FieldPath) -> str:
+    if path.is_below("spec") or _entry(path) is not None:
+        return ""
+    return "must be a field of .spec, a label or an annotation"
+
+
+def _may_follow(path: FieldPath) -> str:
+    if path.is_below("spec") or path.steps in (("metadata", "labels"), ("metadata", "annotations")):
+        return ""
+    entry = _entry(path)
+    if entry is None:
+        return "must be a field of .spec, or labels or annotations: the rest of a copy is its worker's"
+    return "is what the copy is found by, and cannot follow" if entry in _FIXED else ""
+
+
+def _entry(path: FieldPath) -> str | None:
+    """Which label or annotation it is; None if it is none."""
+    single = len(path.steps) == 3 and path.steps[:2] in (("metadata", "labels"), ("metadata", "annotations"))
+    return path.steps[2] if single else None

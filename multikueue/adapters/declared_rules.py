@@ -1,0 +1,147 @@
+"""What the row of a declared kind does: functions with the declaration's paths, expressions and patches in them.
+
+What fails for one job is a `RuleError` that names the setting; see `multikueue.core.guard` for what then holds.
+"""
+
+from __future__ import annotations
+
+import copy
+from datetime import datetime
+from typing import Any, Final
+
+import attrs
+
+from multikueue.adapters.expressions import EvaluationError, Expression
+from multikueue.adapters.jsonpatches import Patch
+from multikueue.adapters.paths import FieldPath
+from multikueue.core.adapter import Outcome, Stamp
+from multikueue.core.names import Json
+from multikueue.core.objects import dig, merge_patch, with_value, without
+from multikueue.errors import RuleError
+
+OWN_DOMAINS: Final = ("kueue.x-k8s.io/", "multikueue.dev/", "kubectl.kubernetes.io/")
+"""Labels and annotations of these belong to one cluster: they do not follow with all the others."""
+
+
+@attrs.frozen
+class Ending:
+    """How a job has ended, as expressions over it tell."""
+
+    source: str
+    finished: Expression | None
+    failed: Expression | None
+    message: Expression | None
+
+    def __call__(self, job: Json) -> Outcome | None:
+        """See `JobKind.finished`."""
+        failed = self._holds("failed", self.failed, job)
+        if not failed and not self._holds("finished", self.finished, job):
+            return None
+        if failed:
+            return Outcome("Failed", self._told(job) or "Job failed")
+        return Outcome("Succeeded", self._told(job) or "Job finished successfully")
+
+    def _holds(self, field: str, expression: Expression | None, job: Json) -> bool:
+        try:
+            return expression is not None and expression.holds(object=job)
+        except EvaluationError as error:
+            raise RuleError(f"{self.source}.{field}: {error}") from None
+
+    def _told(self, job: Json) -> str:
+        """The words for it. An end is an end, whether or not there are words."""
+        try:
+            told = self.message.value(object=job) if self.message is not None else ""
+        except EvaluationError:
+            return ""
+        return told if isinstance(told, str) else ""
+
+
+@attrs.frozen
+class HomeStatus:
+    """Brings the status home: all of it, or some fields. A worker's job that has none yet says nothing."""
+
+    paths: tuple[FieldPath, ...] = ()
+
+    def __call__(self, local: Json, remote: Json, now: datetime) -> Json | None:
+        """See `JobKind.status`."""
+        del now
+        status = dig(remote, "status")
+        if not isinstance(status, dict) or not status:
+            return None
+        if not self.paths:
+            return status
+        wanted: Json = {"status": copy.deepcopy(dig(local, "status") or {})}
+        for path in self.paths:
+            wanted = _with(wanted, path, dig(remote, *path.steps))
+        return dict(wanted["status"])
+
+
+@attrs.frozen
+class Preparing:
+    """Makes of a plain copy the one to create: suspended, and patched."""
+
+    suspend: FieldPath | None
+    suspend_value: Any
+    patch: Patch
+
+    def __call__(self, job: Json, made: Json, stamp: Stamp) -> Json:
+        """See `JobKind.prepared`."""
+        if self.suspend is not None:
+            made = _with(made, self.suspend, self.suspend_value)
+        return self.patch.applied(made, {"object": job, "workload": stamp.workload, "origin": stamp.origin})
+
+
+@attrs.frozen
+class Following:
+    """Keeps a copy in line with the manager's job: fields that follow it, and a patch."""
+
+    paths: tuple[FieldPath, ...]
+    patch: Patch
+    delegation: FieldPath | None
+    """Where the job says that it is delegated, which its copy does not say."""
+
+    def __call__(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
+        """See `JobKind.followed`."""
+        wanted = remote
+        for path in self.paths:
+            wanted = self._followed(wanted, local, path)
+        known: dict[str, Json | str] = {"object": local, "workload": stamp.workload, "origin": stamp.origin}
+        wanted = self.patch.settled(wanted, known | {"remote": remote})
+        return merge_patch(remote, wanted) or None
+
+    def _followed(self, wanted: Json, local: Json, path: FieldPath) -> Json:
+        value = dig(local, *path.steps)
+        if not isinstance(value, dict):
+            return _with(wanted, path, value)
+        for key, item in value.items():
+            inner = FieldPath((*path.steps, key))
+            if inner == self.delegation or _is_of_one_cluster(path, key):
+                continue
+            wanted = self._followed(wanted, local, inner) if isinstance(item, dict) else _with(wanted, inner, item)
+        return wanted
+
+
+def _is_of_one_cluster(path: FieldPath, key: str) -> bool:
+    return path.steps[0] == "metadata" and key.startswith(OWN_DOMAINS)
+
+
+def _with(obj: Json, path: FieldPath, value: Any) -> Json:
+    """The object with that value, or without the field if the value is None; the argument stays as it is."""
+    if dig(obj, *path.steps) == value:
+        return obj
+    if value is None:
+        return without(obj, [path.steps])
+    for depth in range(1, len(path.steps)):
+        parent = dig(obj, *path.steps[:depth])
+        if parent is not None and not isinstance(parent, dict):
+            raise RuleError(f"{path} cannot be set: {FieldPath(path.steps[:depth])} is not an object")
+    return with_value(_without_nulls_on(obj, path), path.steps, value)
+
+
+def _without_nulls_on(obj: Json, path: FieldPath) -> Json:
+    """The object without a null on the way to a field, which would stand in the way of what is made there."""
+    for depth in range(1, len(path.steps)):
+        parent = dig(obj, *path.steps[: depth - 1]) if depth > 1 else obj
+        if isinstance(parent, dict) and path.steps[depth - 1] in parent and parent[path.steps[depth - 1]] is None:
+            return without(obj, [path.steps[:depth]])
+    return obj

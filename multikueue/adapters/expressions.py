@@ -1,0 +1,185 @@
+"""Expressions in CEL, the language of Kubernetes' own validation rules, over the objects of a job.
+
+They are compiled once, at start. Evaluating one takes only the fields it reads: a job may weigh megabytes.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+import cel
+from cel.stdlib import STDLIB_FUNCTIONS
+
+from multikueue.core.names import Json
+
+_MACRO_VARIABLE: Final = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([A-Za-z_]\w*)\s*,")
+_TYPES: Final = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"))
+_TIMES: Final = (
+    *("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
+    *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
+)
+_NATIVE: Final = frozenset(
+    (
+        *("size", "contains", "startsWith", "endsWith", "matches", "duration", "timestamp", "dyn"),
+        *_TYPES,
+        *_TIMES,
+    )
+)
+"""Functions of the language itself; those of the extension libraries are in `STDLIB_FUNCTIONS`."""
+_POSITION: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.*)")
+
+_Fields = dict[str, Any]
+"""What is read of an object: each field with what is read of it; None for all of it."""
+
+
+class EvaluationError(Exception):
+    """An expression has no value for these objects; the message says why."""
+
+
+class MissingError(EvaluationError):
+    """It reads something that is not there."""
+
+
+@attrs.frozen
+class Expression:
+    """One compiled expression."""
+
+    text: str
+    _program: cel.Program = attrs.field(repr=False, eq=False)
+    _reads: Mapping[str, _Fields | None] = attrs.field(repr=False, eq=False)
+    _functions: Mapping[str, Callable[..., Any]] = attrs.field(repr=False, eq=False)
+
+    @classmethod
+    def compiled(cls, text: str, variables: tuple[str, ...]) -> Expression:
+        """Compile an expression that may use these variables.
+
+        Raises:
+            ValueError: it does not compile, or uses a variable or function that does not exist.
+        """
+        if not isinstance(text, str):
+            raise ValueError(f"{text} is not an expression: put it in quotes")
+        try:
+            program = cel.compile(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is not an expression in CEL{_cause(str(error))}") from None
+        functions = _libraries(text, program.functions())
+        namespaces = {name.partition(".")[0] for name in functions if "." in name}
+        known = {*variables, *_TYPES, *_MACRO_VARIABLE.findall(text), *namespaces}
+        for name in program.variables():
+            if name not in known:
+                raise ValueError(f"{text!r}: there is no variable {name!r}; there is {' and '.join(variables)}")
+        reads = {name: _fields_read(text, name) for name in variables if name in program.variables()}
+        return cls(text, program, reads, functions)
+
+    def value(self, **given: Json | str) -> Any:
+        """Its value, as JSON has values.
+
+        Args:
+            given: the variables. Objects have `metadata`, its labels and annotations, `spec` and `status` in any
+                case: empty ones where they have none.
+
+        Raises:
+            MissingError: it reads a field that is not there.
+            EvaluationError: it has no value for another reason, or none that JSON has.
+        """
+        known = {name: _part(_filled(given[name]), fields) for name, fields in self._reads.items()}
+        context: Any = cel.Context(variables=known, functions=dict(self._functions)) if self._functions else known
+        try:
+            result = self._program.execute(context)
+        except LookupError as error:
+            raise MissingError(f"{self.text}: {_missing(error)}") from None
+        except Exception as error:  # whatever the library raises: no object may stop what reads it
+            raise EvaluationError(f"{self.text}: {_first_sentence(str(error))}") from None
+        if not _is_json(result):
+            raise EvaluationError(f"{self.text}: gives a {type(result).__name__}, which JSON does not have")
+        return result
+
+    def holds(self, **given: Json | str) -> bool:
+        """Whether it is true. What reads a field that is not there is not.
+
+        Raises:
+            EvaluationError: it is neither true nor false.
+        """
+        try:
+            result = self.value(**given)
+        except MissingError:
+            return False
+        if not isinstance(result, bool):
+            raise EvaluationError(f"{self.text}: gives {result!r}, which is neither true nor false")
+        return result
+
+
+def _cause(told: str) -> str:
+    found = _POSITION.search(told)
+    return f", at character {found.group(1)}: {found.group(2).partition(' expecting ')[0]}" if found else ""
+
+
+def _first_sentence(told: str) -> str:
+    return (told.splitlines() or [""])[0].partition(". ")[0]
+
+
+def _missing(error: LookupError) -> str:
+    told = str(error.args[0]) if error.args else ""
+    return f"there is no {told!r}" if isinstance(error, KeyError) else told
+
+
+def _libraries(text: str, used: list[str]) -> dict[str, Callable[..., Any]]:
+    """The functions it needs of the extension libraries."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name in used:
+        if name in _NATIVE or not name.isidentifier():  # an operator, `_&&_`
+            continue
+        named = {full: function for full, function in STDLIB_FUNCTIONS.items() if name in (full, full.split(".")[-1])}
+        if not named:
+            raise ValueError(f"{text!r}: there is no function {name!r}")
+        found |= named
+    return found
+
+
+def _fields_read(text: str, name: str) -> _Fields | None:
+    """The fields of a variable that an expression reads; None for all of them."""
+    fields: _Fields = {}
+    for path in _reads_of(name).findall(text):
+        *parents, last = path.split(".")
+        if not last:  # the object as a whole
+            return None
+        inner: _Fields | None = fields
+        for step in parents[1:]:
+            inner = inner.setdefault(step, {}) if inner is not None else None
+        if inner is not None:
+            inner[last] = None
+    return fields
+
+
+@functools.cache
+def _reads_of(name: str) -> re.Pattern[str]:
+    """`object.a.b`, of which `object.a.b.exists(...)` reads a and b."""
+    return re.compile(rf"(?<![\w.])\b{name}\b((?:\.[A-Za-z_]\w*\b(?!\s*\())*)")
+
+
+def _part(value: Any, fields: _Fields | None) -> Any:
+    if fields is None or not isinstance(value, dict):
+        return value
+    return {name: _part(value[name], inner) for name, inner in fields.items() if name in value}
+
+
+def _filled(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    metadata = {"labels": {}, "annotations": {}, **(value.get("metadata") or {})}
+    return {"spec": {}, "status": {}, **value, "metadata": metadata}
+
+
+def _is_json(value: Any) -> bool:
+    if value is None or isinstance(value, bool | int | str):
+        return True
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, list):
+        return all(map(_is_json, value))
+    return isinstance(value, dict) and all(isinstance(key, str) and _is_json(item) for key, item in value.items())

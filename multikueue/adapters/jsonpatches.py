@@ -1,0 +1,152 @@
+"""JSON patches (RFC 6902) of copies, whose values may be expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import jsonpatch
+import jsonpointer
+
+from multikueue.adapters.expressions import EvaluationError, Expression
+from multikueue.core.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.names import Json
+from multikueue.errors import RuleError
+
+_OPERATIONS: Final = {
+    "add": ("path", "value"),
+    "replace": ("path", "value"),
+    "test": ("path", "value"),
+    "remove": ("path",),
+    "move": ("path", "from"),
+    "copy": ("path", "from"),
+}
+"""What each operation needs."""
+_MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"))
+_MARKS: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, ATTEMPT_ANNOTATION))
+
+
+@attrs.frozen
+class Operation:
+    """One step of a patch."""
+
+    raw: Json
+    """The step as RFC 6902 has it; without a value if that is an expression."""
+    value: Expression | None
+
+    @classmethod
+    def parse(cls, given: Any, variables: tuple[str, ...]) -> Operation:
+        """Read one step, whose value may stand as an expression in `valueExpression`.
+
+        Raises:
+            ValueError: it is none, or changes what is not the copy's to have; the message says why.
+        """
+        if not isinstance(given, Mapping):
+            raise ValueError(f"{given!r} is not a step of a patch: write it like {{op: add, path: /spec/a, value: 1}}")
+        raw = dict(given)
+        expression = raw.pop("valueExpression", None)
+        _check_fields(raw, has_expression=expression is not None)
+        _check_pointer("path", raw["path"], written=True)
+        if "from" in raw:
+            _check_pointer("from", raw["from"], written=raw["op"] == "move")
+        return cls(raw, None if expression is None else _compiled(expression, variables))
+
+    def applied(self, target: Json, variables: Mapping[str, Json | str]) -> Json:
+        """The target after this step; the argument stays as it is.
+
+        Raises:
+            RuleError: the step does not apply, or its value cannot be told.
+        """
+        try:
+            step = self.raw if self.value is None else {**self.raw, "value": self.value.value(**variables)}
+            changed = jsonpatch.apply_patch(target, [step])
+        except EvaluationError as error:
+            raise RuleError(f"valueExpression: {error}") from None
+        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, LookupError) as error:
+            raise RuleError(f"{self.raw['op']} {self.raw['path']} does not apply: {_reason(error)}") from None
+        assert isinstance(changed, dict), "a step below the root leaves an object an object"
+        return changed
+
+
+@attrs.frozen
+class Patch:
+    """A whole patch, and where it is set, for messages."""
+
+    where: str
+    operations: tuple[Operation, ...]
+
+    def applied(self, target: Json, variables: Mapping[str, Json | str]) -> Json:
+        """The target after all steps; the argument stays as it is.
+
+        Raises:
+            RuleError: a step does not apply; the message names it.
+        """
+        for number, operation in enumerate(self.operations):
+            try:
+                target = operation.applied(target, variables)
+            except RuleError as error:
+                raise RuleError(f"{self.where}[{number}]: {error}") from None
+        return target
+
+    def settled(self, target: Json, variables: Mapping[str, Json | str]) -> Json:
+        """The target after all steps, where doing them again changes nothing: then the copy can come to rest.
+
+        Raises:
+            RuleError: a step does not apply, or each time changes the copy anew.
+        """
+        once = self.applied(target, variables)
+        if self.applied(once, {**variables, **({"remote": once} if "remote" in variables else {})}) != once:
+            raise RuleError(f"{self.where}: the patch would change the copy again each time: make it set, not add up")
+        return once
+
+
+def _compiled(expression: Any, variables: tuple[str, ...]) -> Expression:
+    try:
+        return Expression.compiled(expression, variables)
+    except ValueError as error:
+        raise ValueError(f"valueExpression: {error}") from None
+
+
+def _check_fields(raw: Json, *, has_expression: bool) -> None:
+    name = raw.get("op")
+    if name not in _OPERATIONS:
+        raise ValueError(f"op: {name!r} is not one of {', '.join(_OPERATIONS)}")
+    needed = _OPERATIONS[name]
+    if has_expression and "value" not in needed:
+        raise ValueError(f"valueExpression: {name} has no value")
+    if has_expression and "value" in raw:
+        raise ValueError("valueExpression: value says it already: keep one of the two")
+    for field in needed:
+        if field not in raw and not (field == "value" and has_expression):
+            raise ValueError(f"{field}: {name} needs it")
+    for field in raw:
+        if field not in ("op", *needed):
+            raise ValueError(f"{field}: {name} does not use it")
+
+
+def _check_pointer(field: str, pointer: Any, *, written: bool) -> None:
+    """Refuse what would make the copy another object, or one that is not ours."""
+    try:
+        steps = tuple(jsonpointer.JsonPointer(pointer).parts)
+    except (jsonpointer.JsonPointerException, TypeError):
+        raise ValueError(f"{field}: {pointer!r} is not a JSON pointer: write it like /spec/managedBy") from None
+    why = _forbidden(steps) if written else ""
+    if why:
+        raise ValueError(f"{field}: {pointer!r} {why}")
+
+
+def _forbidden(steps: Sequence[str]) -> str:
+    if not steps or steps[0] in ("apiVersion", "kind"):
+        return "is what makes the copy a copy: change its spec, labels or annotations"
+    if steps[0] == "status":
+        return "belongs to the worker: only spec, labels and annotations of a copy are ours"
+    if steps[0] != "metadata":
+        return ""
+    if tuple(steps[:2]) not in _MAPS or len(steps) != 3:
+        return "is not ours to change: of the metadata only single labels and annotations are"
+    return "marks the copy as ours" if steps[2] in _MARKS else ""
+
+
+def _reason(error: Exception) -> str:
+    return str(error.args[0] if error.args else error)

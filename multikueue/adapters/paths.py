@@ -1,0 +1,59 @@
+"""Paths of fields as people write them: `.spec.runPolicy.managedBy`, `.metadata.labels['example.com/team']`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import attrs
+
+_STEP: Final = re.compile(r"""\.?([A-Za-z_][\w-]*)|\.?\[(?:'([^']+)'|"([^"]+)")\]""")
+_INDEX: Final = re.compile(r"\[(\d+|\*)\]")
+_PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+@attrs.frozen
+class FieldPath:
+    """Where a field of an object is."""
+
+    steps: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> FieldPath:
+        """Read a path. The leading dot may be left out; names that hold a dot or a slash stand in `['...']`.
+
+        Raises:
+            ValueError: it is not a path; the message says why.
+        """
+        steps: list[str] = []
+        position = 0
+        while position < len(text):
+            found = _STEP.match(text, position)
+            if found is None or (position and found.group()[0] not in ".["):
+                raise ValueError(_complaint(text, position))
+            steps.append(found.group(1) or found.group(2) or found.group(3))
+            position = found.end()
+        if not steps:
+            raise ValueError("an empty path names no field: write it like .spec.managedBy")
+        return cls(tuple(steps))
+
+    @property
+    def pointer(self) -> str:
+        """The same as a JSON pointer (RFC 6901)."""
+        return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in self.steps)
+
+    def is_below(self, *parents: str) -> bool:
+        """Whether it names something in that part of an object, and not the part itself."""
+        return self.steps[: len(parents)] == parents and len(self.steps) > len(parents)
+
+    def __str__(self) -> str:
+        return "".join(f".{step}" if _PLAIN.fullmatch(step) else f"['{step}']" for step in self.steps)
+
+
+def _complaint(text: str, position: int) -> str:
+    if _INDEX.match(text, position):
+        return f"{text} names an item of a list: only fields of objects can be named"
+    return (
+        f"{text} is not a path of a field, from character {position + 1} on: write it like .spec.managedBy, or "
+        ".metadata.labels['example.com/team'] for a name with dots"
+    )

@@ -1,0 +1,79 @@
+"""Ready-made declarations, for kinds that people dispatch and that need to say more than their name.
+
+They are what a user would write under `externalFrameworks`; what the user writes comes first.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from multikueue.adapters.declaration import Declaration
+from multikueue.core.names import GVK
+
+GENERIC: Final = Declaration(name="", managed_by_path=".spec.managedBy")
+"""What Kueue's own adapter for external frameworks does, whatever the kind."""
+
+_TEKTON_ENDED: Final = "object.status.conditions.exists(c, c.type == 'Succeeded' && c.status in ['True', 'False'])"
+_TEKTON_FAILED: Final = "object.status.conditions.exists(c, c.type == 'Succeeded' && c.status == 'False')"
+_TEKTON_MESSAGE: Final = "object.status.conditions.filter(c, c.type == 'Succeeded')[0].message"
+
+# Tekton leaves alone what names another controller than `tekton.dev/pipeline` (tektoncd/pipeline#8891). A PipelineRun
+# can be held before it starts; a TaskRun cannot, so it has no path for that.
+_TASK_RUN: Final = Declaration(
+    name="TaskRun.v1.tekton.dev",
+    managed_by_path=".spec.managedBy",
+    status_subresource=True,
+    finished=_TEKTON_ENDED,
+    failed=_TEKTON_FAILED,
+    message=_TEKTON_MESSAGE,
+)
+_PIPELINE_RUN: Final = Declaration(
+    name="PipelineRun.v1.tekton.dev",
+    managed_by_path=".spec.managedBy",
+    suspend_path=".spec.status",
+    suspend_value="PipelineRunPending",
+    status_subresource=True,
+    finished=_TEKTON_ENDED,
+    failed=_TEKTON_FAILED,
+    message=_TEKTON_MESSAGE,
+)
+
+# Argo has no field for it: its controllers take only Workflows whose label names their instance, and one without an
+# instance only those without the label. Its CRD has no status subresource.
+_WORKFLOW: Final = Declaration(
+    name="Workflow.v1alpha1.argoproj.io",
+    managed_by_label="workflows.argoproj.io/controller-instanceid=multikueue",
+    suspend_path=".spec.suspend",
+    status_subresource=False,
+    finished="object.status.phase in ['Succeeded', 'Failed', 'Error']",
+    failed="object.status.phase in ['Failed', 'Error']",
+    message="object.status.message",
+)
+
+PROFILES: Final = {
+    ("tekton.dev", "PipelineRun"): _PIPELINE_RUN,
+    ("tekton.dev", "TaskRun"): _TASK_RUN,
+    ("argoproj.io", "Workflow"): _WORKFLOW,
+}
+"""By group and kind: what they say holds for every version."""
+
+
+def names() -> list[str]:
+    """What `profile` may say."""
+    return ["generic", *(profile.name for profile in PROFILES.values())]
+
+
+def profile_for(declaration: Declaration, gvk: GVK) -> Declaration:
+    """The declaration that fills in what is not said.
+
+    Raises:
+        ValueError: there is no profile of that name.
+    """
+    if declaration.profile is None:
+        return PROFILES.get((gvk.group, gvk.kind), GENERIC)
+    if declaration.profile == "generic":
+        return GENERIC
+    for profile in PROFILES.values():
+        if profile.name == declaration.profile:
+            return profile
+    raise ValueError(f"there is no profile {declaration.profile!r}: use {', '.join(names())}")

@@ -1,0 +1,105 @@
+"""Expressions in CEL: what compiles, what they see, and what becomes of objects they were not written for."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multikueue.adapters.expressions import EvaluationError, Expression, MissingError
+from multikueue.core.names import Json
+
+
+def compiled(text: str, *variables: str) -> Expression:
+    return Expression.compiled(text, variables or ("object",))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("object.status.phase ==", "at character 23"),
+        ("", "is not an expression in CEL"),
+        ("job.status.phase == 'Done'", "there is no variable 'job'; there is object"),
+        ("done(object)", "there is no function 'done'"),
+        ("has(object)", "invalid argument to has"),
+    ],
+)
+def test_what_cannot_work_is_refused_when_it_is_compiled(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as refused:
+        compiled(text)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("object.spec.replicas * 2", 6),
+        ("object.metadata.labels['team'] + '-' + object.metadata.name", "red-train"),
+        ("object.spec.list.filter(x, x > 1).map(x, string(x))", ["2", "3"]),
+        ("object.spec.list.exists_one(x, x == object.spec.replicas)", True),
+        ("object.spec", {"replicas": 3, "list": [1, 2, 3], "csv": "a,b"}),
+        ("object.spec.csv.split(',')[1].upperAscii()", "B"),
+        ("math.greatest(object.spec.replicas, 2)", 3),
+        ("type(object.spec.replicas) == int", True),
+        ("object.status == {} ? null : object.status", None),
+        ("{'a': [1.5, true]}", {"a": [1.5, True]}),
+    ],
+)
+def test_values_are_json(text: str, value: Any) -> None:
+    job = {
+        "metadata": {"name": "train", "labels": {"team": "red"}},
+        "spec": {"replicas": 3, "list": [1, 2, 3], "csv": "a,b"},
+    }
+    assert compiled(text).value(object=job) == value
+
+
+def test_an_object_has_its_parts_even_if_it_lacks_them() -> None:
+    """So that a rule need not ask for each of them whether it is there."""
+    assert not compiled("has(object.status.phase) || 'a' in object.metadata.labels").holds(object={})
+
+
+def test_a_field_that_is_not_there_makes_nothing_true() -> None:
+    """A job that has just been created lacks most of what rules read."""
+    assert not compiled("object.status.phase == 'Done'").holds(object={})
+    with pytest.raises(MissingError, match="there is no 'phase'"):
+        compiled("object.status.phase").value(object={})
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("object.status.count + 'x'", "No such overload"),
+        ("object.status.count / 0", "division by zero"),
+        ("duration('1h')", "gives a timedelta, which JSON does not have"),
+        ("double('inf')", "gives a float, which JSON does not have"),
+        ("object.status.list[7] == 1", "index out of bounds: 7"),
+        ("int(object.status.word)", "string parse error"),
+    ],
+)
+def test_what_has_no_value_says_why_in_one_line(text: str, why: str) -> None:
+    with pytest.raises(EvaluationError, match=why) as failed:
+        compiled(text).value(object={"status": {"count": 1, "list": [], "word": "x"}})
+    assert "\n" not in str(failed.value)
+
+
+def test_a_condition_is_true_or_false() -> None:
+    with pytest.raises(EvaluationError, match="gives 1, which is neither true nor false"):
+        compiled("object.status.count").holds(object={"status": {"count": 1}})
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["phase", "conditions", "count"]), _JSON))
+def test_no_object_makes_it_raise_anything_else(status: Json) -> None:
+    """What is on a worker was written by somebody else, and may be anything."""
+    for text in ("object.status.conditions.exists(c, c.type == 'X')", "object.status.count > 1", "object.status"):
+        with contextlib.suppress(EvaluationError):
+            compiled(text).value(object={"status": status})

@@ -1,0 +1,102 @@
+"""JSON patches of copies: what they may change, with which values, and what is said if they do not apply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from multikueue.adapters.jsonpatches import Operation, Patch
+from multikueue.core.names import Json
+from multikueue.errors import RuleError
+
+VARIABLES = ("object", "remote")
+
+
+def patch(*steps: Any) -> Patch:
+    return Patch("externalFrameworks[0].creationPatches", tuple(Operation.parse(step, VARIABLES) for step in steps))
+
+
+def target() -> Json:
+    return {"metadata": {"name": "train", "labels": {}, "annotations": {}}, "spec": {"list": [1], "a": {"b": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("step", "spec"),
+    [
+        ({"op": "add", "path": "/spec/x", "value": None}, {"list": [1], "a": {"b": 1}, "x": None}),
+        ({"op": "add", "path": "/spec/list/-", "value": 2}, {"list": [1, 2], "a": {"b": 1}}),
+        ({"op": "replace", "path": "/spec/a", "value": 2}, {"list": [1], "a": 2}),
+        ({"op": "remove", "path": "/spec/a"}, {"list": [1]}),
+        ({"op": "move", "from": "/spec/a/b", "path": "/spec/c"}, {"list": [1], "a": {}, "c": 1}),
+        ({"op": "copy", "from": "/metadata/name", "path": "/spec/a"}, {"list": [1], "a": "train"}),
+        ({"op": "test", "path": "/spec/a/b", "value": 1}, {"list": [1], "a": {"b": 1}}),
+        (
+            {"op": "add", "path": "/spec/a/b", "valueExpression": "object.metadata.name + '-' + string(1 + 1)"},
+            {"list": [1], "a": {"b": "there-2"}},
+        ),
+    ],
+)
+def test_every_operation_of_the_standard_works(step: Json, spec: Json) -> None:
+    before = target()
+    after = patch(step).applied(before, {"object": {"metadata": {"name": "there"}}})
+
+    assert after["spec"] == spec
+    assert before == target()
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ("add", "is not a step of a patch"),
+        ({}, "op: None is not one of add, replace"),
+        ({"op": "merge"}, "op: 'merge' is not one of"),
+        ({"op": "add", "path": "/spec/a"}, "value: add needs it"),
+        ({"op": "add", "value": 1}, "path: add needs it"),
+        ({"op": "move", "path": "/spec/a"}, "from: move needs it"),
+        ({"op": "remove", "path": "/spec/a", "value": 1}, "value: remove does not use it"),
+        ({"op": "remove", "path": "/spec/a", "valueExpression": "1"}, "valueExpression: remove has no value"),
+        ({"op": "add", "path": "/spec/a", "value": 1, "valueExpression": "1"}, "value says it already"),
+        ({"op": "add", "path": "/spec/a", "valueExpression": "1 +"}, "valueExpression: '1 \\+' is not an expression"),
+        ({"op": "add", "path": "/spec/a", "valueExpression": "job.x"}, "there is no variable 'job'"),
+        ({"op": "add", "path": "/spec/a", "valueExpression": 1}, "put it in quotes"),
+        ({"op": "add", "path": "spec.a", "value": 1}, "path: 'spec.a' is not a JSON pointer"),
+        ({"op": "add", "path": 1, "value": 1}, "path: 1 is not a JSON pointer"),
+        ({"op": "replace", "path": "", "value": {}}, "is what makes the copy a copy"),
+        ({"op": "add", "path": "/kind", "value": "Other"}, "is what makes the copy a copy"),
+        ({"op": "add", "path": "/metadata/name", "value": "x"}, "is not ours to change"),
+        ({"op": "add", "path": "/metadata/labels", "value": {}}, "is not ours to change"),
+        ({"op": "remove", "path": "/metadata/labels/kueue.x-k8s.io~1multikueue-origin"}, "marks the copy as ours"),
+        ({"op": "add", "path": "/status/phase", "value": "Done"}, "belongs to the worker"),
+    ],
+)
+def test_what_is_no_step_or_not_ours_to_do_is_refused_at_start(step: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        patch(step)
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ({"op": "replace", "path": "/spec/x", "value": 1}, "replace /spec/x does not apply: can't replace"),
+        ({"op": "add", "path": "/spec/x/y", "value": 1}, "add /spec/x/y does not apply: member 'x' not found"),
+        ({"op": "add", "path": "/spec/list/9", "value": 1}, "does not apply: can't insert outside of list"),
+        ({"op": "test", "path": "/spec/a", "value": 7}, "test /spec/a does not apply"),
+        ({"op": "copy", "from": "/spec/x", "path": "/spec/y"}, "copy /spec/y does not apply"),
+        ({"op": "add", "path": "/spec/x", "valueExpression": "object.spec.x"}, "there is no 'x'"),
+    ],
+)
+def test_a_step_that_does_not_apply_names_the_setting(step: Json, why: str) -> None:
+    first = {"op": "add", "path": "/metadata/labels/a", "value": "b"}
+    with pytest.raises(RuleError, match=why) as failed:
+        patch(first, step).applied(target(), {"object": {}})
+    assert str(failed.value).startswith("externalFrameworks[0].creationPatches[1]: ")
+
+
+def test_a_patch_that_never_comes_to_rest_is_told_instead_of_sent_for_ever() -> None:
+    with pytest.raises(RuleError, match="would change the copy again each time"):
+        patch({"op": "add", "path": "/spec/list/-", "value": 1}).settled(target(), {"object": {}, "remote": target()})
+
+    counting = {"op": "add", "path": "/spec/a/b", "valueExpression": "remote.spec.a.b + 1"}
+    with pytest.raises(RuleError, match="would change the copy again each time"):
+        patch(counting).settled(target(), {"object": {}, "remote": target()})
