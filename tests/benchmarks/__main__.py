@@ -13,6 +13,7 @@ from rich.console import Console
 
 from tests.benchmarks import controller, plotting, results, tables
 from tests.benchmarks.measuring import Measured, Options, measure
+from tests.benchmarks.scaling import measure_restart
 from tests.benchmarks.scenarios import SCENARIOS, Scenario
 from tests.controlplane.errors import ControlPlaneError
 
@@ -53,7 +54,7 @@ def main(scenario: str, command: str | None, profile: Path | None, plot: Path | 
 
 def _run(scenario: Scenario, options: Options) -> Measured:
     async def run() -> Measured:
-        return await measure(scenario, options)
+        return await (measure_restart if scenario.preloaded else measure)(scenario, options)
 
     try:
         return anyio.run(run, backend_options={"use_uvloop": importlib.util.find_spec("uvloop") is not None})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
+import attrs
 import orjson
 
 from multikueue.core.names import Json
@@ -26,17 +27,30 @@ rules:
 _ACCOUNT: Final = "system:serviceaccount:default:"
 
 
-def count(log: Path) -> Requests:
-    """Count what a log tells so far; a watch counts when it begins, everything else when it is answered."""
-    found = Requests()
-    if not log.exists():
-        return found
-    with log.open("rb") as lines:
+@attrs.define(eq=False)
+class AuditLog:
+    """One server's log, read on from where it was read before."""
+
+    file: Path
+    _read: int = attrs.field(default=0, init=False)
+    _found: Requests = attrs.field(factory=Requests, init=False)
+
+    def count(self) -> Requests:
+        """All requests so far; a watch counts when it begins, everything else when it is answered."""
+        if self.file.exists():
+            with self.file.open("rb") as lines:
+                lines.seek(self._read)
+                self._read_on(lines)
+        return self._found.copy()
+
+    def _read_on(self, lines: BinaryIO) -> None:
         for line in lines:
-            key = _key(orjson.loads(line)) if line.endswith(b"\n") else None
+            if not line.endswith(b"\n"):
+                return  # it is being written
+            self._read += len(line)
+            key = _key(orjson.loads(line))
             if key is not None:
-                found[key] += 1
-    return found
+                self._found[key] += 1
 
 
 def _key(event: Json) -> tuple[str, str, str] | None:

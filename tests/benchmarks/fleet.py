@@ -21,6 +21,7 @@ from tests.benchmarks.children import Child, child
 from tests.benchmarks.components import CONTROLLER, MANAGER_KUEUE, OBSERVER, USER, WORKER_SIMULATOR, Requests
 from tests.benchmarks.observer import Observer
 from tests.benchmarks.planes import Kind, Plane
+from tests.benchmarks.preloading import Preload
 from tests.benchmarks.scenarios import Scenario
 
 ManagerKueue = Literal["none", "sim"]
@@ -76,6 +77,9 @@ async def fleet(kind: Kind, scenario: Scenario, manager_kueue: ManagerKueue) -> 
         await set_up_queues(observing[manager.name], _QUOTA, [CHECK])
         await connect_workers(observing[manager.name], kubeconfigs)
         user = await stack.enter_async_context(client(manager.name, manager.kubeconfig(USER), connections=32))
+        if scenario.preloaded:
+            preload = Preload(observing[manager.name], {plane.name: observing[plane.name] for plane in workers})
+            await preload.create(scenario.preloaded)
         children = {} if proxy is None else {"proxy": proxy}
         await _simulators(stack, scenario, manager_kueue, everything, children)
         tasks = await stack.enter_async_context(anyio.create_task_group())

@@ -12,6 +12,7 @@ import anyio
 import attrs
 
 from multikueue.core.kinds import JOB
+from multikueue.core.names import Json
 from tests.benchmarks import controller, moments, objects
 from tests.benchmarks.components import BACKGROUND, CONTROLLER, READS, WATCHES, Requests
 from tests.benchmarks.controller import Controller
@@ -55,7 +56,7 @@ class Measured:
     """CPU seconds of everything else."""
     complaint: str = ""
     """What did not happen in time."""
-    extra: dict[str, float] = attrs.field(factory=dict)
+    extra: Json = attrs.field(factory=dict)
     """What only some scenarios measure."""
 
 

@@ -42,12 +42,15 @@ class Observer:
         """Begin to watch; returns once everything that was there is known."""
         caches = [
             self._checks,
-            ObjectCache(self.manager, JOB, on_change=self._job),
-            ObjectCache(self.manager, WORKLOAD, on_change=self._workload),
+            ObjectCache(self.manager, JOB, transform=_without_spec, on_change=self._job),
+            ObjectCache(self.manager, WORKLOAD, transform=_without_spec, on_change=self._workload),
         ]
         for name, worker in self.workers.items():
-            self._copies[name] = ObjectCache(worker, WORKLOAD, on_change=self._copy)
-            caches += [self._copies[name], ObjectCache(worker, JOB, on_change=self._job_copy)]
+            self._copies[name] = ObjectCache(worker, WORKLOAD, transform=_without_spec, on_change=self._copy)
+            caches += [
+                self._copies[name],
+                ObjectCache(worker, JOB, transform=_without_spec, on_change=self._job_copy),
+            ]
         for cache in caches:
             tasks.start_soon(cache.run)
         for cache in caches:
@@ -109,3 +112,9 @@ class Observer:
         if new is not None:
             self._note(key.name, moments.COMPLETE_THERE, is_true(new, "Complete"))
         self._seen(key, old, new)
+
+
+def _without_spec(obj: Json) -> Json:
+    obj["metadata"].pop("managedFields", None)
+    obj.pop("spec", None)
+    return obj

@@ -12,7 +12,7 @@ import anyio
 import attrs
 
 from multikueue.core.names import Json
-from tests.benchmarks import audit
+from tests.benchmarks.audit import POLICY, AuditLog
 from tests.benchmarks.children import Child, child
 from tests.benchmarks.components import COMPONENTS, Requests
 from tests.controlplane.cluster import ControlPlane
@@ -76,7 +76,7 @@ class RealPlane:
 
     name: str
     cluster: ControlPlane
-    log: Path
+    log: AuditLog
 
     def kubeconfig(self, component: str) -> Json:
         """See `Plane`."""
@@ -88,7 +88,7 @@ class RealPlane:
 
     async def requests(self) -> Requests:
         """See `Plane`."""
-        return await anyio.to_thread.run_sync(audit.count, self.log)
+        return await anyio.to_thread.run_sync(self.log.count)
 
 
 @asynccontextmanager
@@ -120,10 +120,10 @@ async def _sandbox(name: str) -> AsyncIterator[Plane]:
 @asynccontextmanager
 async def _real(name: str, folder: Path) -> AsyncIterator[Plane]:
     policy, log = folder / "policy.yaml", folder / f"{name}.audit"
-    policy.write_text(audit.POLICY)
+    policy.write_text(POLICY)
     flags = (f"--audit-policy-file={policy}", f"--audit-log-path={log}")
     async with ControlPlane(name, crds=kueue_crds(), apiserver_flags=flags) as cluster:
         async with anyio.create_task_group() as tasks:
             for component in COMPONENTS:
                 tasks.start_soon(cluster.service_account, component, _ALL_RULES)
-        yield RealPlane(name, cluster, log)
+        yield RealPlane(name, cluster, AuditLog(log))

@@ -10,7 +10,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import attrs
@@ -48,8 +48,7 @@ class _Side(asyncio.Protocol):
         self.other: _Side | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's are none by type
 
     def data_received(self, data: bytes) -> None:
         self._later(lambda other: other.write(data))
@@ -83,11 +82,10 @@ class _Near(_Side):
         self._waiting: list[Callable[[asyncio.Transport], None]] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
         self._route.connections.add(self)
         if self._route.refuses:
-            transport.abort()
+            self.abort()
         else:
             self._tasks.start_soon(self._connect)
 
