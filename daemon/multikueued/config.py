@@ -20,6 +20,8 @@ ObjectName = NewType("ObjectName", str)
 """A text that Kubernetes takes as the name of a namespace or a Lease."""
 Port = NewType("Port", int)
 """A TCP port; 0 for any free one."""
+ServerUrl = NewType("ServerUrl", str)
+"""`https://HOST:PORT`."""
 
 LEASE_DEFAULTS = LeaseSettings()
 
@@ -85,12 +87,44 @@ class PreemptionSettings:
 
 
 @attrs.frozen
+class WebhookSettings:
+    """The admission webhook that fills in `managedBy` of new jobs whose queue leads to worker clusters."""
+
+    enabled: bool = False
+    """Off: users write it themselves, and a job without it is Rejected with what to set. On: every replica serves the
+    webhook, and the one that leads registers it."""
+    bind_address: str = ""
+    """Empty: all addresses, since API servers come from outside the pod."""
+    port: Port = Port(9443)
+    """HTTPS only: API servers speak nothing else to webhooks."""
+    cert_dir: str = ""
+    """A folder with `tls.crt` and `tls.key`, which somebody else renews, and `ca.crt` if API servers are to be told
+    whom to trust. Empty: the daemon makes a certificate and its authority, and renews them."""
+    secret_name: ObjectName = ObjectName("multikueue-webhook")
+    """The Secret in the daemon's namespace in which replicas share a certificate of their own making."""
+    configuration_name: ObjectName = ObjectName("multikueue-webhook")
+    """The MutatingWebhookConfiguration. API servers ask in the order of the names, and Kueue's, which gives jobs a
+    default queue, is to be asked first: `kueue-mutating-webhook-configuration`."""
+    service_name: ObjectName = ObjectName("multikueue-webhook")
+    """The Service in front of the replicas."""
+    service_namespace: ObjectName = ObjectName("")
+    """Where it is. Empty: the daemon's namespace."""
+    service_port: Port = Port(443)
+    url: ServerUrl = ServerUrl("")
+    """Instead of a Service: where API servers reach a daemon that runs outside of the cluster."""
+    failure_policy: Literal["Ignore", "Fail"] = "Ignore"
+    """What API servers do when no replica answers. `Ignore`: they create the job, and it is Rejected for lack of
+    `managedBy`. `Fail`: they refuse it, so that nobody can create jobs with a queue while the daemon is down."""
+
+
+@attrs.frozen
 class Settings:
     """All settings. An empty file gives the defaults, which are Kueue's where Kueue has the same setting."""
 
     controller_name: ControllerName = ControllerName(CONTROLLER_NAME)
-    """Which AdmissionChecks are ours, and what delegated jobs say in `managedBy`. The default takes the place of the
-    MultiKueue built into Kueue, which must then be off. To run beside it choose another name."""
+    """Which AdmissionChecks are ours, and what delegated jobs may say in `managedBy`, beside Kueue's own name, which
+    is the only one that many kinds accept. The default takes the place of the MultiKueue built into Kueue, which must
+    then be off. To run beside it choose another name."""
     origin: LabelValue = LabelValue("multikueue")
     """Marks our copies on the workers. Managers that share a worker need different ones."""
     namespace: ObjectName = ObjectName("")
@@ -113,6 +147,7 @@ class Settings:
     leader_election: LeaderElectionSettings = attrs.field(factory=LeaderElectionSettings)
     logging: LoggingSettings = attrs.field(factory=LoggingSettings)
     serving: ServingSettings = attrs.field(factory=ServingSettings)
+    webhook: WebhookSettings = attrs.field(factory=WebhookSettings)
 
     @property
     def choice(self) -> Choice:

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -17,8 +16,8 @@ import attrs
 from aiohttp import web
 from prometheus_client.aiohttp import make_aiohttp_handler
 
-from multikueue.errors import SettingsError
 from multikueued.config import ServingSettings
+from multikueued.listening import listen
 from multikueued.metrics import Metrics
 
 HEARTBEAT: Final = 1.0
@@ -71,7 +70,7 @@ async def serving(
     )
     try:
         await runner.setup()
-        port = await _listen(runner, settings)
+        port = await listen(runner, settings.bind_address, settings.port, settings="serving")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(heartbeat.run)
             yield port
@@ -100,19 +99,3 @@ def _verdict(complaint: str | None) -> web.Response:
     if complaint is None:
         return web.Response(text="ok\n")
     return web.Response(text=f"{complaint}\n", status=503)
-
-
-async def _listen(runner: web.AppRunner, settings: ServingSettings) -> int:
-    site = web.TCPSite(runner, settings.bind_address or None, settings.port)
-    try:
-        await site.start()
-    except OSError as error:
-        where = f"{settings.bind_address or 'port'}{':' if settings.bind_address else ' '}{settings.port}"
-        if error.errno == errno.EADDRINUSE:
-            raise SettingsError(f"cannot listen on {where}: it is in use; set serving.port to a free one") from error
-        raise SettingsError(
-            f"cannot listen on {where}: {error.strerror}; set serving.bindAddress and serving.port to an address of "
-            "this machine and a port this user may open"
-        ) from error
-    address: tuple[str, int] = runner.addresses[0]
-    return address[1]

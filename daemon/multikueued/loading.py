@@ -64,6 +64,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     except SettingsError as error:
         yield f"leaderElection: {error}"
     yield from settings.choice.contradictions()
+    if settings.webhook.service_port == 0:
+        yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
 
 
 def _read(path: Path) -> str:

@@ -87,7 +87,8 @@ class Registry(CollectorRegistry):
 class Metrics:
     """All metrics of one process.
 
-    Implements `runtime.hooks.ManagerHook`, `runtime.controller.ControllerHook` and `kube.RequestHook`.
+    Implements `runtime.hooks.ManagerHook`, `runtime.controller.ControllerHook`, `runtime.admission.ReviewHook` and
+    `kube.RequestHook`.
 
     Args:
         role: `leader` with leader election, `standalone` without; a label of Kueue's own metrics.
@@ -140,6 +141,9 @@ class Metrics:
             ),
             100,
         )
+        self._reviews = Children(
+            self._counter("multikueue_webhook_reviews", "Answers to API servers about new jobs.", ("outcome",)), 10
+        )
         self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
         self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
 
@@ -168,6 +172,10 @@ class Metrics:
         self._requests.of(cluster, verb, resource, str(status)).inc()
         if verb != "watch":  # a watch lasts as long as it lasts
             self._request_seconds.of(cluster, verb).observe(seconds)
+
+    def reviewed(self, outcome: str) -> None:
+        """See `ReviewHook`."""
+        self._reviews.of(outcome).inc()
 
     def began(self, queues: QueueSource) -> None:
         """This process works from now on; its queues are read at each scrape."""

@@ -10,13 +10,14 @@ from typing import Any, Final, Literal, get_args
 
 import cattrs
 
-from multikueued.config import ControllerName, LabelValue, ObjectName, Port
+from multikueued.config import ControllerName, LabelValue, ObjectName, Port, ServerUrl
 from multikueued.dispatching import BUILT_IN, DispatcherName, RoundLength, StepSize
 from multikueued.durations import parse_duration
 
 _CONTROLLER_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SERVER_URL: Final = re.compile(r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?/?")
 _KUEUES_DOMAIN: Final = "kueue.x-k8s.io/"
 _SHORTEST_ROUND: Final = timedelta(seconds=1)
 
@@ -31,6 +32,7 @@ def register_values(converter: cattrs.Converter) -> None:
     converter.register_structure_hook(LabelValue, _label_value)
     converter.register_structure_hook(ObjectName, _object_name)
     converter.register_structure_hook(Port, _port)
+    converter.register_structure_hook(ServerUrl, _server_url)
     converter.register_structure_hook(DispatcherName, _dispatcher_name)
     converter.register_structure_hook(StepSize, _step_size)
     converter.register_structure_hook(RoundLength, _round_length)
@@ -89,6 +91,13 @@ def _port(value: Any, _: Any) -> Port:
     if type(value) is not int or not 0 <= value <= 65_535:
         raise ValueError(f"{shown(value)} is not a port: use 1 to 65535, or 0 for any free one")
     return Port(value)
+
+
+def _server_url(value: Any, _: Any) -> ServerUrl:
+    found = _SERVER_URL.fullmatch(value) if isinstance(value, str) else None
+    if found is None or int(found["port"] or 443) > 65_535:
+        raise ValueError(f"{shown(value)} cannot be a server's address: write it like https://host.example.com:9443")
+    return ServerUrl(value)
 
 
 def _choice(value: Any, kind: Any) -> Any:

@@ -25,6 +25,7 @@ from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueued.config import Settings
 from multikueued.health import serving
 from multikueued.metrics import Metrics
+from multikueued.webhook.running import Webhook, webhook
 
 DRAIN_TIMEOUT: Final = 10.0
 """Seconds that work under way may take after SIGTERM; one that takes longer is broken off."""
@@ -112,12 +113,18 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
     election = settings.leader_election
     metrics = Metrics("leader" if election.enabled else "standalone")
     term = term or Term(elected=election.enabled)
+    adapters = AdapterRegistry(BUILTIN)
+
+    def why_not_ready() -> str | None:
+        return term.why_not_ready() or (hook.why_not_ready() if hook is not None else None)
+
     async with (
         KubeClient(config, name="manager", hook=metrics) as client,
-        serving(settings.serving, metrics, term.why_not_ready) as port,
+        webhook(settings, client, adapters, metrics) as hook,
+        serving(settings.serving, metrics, why_not_ready) as port,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
-        lead = functools.partial(_lead, settings, client, metrics, term)
+        lead = functools.partial(_lead, settings, client, metrics, term, hook)
         if not election.enabled:
             await lead()
             return
@@ -132,16 +139,22 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         await elector.run(lead)
 
 
-async def _lead(settings: Settings, client: ApiClient, metrics: Metrics, term: Term) -> None:
+async def _lead(
+    settings: Settings, client: ApiClient, metrics: Metrics, term: Term, hook: Webhook | None = None
+) -> None:
     """Do the work until cancelled. Each term has a manager of its own: what an earlier one knew is out of date."""
     manager = build_manager(settings, client, metrics)
     term.begin(manager)
     metrics.began(manager.statistics)
     try:
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(manager.run)
-            _freeze()
-            log.info("working", controller=settings.controller_name, origin=settings.origin)
+        async with anyio.create_task_group() as beside:
+            if hook is not None:
+                beside.start_soon(hook.register)
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(manager.run)
+                _freeze()
+                log.info("working", controller=settings.controller_name, origin=settings.origin)
+            beside.cancel_scope.cancel()
     finally:
         term.end()
         metrics.ended()

@@ -1,0 +1,105 @@
+"""The webhook's part in the daemon: every replica serves it, and the one that leads registers it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import attrs
+import structlog
+
+from multikueue.adapters import AdapterRegistry
+from multikueue.core.names import ObjectKey
+from multikueue.core.webhook_configuration import Registration
+from multikueue.protocols import ApiClient
+from multikueue.runtime.admission import Reviewer, ReviewHook
+from multikueue.runtime.certificate_rotation import Credentials
+from multikueue.runtime.certificate_secret import CertificateSecret
+from multikueue.runtime.certificates import pem
+from multikueue.runtime.manager import utc_now
+from multikueue.runtime.webhook_registering import WebhookRegistrar
+from multikueued.config import Settings
+from multikueued.webhook.files import CertificateFiles
+from multikueued.webhook.serving import reviewing
+from multikueued.webhook.tls import ServingTls
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.define(eq=False)
+class Webhook:
+    """A webhook that is being served."""
+
+    reviewer: Reviewer
+    certificate: CertificateSecret | CertificateFiles
+    registrar: WebhookRegistrar
+
+    async def register(self) -> None:
+        """Keep it registered until cancelled, while this process leads."""
+        await self.registrar.run()
+
+    def why_not_ready(self) -> str | None:
+        """What readiness waits for; None if nothing."""
+        if not self.reviewer.ready:
+            return "webhook: the queues of the manager cluster are not all read yet"
+        complaint = self.certificate.why_not_usable()
+        return None if complaint is None else f"webhook: {complaint}"
+
+
+@asynccontextmanager
+async def webhook(
+    settings: Settings, client: ApiClient, adapters: AdapterRegistry, hook: ReviewHook | None = None
+) -> AsyncIterator[Webhook | None]:
+    """Serve the webhook while the context lasts, if it is enabled.
+
+    Args:
+        settings: the operator's choices.
+        client: the manager's API server.
+        adapters: the job kinds.
+        hook: told of every review.
+
+    Raises:
+        SettingsError: the port cannot be opened, or the certificate's folder cannot be used.
+    """
+    if not settings.webhook.enabled:
+        yield None
+        return
+    tls, where = ServingTls.empty(), registration(settings)
+    reviewer = Reviewer.build(client, adapters, settings.controller_name, hook=hook, fraction=random.random)
+    certificate: CertificateSecret | CertificateFiles
+    if settings.webhook.cert_dir:
+        certificate = CertificateFiles(Path(settings.webhook.cert_dir), tls, utc_now)
+        await certificate.load()
+    else:
+        certificate = _shared(settings, client, where, tls)
+    kinds = [kind.resource for kind in adapters if kind.managed_by is not None]
+    async with reviewing(settings.webhook, tls, reviewer.review) as port:
+        log.info("serving webhook", port=port, host=where.host, configuration=where.name)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reviewer.run)
+            tasks.start_soon(certificate.run)
+            yield Webhook(reviewer, certificate, WebhookRegistrar(client, where, kinds, certificate))
+            tasks.cancel_scope.cancel()
+
+
+def registration(settings: Settings) -> Registration:
+    """How API servers reach the webhook, as these settings say."""
+    chosen = settings.webhook
+    return Registration(
+        name=chosen.configuration_name,
+        service=ObjectKey(chosen.service_namespace or settings.namespace, chosen.service_name),
+        service_port=chosen.service_port,
+        url=chosen.url,
+        failure_policy=chosen.failure_policy,
+    )
+
+
+def _shared(settings: Settings, client: ApiClient, where: Registration, tls: ServingTls) -> CertificateSecret:
+    def serve(credentials: Credentials) -> None:
+        tls.load(pem(credentials.serving.certificate), credentials.serving.key_pem)
+
+    key = ObjectKey(settings.namespace, settings.webhook.secret_name)
+    return CertificateSecret(client, key, where.host, utc_now, on_change=serve, fraction=random.random)
