@@ -141,9 +141,7 @@ class Metrics:
             ),
             100,
         )
-        self._reviews = Children(
-            self._counter("multikueue_webhook_reviews", "Answers to API servers about new jobs.", ("outcome",)), 10
-        )
+        self._reviews = self._counter("multikueue_webhook_reviews", "Answers about new jobs.", ("outcome",))
         self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
         self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
 
@@ -175,7 +173,7 @@ class Metrics:
 
     def reviewed(self, outcome: str) -> None:
         """See `ReviewHook`."""
-        self._reviews.of(outcome).inc()
+        self._reviews.labels(outcome).inc()
 
     def began(self, queues: QueueSource) -> None:
         """This process works from now on; its queues are read at each scrape."""

@@ -8,7 +8,8 @@ import random
 import signal
 import socket
 import uuid
-from typing import Final
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -25,7 +26,9 @@ from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueued.config import Settings
 from multikueued.health import serving
 from multikueued.metrics import Metrics
-from multikueued.webhook.running import Webhook, webhook
+
+if TYPE_CHECKING:
+    from multikueued.webhook.running import Webhook
 
 DRAIN_TIMEOUT: Final = 10.0
 """Seconds that work under way may take after SIGTERM; one that takes longer is broken off."""
@@ -120,7 +123,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
 
     async with (
         KubeClient(config, name="manager", hook=metrics) as client,
-        webhook(settings, client, adapters, metrics) as hook,
+        _webhook(settings, client, adapters, metrics) as hook,
         serving(settings.serving, metrics, why_not_ready) as port,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
@@ -137,6 +140,16 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             fraction=random.random,
         )
         await elector.run(lead)
+
+
+def _webhook(
+    settings: Settings, client: ApiClient, adapters: AdapterRegistry, metrics: Metrics
+) -> AbstractAsyncContextManager[Webhook | None]:
+    if not settings.webhook.enabled:
+        return nullcontext()
+    from multikueued.webhook.running import webhook  # it brings what makes certificates, which few need
+
+    return webhook(settings, client, adapters, metrics)
 
 
 async def _lead(

@@ -52,8 +52,8 @@ class Webhook:
 @asynccontextmanager
 async def webhook(
     settings: Settings, client: ApiClient, adapters: AdapterRegistry, hook: ReviewHook | None = None
-) -> AsyncIterator[Webhook | None]:
-    """Serve the webhook while the context lasts, if it is enabled.
+) -> AsyncIterator[Webhook]:
+    """Serve the webhook while the context lasts.
 
     Args:
         settings: the operator's choices.
@@ -64,9 +64,6 @@ async def webhook(
     Raises:
         SettingsError: the port cannot be opened, or the certificate's folder cannot be used.
     """
-    if not settings.webhook.enabled:
-        yield None
-        return
     tls, where = ServingTls.empty(), registration(settings)
     reviewer = Reviewer.build(client, adapters, settings.controller_name, hook=hook, fraction=random.random)
     certificate: CertificateSecret | CertificateFiles
