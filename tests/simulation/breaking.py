@@ -31,7 +31,7 @@ async def partition(scene: Scene) -> None:
 
 async def partition_for_long(scene: Scene) -> None:
     """A worker that runs a job is lost for as long as it takes to give it up, and comes back."""
-    found = scene.job()
+    found = await scene.job()
     if found is not None:
         link = found[0].link
         link.change(down=True)
@@ -128,7 +128,7 @@ async def reconfigure(scene: Scene) -> None:
 
 async def withdraw(scene: Scene) -> None:
     """The config lists a worker no more while a job runs there."""
-    found = scene.job()
+    found = await scene.job()
     if found is None:
         return
     await scene.world.configure(sorted(set(scene.world.workers) - {found[0].name}))
@@ -194,8 +194,11 @@ async def mutate_copies(scene: Scene) -> None:
 
 
 async def finish_unseen(scene: Scene) -> None:
-    """A job ends while its worker is cut off, and is removed there (its TTL) before anyone has seen that."""
-    found = scene.job()
+    """A job ends while its worker is cut off, and is removed there before anyone has seen that.
+
+    With it goes its Workload copy, or not: then that still says that the job has ended.
+    """
+    found = await scene.job()
     if found is None:
         return
     worker, key = found
@@ -206,7 +209,7 @@ async def finish_unseen(scene: Scene) -> None:
             break
         await anyio.sleep(1.0)
     if job is not None and has_ended(job):
-        await worker.api.delete(JOB, key, propagation="Background")
+        await worker.api.delete(JOB, key, propagation=scene.dice.choice(("Orphan", "Background")))
     await anyio.sleep(scene.seconds(1, 30))
     worker.link.change(down=False)
 
@@ -228,10 +231,12 @@ TROUBLES: Final[tuple[Trouble, ...]] = (
     crash_daemon,
     reconfigure,
     withdraw,
+    withdraw,
     remove_cluster,
     remove_for_good,
     rotate_token,
     break_kubeconfig,
     mutate_copies,
+    finish_unseen,
     finish_unseen,
 )

@@ -39,6 +39,21 @@ async def evict_twice(scene: Scene) -> None:
         await anyio.sleep(scene.seconds(0.0, 0.4))
 
 
+async def evict_unseen(scene: Scene) -> None:
+    """The manager's Kueue evicts a running job and gives it quota again, and the daemon sees only what comes of it."""
+    found = await scene.job()
+    local = find(scene.world.manager, JOB, found[1]) if found is not None else None
+    if local is None:
+        return
+    link = scene.world.manager.link
+    link.change(lag=scene.seconds(5, 25))
+    for workload in list(objects(scene.world.manager, WORKLOAD)):
+        if any(owner["uid"] == local["metadata"]["uid"] for owner in workload["metadata"].get("ownerReferences") or ()):
+            await evict(scene.world.manager.api, ObjectKey.of(workload), clock=wall_clock())
+    await anyio.sleep(30)
+    link.change(lag=0.0)
+
+
 async def _evict(scene: Scene, where: SimCluster, wanted: Callable[[Json], bool]) -> None:
     keys = sorted(
         ObjectKey.of(workload)
@@ -151,6 +166,7 @@ TROUBLES: Final[tuple[Trouble, ...]] = (
     evict_on_manager,
     evict_on_manager,
     evict_twice,
+    evict_unseen,
     deactivate,
     deactivate_copy,
     change_priority,

@@ -84,7 +84,7 @@ def stale_copies_are_believed() -> AbstractContextManager[None]:
             for worker in seen.workers:
                 copy = worker.workload
                 if worker.reachable and copy is not None and is_finished(copy):
-                    return bring_end_home(seen, copy, seen.jobs_on(worker))
+                    return bring_end_home(seen, copy, seen.job_on(worker))
                 if worker.reachable and copy is not None and is_evicted(copy):
                     return Plan(tuple(retry_evicted(seen, str(seen.assigned_to))))
             return decide(seen)
@@ -95,12 +95,13 @@ def stale_copies_are_believed() -> AbstractContextManager[None]:
 
 
 def removed_clusters_are_forgotten() -> AbstractContextManager[Any]:
-    """28: what lies on a cluster that the config lists no more is nobody's business."""
+    """28: what lies on a cluster that the config lists no more is not looked at: it counts as gone."""
     original = WorkloadReconciler._workers
 
     def workers(self: WorkloadReconciler, key: ObjectKey, config: Json | None, *rest: Any) -> Iterator[Worker]:
         found = original(self, key, config, *rest)
-        return (worker for worker in found if worker.configured or config is None)
+        for worker in found:
+            yield worker if worker.configured or config is None else attrs.evolve(worker, workload=None, jobs=())
 
     return mock.patch.object(WorkloadReconciler, "_workers", workers)
 

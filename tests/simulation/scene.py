@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import anyio
 import attrs
 
 from multikueue.core.names import ObjectKey
@@ -36,10 +37,14 @@ class Scene:
         """Any worker that is there to stay."""
         return self.world.workers[self.dice.choice(sorted(set(self.world.workers) - self.world.gone))]
 
-    def job(self) -> tuple[SimCluster, ObjectKey] | None:
-        """Any of our jobs that runs, and where."""
-        found = [(worker.name, key) for worker in self.world.workers.values() for key in jobs_running_on(worker)]
-        if not found:
+    async def job(self, patience: int = 120) -> tuple[SimCluster, ObjectKey] | None:
+        """Any of our jobs that runs, and where; None if none does for that many seconds."""
+        for _ in range(patience):
+            found = [(worker.name, key) for worker in self.world.workers.values() for key in jobs_running_on(worker)]
+            if found:
+                break
+            await anyio.sleep(1.0)
+        else:
             return None
         name, key = self.dice.choice(found)
         self.note(f"{key} on {name}")
