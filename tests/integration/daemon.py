@@ -24,6 +24,7 @@ class Daemon:
 
     config: ClusterConfig
     _tasks: anyio.abc.TaskGroup
+    settings: Settings = attrs.field(default=SETTINGS, kw_only=True)
     _term: Term = attrs.field(init=False)
     _scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
     _stopped: anyio.Event = attrs.field(factory=anyio.Event, init=False)
@@ -59,6 +60,6 @@ class Daemon:
     async def _run(self, term: Term, scope: anyio.CancelScope, stopped: anyio.Event) -> None:
         try:
             with scope:
-                await work(SETTINGS, self.config, term)
+                await work(self.settings, self.config, term)
         finally:
             stopped.set()

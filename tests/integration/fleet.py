@@ -26,7 +26,8 @@ from multikueue.sandbox.setting_up import (
     kubeconfig_secret,
     set_up_queues,
 )
-from tests.integration.daemon import Daemon
+from multikueued.config import Settings
+from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.kubelet import Kubelet
 from tests.integration.planes import Planes, connection
 from tests.integration.view import NAMESPACE, POD, Changes, View, job_of
@@ -153,12 +154,13 @@ def job(name: str, *, managed_by: str | None = CONTROLLER_NAME, queue: str | Non
 
 
 @asynccontextmanager
-async def fleet(planes: Planes, *, daemon: bool = True) -> AsyncIterator[Fleet]:
+async def fleet(planes: Planes, *, daemon: bool = True, settings: Settings = SETTINGS) -> AsyncIterator[Fleet]:
     """Set up queues, connect the workers and start everything; the control planes remain, with what is on them.
 
     Args:
         planes: the control planes.
         daemon: whether our daemon is started at once.
+        settings: our daemon's.
     """
     changes = Changes()
     async with AsyncExitStack() as stack:
@@ -181,7 +183,8 @@ async def fleet(planes: Planes, *, daemon: bool = True) -> AsyncIterator[Fleet]:
             await tasks.start(SmallKueue(view.client).run)
         kubelet = Kubelet(views, changes)
         tasks.start_soon(kubelet.run)
-        made = Fleet(manager, workers, kubelet, Daemon(connection(planes.daemon_kubeconfig), tasks), changes)
+        ours = Daemon(connection(planes.daemon_kubeconfig), tasks, settings=settings)
+        made = Fleet(manager, workers, kubelet, ours, changes)
         if daemon:
             made.daemon.start()
             await made.daemon.connected()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -13,12 +14,18 @@ from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
 
-_TEMPLATE = Path(__file__).parents[2] / "charts" / "multikueued" / "templates" / "rbac.yaml"
+_TEMPLATES = Path(__file__).parents[2] / "charts" / "multikueued" / "templates"
 _NAMESPACE = "multikueue"
+WEBHOOK: Final = "release-multikueued-webhook"
+"""The chart's name of the webhook's Secret."""
+WEBHOOK_CONFIGURATION: Final = "multikueued-release"
 _VALUES = {
-    "Release.Name": "release",
-    "Release.Namespace": _NAMESPACE,
-    "Values.kueueNamespace": KUEUE_NAMESPACE,
+    ".Release.Name": "release",
+    ".Release.Namespace": _NAMESPACE,
+    ".Values.kueueNamespace": KUEUE_NAMESPACE,
+    ".Values.settings.webhook.servicePort | default 443": "443",
+    'include "multikueued.webhook" .': WEBHOOK,
+    'include "multikueued.webhookConfiguration" .': WEBHOOK_CONFIGURATION,
 }
 _ACCOUNT = "release-multikueued"
 
@@ -34,13 +41,13 @@ WORKER_RULES: Final[list[Json]] = [
 """What the user of a worker's kubeconfig needs. (`patch` of jobs is for kinds that forward changes; Job does not.)"""
 
 
-def chart_objects() -> list[Json]:
-    """What the chart's template of permissions makes: service account, roles and bindings."""
-    text = _TEMPLATE.read_text()
+def chart_objects(template: str = "rbac.yaml") -> list[Json]:
+    """What one of the chart's templates makes, with everything in it that a value turns on."""
+    text = re.sub(r"^{{- (if .*|end) }}\n", "", (_TEMPLATES / template).read_text(), flags=re.MULTILINE)
     for name, value in _VALUES.items():
-        text = text.replace("{{ ." + name + " }}", value)
-    assert "{{" not in text, f"{_TEMPLATE} uses a value that is not in _VALUES: {text}"
-    return list(yaml.safe_load_all(text))
+        text = text.replace("{{ " + name + " }}", value)
+    assert "{{" not in text, f"{template} uses a value that is not in _VALUES: {text}"
+    return [obj for obj in yaml.safe_load_all(text) if obj is not None]
 
 
 async def install_chart_permissions(manager: Cluster) -> Json:

@@ -1,0 +1,153 @@
+"""The webhook as a real API server asks it: over TLS, with the certificate it was told to trust."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.kinds import JOB, MUTATING_WEBHOOKS, SECRET
+from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.workloads import check
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from multikueued.config import ObjectName, Port, ServerUrl, Settings, WebhookSettings
+from tests.controlplane.polling import poll_until
+from tests.controlplane.ports import free_port
+from tests.integration.daemon import SETTINGS
+from tests.integration.fleet import Fleet, fleet, job
+from tests.integration.permissions import WEBHOOK, WEBHOOK_CONFIGURATION, chart_objects
+from tests.integration.planes import Planes
+from tests.integration.view import NAMESPACE
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+
+_JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+
+
+def settings(*, failure_policy: str = "Ignore") -> Settings:
+    """What the chart sets; but the API server reaches the daemon by its address, as one outside of the cluster."""
+    port = free_port()
+    webhook = WebhookSettings(
+        enabled=True,
+        bind_address="127.0.0.1",
+        port=Port(port),
+        url=ServerUrl(f"https://127.0.0.1:{port}"),
+        secret_name=ObjectName(WEBHOOK),
+        configuration_name=ObjectName(WEBHOOK_CONFIGURATION),
+        failure_policy="Fail" if failure_policy == "Fail" else "Ignore",
+    )
+    return attrs.evolve(SETTINGS, webhook=webhook)
+
+
+@asynccontextmanager
+async def installed(planes: Planes, chosen: Settings) -> AsyncIterator[Fleet]:
+    """A fleet with the chart's objects for the webhook, and a daemon that serves it."""
+    for template in ("rbac-webhook.yaml", "webhook.yaml"):
+        for obj in chart_objects(template):
+            await planes.manager.admin.apply(obj)
+    try:
+        async with fleet(planes, settings=chosen) as real:
+            await asked(planes)
+            yield real
+    finally:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(10):  # other tests' Jobs are not to be asked about
+            path = f"/apis/{MUTATING_WEBHOOKS.gvk.api_version}/{MUTATING_WEBHOOKS.plural}/{WEBHOOK_CONFIGURATION}"
+            await planes.manager.admin.delete(path)
+            await planes.manager.admin.delete(f"/api/v1/namespaces/{KUEUE_NAMESPACE}/secrets/{WEBHOOK}")
+
+
+async def created(planes: Planes, obj: Json, *, dry: bool = True) -> Json:
+    """Create a Job, or only see what would be created."""
+    return await planes.manager.admin.call("POST", _JOBS, obj, query={"dryRun": "All"} if dry else {})
+
+
+async def asked(planes: Planes) -> None:
+    """Wait until the API server asks the webhook, and believes it."""
+
+    async def delegated() -> bool:
+        seen = await created(planes, job("probe", managed_by=None))
+        return bool(seen["spec"].get("managedBy") == CONTROLLER_NAME)
+
+    await poll_until(delegated, seconds=40, otherwise="the API server does not ask the webhook after 40 s")
+
+
+async def test_a_job_without_managed_by_is_delegated_and_runs_on_a_worker(planes: Planes) -> None:
+    """What Kueue's own webhook does when its MultiKueue is on: the user writes a queue's name and nothing else."""
+    async with installed(planes, settings()) as real:
+        await real.submit("defaulted", managed_by=None)
+        worker = await real.running("defaulted")
+        real.kubelet.end("defaulted", "Succeeded")
+        done = await real.ended("defaulted")
+        await real.cleaned()
+
+        assert done["spec"]["managedBy"] == CONTROLLER_NAME
+        assert real.ran_on("defaulted") == [worker]
+
+
+async def test_only_jobs_whose_queue_leads_to_workers_are_changed(planes: Planes) -> None:
+    async with installed(planes, settings()) as real:
+        plain = job("plain", managed_by=None, queue=None)
+        own = job("own", managed_by="kubernetes.io/job-controller")
+        foreign = job("foreign", managed_by="example.com/mine")
+        unknown = job("unknown", managed_by=None, queue="no-such-queue")
+
+        assert "managedBy" not in (await created(planes, plain))["spec"]
+        assert "managedBy" not in (await created(planes, unknown))["spec"]
+        assert (await created(planes, own))["spec"]["managedBy"] == CONTROLLER_NAME
+        assert (await created(planes, foreign))["spec"]["managedBy"] == "example.com/mine"
+
+        # A Job that exists is not asked about again: it could not be changed any more.
+        made = await created(planes, job("later", managed_by=None, queue=None), dry=False)
+        patch = {"metadata": {"labels": {QUEUE_LABEL: "user-queue"}}}
+        changed = await real.manager.client.merge_patch(JOB, ObjectKey(NAMESPACE, "later"), patch)
+        assert "managedBy" not in made["spec"]
+        assert "managedBy" not in changed["spec"]
+        await real.delete("later")
+
+
+async def test_while_no_replica_runs_jobs_are_created_and_later_rejected_with_what_to_set(planes: Planes) -> None:
+    """Nobody's work depends on the daemon being there, and nothing ever runs on the manager by accident."""
+    async with installed(planes, settings()) as real:
+        await real.daemon.stop()
+        await real.submit("unasked", managed_by=None)
+        real.daemon.start()
+
+        def message() -> str | None:
+            entry = check(real.manager.workload_of("unasked") or {}, CHECK) or {}
+            return entry.get("message") if entry.get("state") == "Rejected" else None
+
+        told = await real.changes.until(message, otherwise=lambda: f"not rejected: {real.story('unasked')}")
+        assert 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""' in told
+        assert real.ran_on("unasked") == []
+        await real.delete("unasked")
+
+
+async def test_with_fail_a_job_that_cannot_be_asked_about_is_refused_at_once(planes: Planes) -> None:
+    async with installed(planes, settings(failure_policy="Fail")) as real:
+        await real.daemon.stop()
+        answer = await planes.manager.admin.send("POST", _JOBS, job("refused", managed_by=None))
+        assert answer.status == 500
+        assert "managed-by.multikueue.dev" in answer.body["message"]
+        plain = await created(planes, job("plain", managed_by=None, queue=None))  # others are not asked about
+        assert plain["metadata"]["name"] == "plain"
+
+
+async def test_a_restart_with_another_certificate_is_believed_again(planes: Planes) -> None:
+    """The Secret was lost while nothing ran: the new leader makes a new authority, and tells the API server."""
+    async with installed(planes, settings()) as real:
+        before = await _authority(real)
+        await real.daemon.stop()
+        await real.manager.client.merge_patch(SECRET, ObjectKey(KUEUE_NAMESPACE, WEBHOOK), {"data": None})
+        real.daemon.start()
+        await real.daemon.connected()
+        await asked(planes)
+        assert await _authority(real) != before
+
+
+async def _authority(real: Fleet) -> str:
+    found = await real.manager.client.get(MUTATING_WEBHOOKS, ObjectKey("", WEBHOOK_CONFIGURATION))
+    return str(found["webhooks"][0]["clientConfig"]["caBundle"])
