@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
 from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.conditions import condition, is_true
-from multikueue.core.copies import bare_metadata, stamped_metadata
+from multikueue.core.copies import bare_metadata, prebuilt_workload, stamped_metadata
 from multikueue.core.labels import CONTROLLER_NAME
 from multikueue.core.names import Json, Resource
 from multikueue.core.objects import (
@@ -105,8 +106,14 @@ class JobKind:
     """What a job that is delegated says there; empty for kinds that say the controller's name."""
     left_out: tuple[tuple[str, ...], ...] = ()
     """What a copy does not have, beside `managed_by`: what the manager's API server or Kueue filled in."""
-    suspend: tuple[str, ...] = ("spec", "suspend")
-    """Where the job says that it should not run."""
+    suspend: tuple[str, ...] | None = ("spec", "suspend")
+    """Where the job says that it should not run; None for kinds that Kueue holds by scheduling gates."""
+    selector: str = ""
+    """Label selector of the manager's jobs of this kind that matter; empty: all of them."""
+    group: Callable[[Json], str] | None = None
+    """The Workload that a job shares with others of its kind, empty for one on its own; None: none ever does."""
+    carriers: Callable[[Json], Sequence[str]] | None = None
+    """The Workloads that carry a copy, where Kueue derives their names; None: a copy names its Workload."""
     status: StatusRule | None = whole_status
     """When and how status comes home; None for kinds whose status must stay the manager's own."""
     finished: Callable[[Json], Outcome | None] = never_finished
@@ -135,6 +142,8 @@ class JobKind:
     """Whether somebody else's controller moves the jobs: the worker is chosen, and the jobs are left alone."""
     source: str = attrs.field(default="", eq=False)
     """Where the row comes from, for messages: a setting, or a package."""
+    declaration: Declaration | None = attrs.field(default=None, eq=False, repr=False)
+    """What the row was compiled from, with what its profile filled in; None for rows written in Python."""
 
     @property
     def ends(self) -> bool:
@@ -164,7 +173,14 @@ class JobKind:
         }
         if self.prepared is not None:
             made = self.prepared(job, made, stamp)
-        return {**made, "metadata": stamped_metadata(made, stamp)}
+        return {**made, "metadata": stamped_metadata(made, stamp, named=self.carriers is None)}
+
+    def workload_names(self, copied: Json) -> Sequence[str]:
+        """The names of the Workloads that carry a copy."""
+        if self.carriers is not None:
+            return self.carriers(copied)
+        named = prebuilt_workload(copied)
+        return (named,) if named else ()
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`. Carries the resourceVersion, so that it never lands on a job that has changed."""

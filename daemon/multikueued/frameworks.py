@@ -1,0 +1,114 @@
+"""Which job kinds the daemon dispatches: the settings for it, in Kueue's own places and words, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NewType
+
+import attrs
+
+from multikueue.adapters import AVAILABLE, JobKind
+from multikueue.adapters.declaration import Declaration
+from multikueue.core.names import GVK
+
+FrameworkName = NewType("FrameworkName", str)
+"""What Kueue calls a kind that is built into it: `batch/job`."""
+
+DEFAULT: tuple[FrameworkName, ...] = (FrameworkName("batch/job"),)
+"""The kind every cluster serves."""
+ALIASES = {"deployment": "pod"}
+"""Kinds that are dispatched as others: the pods of a Deployment are queued and sent one by one."""
+
+
+@attrs.frozen
+class IntegrationSettings:
+    """The section `integrations` of Kueue's configuration."""
+
+    frameworks: tuple[FrameworkName, ...] = DEFAULT
+    """Kinds built into Kueue, by Kueue's names. Each is watched on every worker, so list those in use."""
+    external_frameworks: tuple[Declaration, ...] = ()
+    """As `externalFrameworks`. Kueue has its list of such kinds here."""
+
+
+@attrs.frozen
+class MultiKueueSettings:
+    """The section `multiKueue` of Kueue's configuration, as far as it is about job kinds."""
+
+    external_frameworks: tuple[Declaration, ...] = ()
+    """As `externalFrameworks`. Kueue's MultiKueue has them here."""
+
+
+@attrs.frozen
+class KindChoice:
+    """The settings for job kinds, from all places where they may stand."""
+
+    integrations: IntegrationSettings
+    external: tuple[Declaration, ...]
+    multi_kueue: MultiKueueSettings
+
+    def rows(self) -> list[JobKind]:
+        """What they come to. They must have no `contradictions`."""
+        kinds, complaints = self._read()
+        assert not complaints, complaints
+        return kinds
+
+    def contradictions(self) -> Iterator[str]:
+        """What cannot be used: the setting, why, and what to do."""
+        kinds, complaints = self._read()
+        yield from complaints
+        yield from _doubled(kinds)
+
+    def _read(self) -> tuple[list[JobKind], list[str]]:
+        kinds = list(self._built_in())
+        complaints: list[str] = []
+        for setting, declaration in self._declared():
+            # What compiles expressions costs 0.3 s to import: only whoever declares a kind waits for it.
+            from multikueue.adapters.declared import DeclarationError, declared_kind
+
+            try:
+                kinds.append(declared_kind(declaration, setting))
+            except DeclarationError as error:
+                complaints += [f"{setting}.{field}: {why}" for field, why in error.faults]
+        return kinds, complaints
+
+    def _built_in(self) -> Iterator[JobKind]:
+        seen: set[GVK] = set()
+        for number, name in enumerate(self.integrations.frameworks):
+            for kind in rows_of(name):
+                if kind.resource.gvk not in seen:  # `pod` and `deployment` are the same kind
+                    seen.add(kind.resource.gvk)
+                    yield attrs.evolve(kind, source=f"integrations.frameworks[{number}] ({name})")
+
+    def _declared(self) -> Iterator[tuple[str, Declaration]]:
+        places = (
+            ("externalFrameworks", self.external),
+            ("multiKueue.externalFrameworks", self.multi_kueue.external_frameworks),
+        )
+        named = {declaration.name for _, declarations in places for declaration in declarations}
+        for place, declarations in places:
+            yield from ((f"{place}[{number}]", declaration) for number, declaration in enumerate(declarations))
+        for number, declaration in enumerate(self.integrations.external_frameworks):
+            # Kueue wants such a kind in both of its lists: the second time it is only named.
+            if declaration != Declaration(name=declaration.name) or declaration.name not in named:
+                yield f"integrations.externalFrameworks[{number}]", declaration
+
+
+def framework_names() -> list[str]:
+    """What may stand in `integrations.frameworks`."""
+    names = {kind.framework for kind in AVAILABLE if kind.framework}
+    return sorted(names | {alias for alias, name in ALIASES.items() if name in names})
+
+
+def rows_of(framework: str) -> list[JobKind]:
+    """The rows behind one of Kueue's names."""
+    wanted = ALIASES.get(framework, framework)
+    return [kind for kind in AVAILABLE if kind.framework == wanted]
+
+
+def _doubled(kinds: Iterable[JobKind]) -> Iterator[str]:
+    sources: dict[GVK, str] = {}
+    for kind in kinds:
+        gvk = kind.resource.gvk
+        if gvk in sources:
+            yield f"{kind.source}: two adapters for {gvk}, this one and {sources[gvk]}: leave one out"
+        sources.setdefault(gvk, kind.source)

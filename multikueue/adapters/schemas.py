@@ -1,0 +1,34 @@
+"""What the schema of a CustomResourceDefinition knows of a field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multikueue.adapters.paths import FieldPath
+from multikueue.core.names import Json
+from multikueue.core.objects import dig
+
+
+def lacks(definition: Json, version: str, path: FieldPath) -> bool:
+    """Whether the API server would drop a field of that path. False too where the schema does not tell.
+
+    Args:
+        definition: the CustomResourceDefinition.
+        version: of the kind.
+        path: of the field.
+    """
+    if path.steps[0] == "metadata":
+        return False  # every kind has the same
+    versions = [found for found in dig(definition, "spec", "versions") or () if found.get("name") == version]
+    schema: Any = dig(versions[0], "schema", "openAPIV3Schema") if versions else None
+    for step in path.steps:
+        if not isinstance(schema, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
+            return False
+        known = schema.get("properties")
+        if isinstance(known, dict) and step in known:
+            schema = known[step]
+        elif schema.get("additionalProperties"):
+            schema = schema["additionalProperties"]
+        else:
+            return True
+    return False
