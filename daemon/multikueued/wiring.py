@@ -16,7 +16,7 @@ import anyio.abc
 import attrs
 import structlog
 
-from multikueue.adapters import AdapterRegistry
+from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.names import ObjectKey
 from multikueue.core.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig, KubeClient
@@ -25,7 +25,6 @@ from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueued.config import Settings
 from multikueued.health import serving
-from multikueued.kinds import chosen_kinds, known_kinds
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -113,41 +112,34 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
     Raises:
         SettingsError: the port of health and metrics cannot be opened.
         KubeconfigError: the certificates in `config` cannot be used.
-        AdapterError: an installed package's job kind cannot be used.
     """
     election = settings.leader_election
-    kinds = chosen_kinds(settings)
     metrics = Metrics("leader" if election.enabled else "standalone")
     term = term or Term(elected=election.enabled)
-    adapters: AdapterRegistry | None = None
-    hook: Webhook | None = None
+    adapters = AdapterRegistry(BUILTIN)
 
     def why_not_ready() -> str | None:
-        if adapters is None:
-            return "the manager cluster has not said yet which kinds it serves"
         return term.why_not_ready() or (hook.why_not_ready() if hook is not None else None)
 
     async with (
         KubeClient(config, name="manager", hook=metrics) as client,
+        _webhook(settings, client, adapters, metrics) as hook,
         serving(settings.serving, metrics, why_not_ready) as port,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
-        found = await known_kinds(kinds, client)
-        async with _webhook(settings, client, found, metrics) as hook:
-            adapters = found
-            lead = functools.partial(_lead, settings, client, metrics, term, adapters, hook)
-            if not election.enabled:
-                await lead()
-                return
-            elector = Elector(
-                client,
-                ObjectKey(settings.namespace, election.lease_name),
-                identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-                settings=election.lease_settings(),
-                clock=utc_now,
-                fraction=random.random,
-            )
-            await elector.run(lead)
+        lead = functools.partial(_lead, settings, client, metrics, term, hook)
+        if not election.enabled:
+            await lead()
+            return
+        elector = Elector(
+            client,
+            ObjectKey(settings.namespace, election.lease_name),
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            settings=election.lease_settings(),
+            clock=utc_now,
+            fraction=random.random,
+        )
+        await elector.run(lead)
 
 
 def _webhook(
@@ -161,15 +153,10 @@ def _webhook(
 
 
 async def _lead(
-    settings: Settings,
-    client: ApiClient,
-    metrics: Metrics,
-    term: Term,
-    adapters: AdapterRegistry,
-    hook: Webhook | None = None,
+    settings: Settings, client: ApiClient, metrics: Metrics, term: Term, hook: Webhook | None = None
 ) -> None:
     """Do the work until cancelled. Each term has a manager of its own: what an earlier one knew is out of date."""
-    manager = build_manager(settings, client, metrics, adapters)
+    manager = build_manager(settings, client, metrics)
     term.begin(manager)
     metrics.began(manager.statistics)
     try:
@@ -186,11 +173,11 @@ async def _lead(
         metrics.ended()
 
 
-def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapters: AdapterRegistry) -> Manager:
+def build_manager(settings: Settings, client: ApiClient, metrics: Metrics) -> Manager:
     """The library's manager, as these settings want it."""
     return Manager(
         client,
-        adapters,
+        AdapterRegistry(BUILTIN),
         ManagerSettings(
             plan=PlanSettings(
                 controller_name=settings.controller_name,

@@ -6,7 +6,17 @@ all kinds share is in `JobKind` once. Nothing here does I/O; rows may only impor
 
 from __future__ import annotations
 
-from multikueue.adapters import appwrapper, job, jobset, kubeflow, ray, trainer
+from multikueue.adapters import (
+    appwrapper,
+    job,
+    jobset,
+    kubeflow,
+    leaderworkerset,
+    pod,
+    ray,
+    statefulset,
+    trainer,
+)
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.registry import AdapterRegistry
 
@@ -20,6 +30,9 @@ AVAILABLE: tuple[JobKind, ...] = (
     *trainer.KINDS,
     *ray.KINDS,
     *appwrapper.KINDS,
+    *pod.KINDS,
+    *statefulset.KINDS,
+    *leaderworkerset.KINDS,
 )
 """All rows that come with the library, for a registry of your own: every kind in it is watched on every worker."""
 

@@ -1,12 +1,19 @@
-"""`ray.io`: RayJob, RayCluster and RayService. Their states are words, not conditions and counters."""
+"""`ray.io`: RayJob, RayCluster and RayService. Their states are words, not conditions and counters.
+
+An elastic one follows the sizes of the manager's worker groups; see `_sizes`. Kueue's own controller does that for
+RayCluster alone: the others would keep the name of a slice that is gone, and stop.
+"""
 
 from __future__ import annotations
 
-from multikueue.adapters.kind import JobKind
-from multikueue.core.adapter import Outcome
+from multikueue.adapters.kind import FollowRule, JobKind
+from multikueue.core.adapter import Outcome, Stamp
+from multikueue.core.copies import renaming_patch
 from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import dig
+from multikueue.core.objects import dig, overlaid, resource_version, with_value
+from multikueue.core.workload_names import is_latest_slice
 
+_ENDED = ("Complete", "Failed")
 _OPERATOR = "ray.io/kuberay-operator"
 
 
@@ -15,7 +22,7 @@ def _resource(kind: str) -> Resource:
 
 
 def _ray_job_outcome(job: Json) -> Outcome | None:
-    if dig(job, "status", "jobDeploymentStatus") not in ("Complete", "Failed"):
+    if dig(job, "status", "jobDeploymentStatus") not in _ENDED:
         return None
     message = str(dig(job, "status", "message") or "")
     if dig(job, "status", "jobStatus") == "SUCCEEDED":
@@ -24,7 +31,7 @@ def _ray_job_outcome(job: Json) -> Outcome | None:
 
 
 def _ray_job_stopped(status: Json) -> Json:
-    if status.get("jobDeploymentStatus") not in (None, "", "Suspended"):
+    if status.get("jobDeploymentStatus") not in (None, "", "Suspended", *_ENDED):
         status["jobDeploymentStatus"] = "Suspended"
     return status
 
@@ -42,11 +49,59 @@ def _ray_service_stopped(status: Json) -> Json:
     return status
 
 
+def _sizes(kind: str, *path: str) -> FollowRule:
+    """How the copy of an elastic kind follows the sizes of its worker groups, which are at `path`.
+
+    Groups that only one of the two has are left alone, and so is all else of a group: the worker's Kueue has put
+    its own node selectors there. The patch replaces the list, so it holds only for the object that was read.
+    """
+    gvk = _resource(kind).gvk
+
+    def resized(local: Json, remote: Json, stamp: Stamp) -> Json | None:
+        wanted, found = _groups(local, path), _groups(remote, path)
+        sizes, copied = (_pods(groups) for groups in (wanted, found))
+        if sum(copied.values()) < sum(sizes.values()) and not is_latest_slice(gvk, local, stamp.workload):
+            return None
+        patch = renaming_patch(remote, stamp)
+        if sizes == copied:
+            return patch
+        followed = [_resized(group, wanted) for group in found]
+        if followed != found:
+            patch = overlaid(patch, with_value({}, path, followed))
+            patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
+        return patch
+
+    return resized
+
+
+def _groups(job: Json, path: tuple[str, ...]) -> list[Json]:
+    return dig(job, *path) or []
+
+
+def _pods(groups: list[Json]) -> dict[str, int]:
+    """How many pods each group has, in Kueue's way of counting."""
+    return {str(group.get("groupName", "")).lower(): _count(group) for group in groups}
+
+
+def _count(group: Json) -> int:
+    replicas, hosts = group.get("replicas"), group.get("numOfHosts") or 1
+    return (1 if replicas is None else int(replicas)) * max(int(hosts), 1)
+
+
+def _resized(group: Json, wanted: list[Json]) -> Json:
+    model = next((one for one in wanted if one.get("groupName") == group.get("groupName")), None)
+    if model is None:
+        return group
+    sizes = {field: model[field] for field in ("replicas", "numOfHosts") if model.get(field) is not None}
+    return {field: value for field, value in group.items() if field not in ("replicas", "numOfHosts")} | sizes
+
+
 KINDS = (
     JobKind(
         resource=_resource("RayJob"),
         framework="ray.io/rayjob",
         own_controller=_OPERATOR,
+        resized=_sizes("RayJob", "spec", "rayClusterSpec", "workerGroupSpecs"),
         finished=_ray_job_outcome,
         stopped=_ray_job_stopped,
     ),
@@ -54,6 +109,7 @@ KINDS = (
         resource=_resource("RayCluster"),
         framework="ray.io/raycluster",
         own_controller=_OPERATOR,
+        resized=_sizes("RayCluster", "spec", "workerGroupSpecs"),
         stopped=_ray_cluster_stopped,
     ),
     JobKind(
@@ -61,8 +117,9 @@ KINDS = (
         framework="ray.io/rayservice",
         own_controller=_OPERATOR,
         suspend=("spec", "rayClusterConfig", "suspend"),
-        # The application's configuration is edited while the service runs; nothing else may follow.
+        # The application's configuration is edited while the service runs; all else but sizes stays.
         forwarded=(("spec", "serveConfigV2"),),
+        resized=_sizes("RayService", "spec", "rayClusterConfig", "workerGroupSpecs"),
         stopped=_ray_service_stopped,
     ),
 )

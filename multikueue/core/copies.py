@@ -12,6 +12,7 @@ from multikueue.core.labels import (
     MAX_LABEL_VALUE,
     ORIGIN_LABEL,
     ORIGIN_UID_ANNOTATION,
+    PODSET_LABEL,
     PREBUILT_WORKLOAD,
     SPEC_ANNOTATION,
 )
@@ -57,9 +58,17 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
     }
 
 
-def stamped_metadata(job: Json, stamp: Stamp) -> Json:
-    """Metadata of a job copy: linked to its Workload in both forms Kueue has known (label, later annotation)."""
+def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
+    """Metadata of a job copy: linked to its Workload in both forms Kueue has known (label, later annotation).
+
+    Args:
+        job: what it is a copy of.
+        stamp: what it is marked with.
+        named: whether it names its Workload.
+    """
     extra_labels = {ORIGIN_LABEL: stamp.origin}
+    if not named:
+        return bare_metadata(job, extra_labels, {ATTEMPT_ANNOTATION: stamp.attempt})
     if len(stamp.workload) <= MAX_LABEL_VALUE:
         extra_labels[PREBUILT_WORKLOAD] = stamp.workload
     marks = {PREBUILT_WORKLOAD: stamp.workload, ATTEMPT_ANNOTATION: stamp.attempt}
@@ -69,6 +78,25 @@ def stamped_metadata(job: Json, stamp: Stamp) -> Json:
 def prebuilt_workload(job: Json) -> str:
     """The Workload a job copy belongs to; empty if it does not say."""
     return annotations_of(job).get(PREBUILT_WORKLOAD) or labels_of(job).get(PREBUILT_WORKLOAD) or ""
+
+
+def is_started(job: Json) -> bool:
+    """Whether the manager's Kueue has started the job, and filled its pod templates with what is the manager's.
+
+    A copy of it would not fit a worker: its Kueue refuses to start a job with another's labels. It is copied once it
+    has been stopped and put back.
+    """
+    return _has_label(job, PODSET_LABEL)
+
+
+def _has_label(value: object, label: str) -> bool:
+    if isinstance(value, list):
+        return any(_has_label(item, label) for item in value)
+    if not isinstance(value, dict):
+        return False
+    if label in (dig(value, "metadata", "labels") or {}):
+        return True
+    return any(_has_label(item, label) for item in value.values())
 
 
 def is_copy_of(copied: Json, job: Json) -> bool:

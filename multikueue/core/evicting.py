@@ -52,6 +52,16 @@ def stop_evicted(situation: Situation) -> Plan:
     return Plan(tuple(effects))
 
 
+def tell_stopped(situation: Situation) -> Iterator[Effect]:
+    """Let jobs that have lost their quota not look as if they ran, once nothing of them does.
+
+    Pods lose it at once, whatever they show; other kinds keep it until they show that they have stopped.
+    """
+    seen = any(situation.jobs_on(worker) or _may_run_unseen(situation, worker) for worker in situation.workers)
+    if situation.adapter.keeps_check_pending and not seen:
+        yield from _tell(situation, [])
+
+
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy, jobs = worker.workload, situation.jobs_on(worker)
     unneeded = not situation.adapter.workload_only and worker.serves_kind

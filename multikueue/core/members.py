@@ -1,7 +1,7 @@
 """The jobs of one Workload: one for most kinds; for a pod group, each of its pods.
 
 The copies on a worker follow the manager's members: one that is new there gets a copy, one that is gone takes its copy
-along. What has ended, or is being deleted, is not run again.
+along. What has ended, or is being deleted, is not run again; what the manager's Kueue has started is not copied.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from multikueue.core.cleaning import delete_job
-from multikueue.core.copies import is_copy_of
+from multikueue.core.copies import is_copy_of, is_started
 from multikueue.core.effects import CreateJob, Effect
 from multikueue.core.names import Json
 from multikueue.core.objects import is_terminating
@@ -44,7 +44,9 @@ def remove_left(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 
 def _should_run(situation: Situation, job: Json) -> bool:
-    return not is_terminating(job) and situation.adapter.outcome(job) is None
+    if is_terminating(job) or is_started(job):
+        return False
+    return not situation.has_members or situation.adapter.outcome(job) is None
 
 
 def _is_of_kind(situation: Situation, copy: JobCopy) -> bool:

@@ -17,7 +17,7 @@ from multikueue.core.belonging import settled
 from multikueue.core.cleaning import clean_all, keeps_job_alive
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.effects import Announce, Effect, Plan
-from multikueue.core.evicting import stop_evicted
+from multikueue.core.evicting import stop_evicted, tell_stopped
 from multikueue.core.finishing import clean_finished
 from multikueue.core.groups import is_split, must_wait, tell_split
 from multikueue.core.pending import dispatch, wait_for_group
@@ -68,6 +68,11 @@ def _is_not_ours(situation: Situation) -> bool:
 def _clean_up(situation: Situation) -> Plan:
     kept = any(keeps_job_alive(worker) for worker in situation.workers)
     return Plan(tuple(clean_all(situation.workers)), look_again=SUCCESSION if kept else None)
+
+
+def _let_go(situation: Situation) -> Plan:
+    cleaned = _clean_up(situation)
+    return attrs.evolve(cleaned, effects=(*cleaned.effects, *tell_stopped(situation)))
 
 
 def _is_rejected(situation: Situation) -> bool:
@@ -164,7 +169,7 @@ TABLE: tuple[Row, ...] = (
     Row("unknown kind", _has_no_adapter, _reject_unknown_kind),
     Row("not delegated", _is_not_delegated, _reject_undelegated),
     # it must not run now
-    Row("no quota", _has_no_quota, _clean_up),
+    Row("no quota", _has_no_quota, _let_go),
     Row("evicted", _is_evicted, stop_evicted),
     Row("retrying", _is_retrying, _wait),  # Kueue is about to evict it
     # it may run, and we need its job from here on

@@ -13,15 +13,15 @@ import attrs
 
 from multikueue.core.assigned import follow_finished, wait_for_lost
 from multikueue.core.cleaning import clean_all, delete_workload
-from multikueue.core.copies import is_spent, prebuilt_workload, workload_copy
+from multikueue.core.copies import is_spent, is_started, prebuilt_workload, workload_copy
 from multikueue.core.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.finishing import sync_status
+from multikueue.core.finishing import KUEUE_GRACE, sync_status
 from multikueue.core.mending import is_beyond_mending, mending_patch
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
-from multikueue.core.verdicts import admit
+from multikueue.core.verdicts import admit, retry
 from multikueue.core.workloads import (
     CheckState,
     is_admitted,
@@ -68,7 +68,18 @@ def follow_slice(situation: Situation) -> Plan:
     if copy is not None and is_finished(copy):
         end = follow_finished(situation, worker, copy)
         return attrs.evolve(end, effects=(*end.effects, *others))
+    if _cannot_go_on(situation, worker):
+        if situation.snapshot.quiet_for < KUEUE_GRACE:
+            return Plan(others, look_again=KUEUE_GRACE.total_seconds())
+        return Plan((retry(situation, "Admitting remote no longer exists"), *others))
     return Plan((*_bring(situation, worker), *others))
+
+
+def _cannot_go_on(situation: Situation, worker: Worker) -> bool:
+    """Whether the job is gone there, and the manager's Kueue has to put its own back before it can be copied again."""
+    gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
+    admitted = worker.workload is not None and is_admitted(worker.workload) and not is_evicted(worker.workload)
+    return gone and admitted and situation.job is not None and is_started(situation.job)
 
 
 def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:

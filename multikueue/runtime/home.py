@@ -20,7 +20,7 @@ from multikueue.core.kinds import (
 )
 from multikueue.core.names import GVK, Json, ObjectKey
 from multikueue.core.objects import dig
-from multikueue.core.workloads import Owner, checks, owner
+from multikueue.core.workloads import Owner, checks, has_members, owner
 from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mirror import Mirror
@@ -43,6 +43,12 @@ def _owner_entries(workload: Json) -> list[str]:
 
 def _check_entries(workload: Json) -> list[str]:
     return [entry.get("name", "") for entry in checks(workload)]
+
+
+def _group_entries(kind: JobKind, job: Json) -> list[str]:
+    """The Workload that a job shares with others of its kind, if it does."""
+    name = kind.group(job) if kind.group is not None else ""
+    return [str(ObjectKey(dig(job, "metadata", "namespace") or "", name))] if name else []
 
 
 @attrs.define(eq=False)
@@ -84,8 +90,15 @@ class Home:
         indexes = {"owner": _owner_entries, "check": _check_entries}
 
         def jobs(kind: JobKind) -> Mirror:
-            transform = _slim_unless_delegated(kind, controller_name)
-            return Mirror(cache(kind.resource, transform=transform, on_change=_of_kind(kind, changed["jobs"])))
+            index = functools.partial(_group_entries, kind)
+            followed = cache(
+                kind.resource,
+                label_selector=kind.selector,
+                indexes={"workload": index},
+                transform=_slim_unless_delegated(kind, controller_name),
+                on_change=_of_kind(kind, changed["jobs"]),
+            )
+            return Mirror(followed, index)
 
         return cls(
             client,
@@ -128,6 +141,27 @@ class Home:
             found = self.workloads.get(name) if name != key else None
             if found is not None:
                 yield found
+
+    def jobs_of(self, key: ObjectKey, workload: Json, owned_by: Owner) -> dict[str, Json]:
+        """The jobs behind a Workload, by name: one for most kinds; empty while none can be seen."""
+        mirror = self.mirror(owned_by.gvk)
+        if mirror is None:
+            return {}
+        if has_members(workload):
+            return {job["metadata"]["name"]: job for job in mirror.of(key)}
+        job = mirror.get(ObjectKey(key.namespace, owned_by.name))
+        return {} if job is None else {owned_by.name: job}
+
+    def workloads_of(self, key: ObjectKey, gvk: GVK, job: Json) -> list[ObjectKey]:
+        """The Workloads that stand for a job."""
+        found = [ObjectKey.of(owned) for owned in self.workloads.cache.by("owner", owner_index(gvk, key))]
+        mirror = self.mirror(gvk)
+        for entry in mirror.index(job) if mirror is not None else ():
+            group = ObjectKey(key.namespace, entry.rpartition("/")[2])
+            shared = self.workloads.get(group)
+            if shared is not None and has_members(shared) and group not in found:
+                found.append(group)
+        return found
 
     def our_check(self, workload: Json) -> tuple[str | None, bool]:
         """Which of the Workload's checks is ours, and whether one refers to an AdmissionCheck that cannot be seen."""

@@ -7,6 +7,7 @@ obstacle counts only once the watch has had time to show the object, and is trie
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import anyio
@@ -24,26 +25,34 @@ FORGOTTEN_AFTER: Final = 300.0
 class Obstacles:
     """What stands in the way on one worker, by Workload."""
 
-    _since: dict[tuple[Resource, ObjectKey], float] = attrs.field(factory=dict, init=False)
+    _since: dict[tuple[Resource, ObjectKey], dict[ObjectKey, float]] = attrs.field(factory=dict, init=False)
 
-    def met(self, resource: Resource, workload: ObjectKey) -> None:
-        """A creation for this Workload was refused because the name is taken."""
-        now = anyio.current_time()
-        if now - self._since.get((resource, workload), float("-inf")) > FORGOTTEN_AFTER:
-            self._since[resource, workload] = now
+    def met(self, resource: Resource, workload: ObjectKey, key: ObjectKey) -> None:
+        """A creation for this Workload was refused because the name is taken.
 
-    def block(self, resource: Resource, workload: ObjectKey, *, own: bool) -> bool:
+        Args:
+            resource: of the object that was to be created.
+            workload: whose object it is.
+            key: its name.
+        """
+        now, since = anyio.current_time(), self._since.setdefault((resource, workload), {})
+        if now - since.get(key, float("-inf")) > FORGOTTEN_AFTER:
+            since[key] = now
+
+    def block(self, resource: Resource, workload: ObjectKey, *, own: Collection[ObjectKey]) -> bool:
         """Whether the Workload cannot run there.
 
         Args:
-            resource: of the object that must be created.
-            workload: whose object it is.
-            own: whether our own object of that kind can be seen: then it was that one.
+            resource: of the objects that must be created.
+            workload: whose objects they are.
+            own: our own objects of that kind that can be seen: if one of them was in the way, it was ours.
         """
         since = self._since.get((resource, workload))
         if since is None:
             return False
-        if own:
+        now = anyio.current_time()
+        for key in [key for key, met in since.items() if key in own or now - met > FORGOTTEN_AFTER]:
+            del since[key]
+        if not since:
             del self._since[resource, workload]
-            return False
-        return CERTAIN_AFTER <= anyio.current_time() - since <= FORGOTTEN_AFTER
+        return any(now - met >= CERTAIN_AFTER for met in since.values())

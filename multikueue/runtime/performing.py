@@ -135,9 +135,9 @@ async def _create(place: Place, effect: CreateWorkload | CreateJob, resource: Re
     try:
         return await place.client.create(resource, effect.object)
     except AlreadyExists as error:
-        if workload is not None:
-            place.obstacles.met(resource, ObjectKey.of(workload))
         key = ObjectKey.of(effect.object)
+        if workload is not None:
+            place.obstacles.met(resource, ObjectKey.of(workload), key)
         raise AlreadyExists(
             f'{resource} "{key}" exists on worker cluster "{effect.cluster}" and is not known as a copy of ours: '
             "if it is somebody else's, rename or delete one of the two",

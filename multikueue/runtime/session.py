@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -9,14 +10,14 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.adapters import AdapterRegistry
+from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.backoff import CONNECTION_BACKOFF
-from multikueue.core.copies import prebuilt_workload
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.labels import ORIGIN_LABEL
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.kube.caching import CacheState, ObjectCache
 from multikueue.protocols import ApiClient
+from multikueue.runtime.carriers import concerned, index_entries
 from multikueue.runtime.mirror import Mirror
 from multikueue.runtime.obstacles import Obstacles
 from multikueue.runtime.queues import Queues
@@ -67,22 +68,24 @@ class Session:
             del old, new
             settings.on_workload(key)
 
-        def job_changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del key
-            for workload in dict.fromkeys((*workloads_of(old), *workloads_of(new))):
-                settings.on_workload(workload)
+        def job_mirror(kind: JobKind) -> Mirror:
+            resource, index = kind.resource, functools.partial(index_entries, kind)
 
-        def job_mirror(resource: Resource) -> Mirror:
+            def job_changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+                del key
+                for workload in concerned(kind, old, new):
+                    settings.on_workload(workload)
+
             cache = ObjectCache(
                 client,
                 resource,
                 label_selector=selector,
-                indexes={_INDEX: _index},
+                indexes={_INDEX: index},
                 on_change=job_changed,
                 on_state=told,
                 fraction=settings.fraction,
             )
-            return Mirror(cache, _index)
+            return Mirror(cache, index)
 
         selector = f"{ORIGIN_LABEL}={settings.origin}"
         workloads = ObjectCache(
@@ -94,7 +97,7 @@ class Session:
             backoff=CONNECTION_BACKOFF,
             fraction=settings.fraction,
         )
-        jobs = {kind.resource.gvk: job_mirror(kind.resource) for kind in settings.adapters.followed}
+        jobs = {kind.resource.gvk: job_mirror(kind) for kind in settings.adapters.followed}
         queues = Queues.build(client, settings.on_queue, on_state=told, fraction=settings.fraction)
         return cls(client, Mirror(workloads), jobs, queues)
 
@@ -160,7 +163,8 @@ class Session:
         yield from self.workloads.cache.keys()
         for mirror in self.jobs.values():
             for job in mirror.cache.values():
-                yield from workloads_of(job)
+                namespace = job["metadata"].get("namespace", "")
+                yield from (ObjectKey(namespace, entry.rpartition("/")[2]) for entry in mirror.index(job))
 
     def _caches(self) -> Iterator[ObjectCache]:
         yield self.workloads.cache
@@ -168,18 +172,6 @@ class Session:
             yield mirror.cache
         if self.queues.followed:
             yield from self.queues.caches
-
-
-def workloads_of(job: Json | None) -> list[ObjectKey]:
-    """The Workloads a job copy belongs to."""
-    if job is None:
-        return []
-    workload = prebuilt_workload(job)
-    return [ObjectKey(job["metadata"].get("namespace", ""), workload)] if workload else []
-
-
-def _index(job: Json) -> list[str]:
-    return [str(key) for key in workloads_of(job)]
 
 
 def _is_followed(cache: ObjectCache) -> bool:

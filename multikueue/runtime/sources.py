@@ -15,7 +15,7 @@ from multikueue.core.names import GVK, Json, ObjectKey
 from multikueue.core.objects import dig
 from multikueue.core.workloads import cluster_name, has_quota, is_finished, owner
 from multikueue.runtime.controller import Controller
-from multikueue.runtime.home import Changed, Home, kubeconfig_path, owner_index
+from multikueue.runtime.home import Changed, Home, kubeconfig_path
 from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.remote import RemoteCluster
 
@@ -117,7 +117,7 @@ class Sources:
     def _job_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         job = new or old or {}
         gvk = GVK.of(job["apiVersion"], job["kind"])
-        owned = [ObjectKey.of(found) for found in self.home.workloads.cache.by("owner", owner_index(gvk, key))]
+        owned = self.home.workloads_of(key, gvk, job)
         for workload in owned:
             self._touched(workload)
         self._enqueue_workloads(owned)

@@ -175,7 +175,7 @@ async def test_a_name_that_is_taken_is_told_and_noted() -> None:
     with pytest.raises(AlreadyExists, match=r'jobs\.batch "default/job" exists on worker cluster "w1"'):
         await perform.perform(a_workload(), (CreateJob(W1, JOB, a_job()),))
 
-    assert not fleet.clusters[W1].obstacles.block(JOB, KEY, own=False)
+    assert not fleet.clusters[W1].obstacles.block(JOB, KEY, own=())
 
 
 async def test_a_lost_reply_is_an_error_and_no_news() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 import attrs
@@ -11,7 +11,6 @@ import structlog
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.action import Action
 from multikueue.core.admissioncheck import clusters
-from multikueue.core.copies import prebuilt_workload
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
@@ -78,7 +77,7 @@ class WorkloadReconciler:
             check=check,
             check_unknown=check_unknown,
             adapter=adapter,
-            jobs=self._local_jobs(key, owned_by),
+            jobs=self.home.jobs_of(key, workload, owned_by) if owned_by is not None else {},
             quiet_for=self.quiet_for(key),
             siblings=siblings,
             workers=tuple(self._workers(key, self.home.config_of(check), owned_by)),
@@ -94,13 +93,6 @@ class WorkloadReconciler:
                 for job in mirror.of(key):
                     return Owner(gvk, job["metadata"]["name"])
         return None
-
-    def _local_jobs(self, key: ObjectKey, owned_by: Owner | None) -> dict[str, Json]:
-        mirror = self.home.mirror(owned_by.gvk) if owned_by else None
-        if mirror is None or owned_by is None:
-            return {}
-        job = mirror.get(ObjectKey(key.namespace, owned_by.name))
-        return {} if job is None else {owned_by.name: job}
 
     def _workers(self, key: ObjectKey, config: Json | None, owned_by: Owner | None) -> Iterator[Worker]:
         configured = clusters(config) if config is not None else []
@@ -148,7 +140,7 @@ def _worker(remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, co
             lost_since=remote.connection.lost_since,
         )
     jobs = tuple(JobCopy(mirror.cache.resource, job) for mirror in session.jobs.values() for job in mirror.of(key))
-    shared = tuple(_shared(session, key, owned_by)) if owned_by is not None else ()
+    shared = tuple(_shared(session, key, owned_by, jobs)) if owned_by is not None else ()
     workload = session.workloads.get(key)
     return Worker(
         remote.name,
@@ -157,7 +149,7 @@ def _worker(remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, co
         serves_kind=gvk is not None and session.synced(gvk),
         known=remote.knows(gvk),
         awaited=remote.awaited(gvk),
-        blocked=_is_blocked(session, key, gvk, has_workload=workload is not None, has_job=bool(jobs or shared)),
+        blocked=_is_blocked(session, key, gvk, workload, (*jobs, *shared)),
         lost_since=remote.connection.lost_since,
         workload=workload,
         jobs=jobs,
@@ -165,16 +157,19 @@ def _worker(remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, co
     )
 
 
-def _shared(session: Session, key: ObjectKey, owned_by: Owner) -> Iterator[JobCopy]:
+def _shared(session: Session, key: ObjectKey, owned_by: Owner, own: Sequence[JobCopy]) -> Iterator[JobCopy]:
     """The owner's job, where it names another Workload of the owner or none."""
     mirror = session.mirror(owned_by.gvk)
     job = mirror.get(ObjectKey(key.namespace, owned_by.name)) if mirror is not None else None
-    if mirror is not None and job is not None and prebuilt_workload(job) != key.name:
+    if mirror is not None and job is not None and all(copy.object is not job for copy in own):
         yield JobCopy(mirror.cache.resource, job)
 
 
-def _is_blocked(session: Session, key: ObjectKey, gvk: GVK | None, *, has_workload: bool, has_job: bool) -> bool:
+def _is_blocked(
+    session: Session, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
+) -> bool:
     mirror = session.mirror(gvk) if gvk is not None else None
-    by_workload = session.obstacles.block(WORKLOAD, key, own=has_workload)
-    by_job = mirror is not None and session.obstacles.block(mirror.cache.resource, key, own=has_job)
+    by_workload = session.obstacles.block(WORKLOAD, key, own=() if workload is None else (key,))
+    own = [ObjectKey.of(copy.object) for copy in jobs]
+    by_job = mirror is not None and session.obstacles.block(mirror.cache.resource, key, own=own)
     return by_workload or by_job

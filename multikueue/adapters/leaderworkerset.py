@@ -1,0 +1,55 @@
+"""`leaderworkerset.x-k8s.io` LeaderWorkerSet: one Workload per replica, all of them for one copy of the set.
+
+As with StatefulSets the pods are gated on the manager and the status is the manager's own. The copy names no Workload:
+the worker's Kueue derives the names from the UID that it notes, so we do the same. It is removed with the last of its
+Workloads, and follows the number of replicas: the pods of a new replica wait there, gated, for their Workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from multikueue.adapters.kind import JobKind
+from multikueue.adapters.pod import with_origin_uid
+from multikueue.core.labels import ORIGIN_UID_ANNOTATION
+from multikueue.core.names import GVK, Json, Resource
+from multikueue.core.objects import annotations_of, dig
+from multikueue.core.workload_names import LONG, SHORT, workload_name
+
+_GVK: Final = GVK("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
+MAX_REPLICAS: Final = 1_000_000
+"""Kueue's limit: it refuses to look after larger sets."""
+
+
+def replicas(job: Json) -> int:
+    """How many replicas it has, and so how many Workloads."""
+    found = dig(job, "spec", "replicas")
+    return 1 if found is None else min(max(int(found), 0), MAX_REPLICAS)
+
+
+def workload_names(copied: Json) -> Sequence[str]:
+    """The Workloads that carry a copy, in both forms their names may have; none if it does not note its origin."""
+    origin = annotations_of(copied).get(ORIGIN_UID_ANNOTATION)
+    if not origin:
+        return ()
+    parts = [f"{copied['metadata']['name']}-{index}" for index in range(replicas(copied))]
+    return tuple(
+        dict.fromkeys(workload_name(_GVK, part, origin, limit=limit) for part in parts for limit in (LONG, SHORT))
+    )
+
+
+KINDS = (
+    JobKind(
+        resource=Resource(_GVK, "leaderworkersets"),
+        framework="leaderworkerset.x-k8s.io/leaderworkerset",
+        managed_by=None,
+        suspend=None,
+        status=None,
+        prepared=with_origin_uid,
+        carriers=workload_names,
+        workloads=replicas,
+        forwarded=(("spec", "replicas"),),
+        keeps_check_pending=True,
+    ),
+)

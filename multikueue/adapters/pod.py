@@ -1,0 +1,158 @@
+"""`v1` Pod: one on its own (a Deployment's, for example), or one of a group that is admitted together.
+
+The manager's pods stay behind Kueue's scheduling gate: nothing but the gate keeps them from running there. So the check
+stays Pending (a Ready one would open the gate), and the pod that runs is the copy. What the manager's pod shows is
+what its copy does; a Deployment sees its replicas become ready that way.
+
+A copy is made once. When its pod is deleted on the worker (a drained node), a single pod's Workload goes with it and is
+tried again; a member of a group is made again.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from multikueue.adapters.kind import JobKind
+from multikueue.core.adapter import Outcome, Stamp
+from multikueue.core.conditions import condition, conditions, is_true
+from multikueue.core.labels import (
+    ADMISSION_GATE,
+    MANAGED_LABEL,
+    ORIGIN_UID_ANNOTATION,
+    POD_GROUP_NAME,
+    POD_GROUP_SERVING_ANNOTATION,
+    POD_GROUP_TOTAL_ANNOTATION,
+    RETRIABLE_ANNOTATION,
+)
+from multikueue.core.names import GVK, Json, Resource
+from multikueue.core.objects import annotations_of, dig, is_terminating, labels_of, uid, with_value
+
+PODS: Final = Resource(GVK("", "v1", "Pod"), "pods")
+
+_LEFT_OUT = (
+    # What the manager made of the priority class; a worker's class of that name may have another value.
+    ("spec", "priority"),
+    ("spec", "preemptionPolicy"),
+    # By this label a ReplicaSet of the same Deployment on the worker would adopt the copy, and remove it.
+    ("metadata", "labels", "pod-template-hash"),
+)
+_CONTAINERS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+_OF_A_RUN = (
+    *_CONTAINERS,
+    *("hostIP", "hostIPs", "podIP", "podIPs", "startTime", "nominatedNodeName", "reason", "message", "resize"),
+    *("resourceClaimStatuses", "allocatedResources", "resources"),
+)
+"""What the status of a pod has only once it has been somewhere."""
+_GATED: Json = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+"""As the scheduler writes it. Autoscalers make no room for such a pod."""
+
+
+def group_name(pod: Json) -> str:
+    """The group a pod belongs to, which is the name of its Workload; empty for a pod on its own."""
+    return labels_of(pod).get(POD_GROUP_NAME) or annotations_of(pod).get(POD_GROUP_NAME) or ""
+
+
+def pod_outcome(pod: Json) -> Outcome | None:
+    """How one pod ended."""
+    phase, message = dig(pod, "status", "phase"), str(dig(pod, "status", "message") or "")
+    if phase == "Succeeded":
+        return Outcome("Succeeded", message or "Job finished successfully")
+    return Outcome("Failed", message or "Job failed") if phase == "Failed" else None
+
+
+def pods_outcome(pods: Sequence[Json]) -> Outcome | None:
+    """How the pods of one Workload ended: Kueue's rule.
+
+    A pod of a group that fails may be replaced. So a group has ended when as many pods have succeeded as it has, or
+    when nothing of it runs and one of its pods says that it is not to be retried.
+    """
+    if not group_name(pods[0]):
+        return pod_outcome(pods[0])
+    total = annotations_of(pods[0]).get(POD_GROUP_TOTAL_ANNOTATION, "")
+    if not total.isdecimal() or annotations_of(pods[0]).get(POD_GROUP_SERVING_ANNOTATION) == "true":
+        return None
+    succeeded = sum(dig(pod, "status", "phase") == "Succeeded" for pod in pods)
+    over = all(pod_outcome(pod) is not None for pod in pods)
+    final = any(annotations_of(pod).get(RETRIABLE_ANNOTATION) == "false" for pod in pods)
+    if succeeded == int(total) or (over and final):
+        return Outcome("Succeeded", f"Pods succeeded: {succeeded}/{total}.")
+    return None
+
+
+def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
+    """The status the manager's pod should have, or None to leave it.
+
+    * A pod that is on its way out, or has ended, stays as it is.
+    * A copy that is being deleted did not end by itself, whatever it says: its Workload is tried again.
+    * While the copy waits for a node, the manager's pod shows that it is gated, or its autoscaler would make room.
+    """
+    del now
+    if is_terminating(local) or (is_terminating(remote) and pod_outcome(remote) is not None):
+        return None
+    if pod_outcome(local) is not None and pod_outcome(remote) is None:
+        return None
+    wanted: Json = _acceptable(dig(local, "status") or {}, copy.deepcopy(dig(remote, "status") or {}))
+    own = condition(local, "PodScheduled")
+    if own is not None and _is_gated(local) and not is_true(remote, "PodScheduled"):
+        wanted["conditions"] = [*(one for one in conditions(remote) if one.get("type") != own["type"]), own]
+    return wanted
+
+
+def _is_gated(pod: Json) -> bool:
+    return any(gate.get("name") == ADMISSION_GATE for gate in dig(pod, "spec", "schedulingGates") or [])
+
+
+def _acceptable(known: Json, wanted: Json) -> Json:
+    """Without the containers that an API server would not let run again.
+
+    The copy of an earlier attempt may have had containers that ended; those of the new one are told once the
+    manager's pod has forgotten them.
+    """
+    for field in _CONTAINERS:
+        ended = {one.get("name") for one in known.get(field) or [] if dig(one, "state", "terminated")}
+        if field in wanted and ended:
+            kept = [one for one in wanted[field] if one.get("name") not in ended or dig(one, "state", "terminated")]
+            wanted[field] = kept
+    return wanted
+
+
+def _stopped(status: Json) -> Json:
+    if status.get("phase") in ("Succeeded", "Failed") or not status:
+        return status
+    kept = {field: value for field, value in status.items() if field not in _OF_A_RUN}
+    if any(one.get("type") != "PodScheduled" or one.get("status") != "False" for one in status.get("conditions") or []):
+        kept["conditions"] = [_GATED]
+    return {**kept, "phase": "Pending"}
+
+
+def with_origin_uid(job: Json, made: Json, stamp: Stamp) -> Json:
+    """The copy with the UID of the object it is made of: one of the same name may take its place later."""
+    del stamp
+    return with_value(made, ("metadata", "annotations", ORIGIN_UID_ANNOTATION), uid(job))
+
+
+KINDS = (
+    JobKind(
+        resource=PODS,
+        framework="pod",
+        managed_by=None,
+        suspend=None,
+        selector=f"{MANAGED_LABEL}=true",
+        group=group_name,
+        left_out=_LEFT_OUT,
+        prepared=with_origin_uid,
+        status=pod_status,
+        finished=pod_outcome,
+        all_finished=pods_outcome,
+        stopped=_stopped,
+        keeps_check_pending=True,
+    ),
+)
