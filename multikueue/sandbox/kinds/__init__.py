@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueue.sandbox.kinds import appwrapper, jobset, kubeflow, ray, trainer
+from multikueue.sandbox.kinds import appwrapper, jobset, kubeflow, ray, trainer, workflows
 from multikueue.sandbox.kinds.course import Course, Ending
 from multikueue.sandbox.kinds.definitions import definition
 from multikueue.sandbox.kinds.job import BATCH_JOB
@@ -27,6 +27,7 @@ AVAILABLE: Final = (
     *trainer.KINDS,
     *ray.KINDS,
     *appwrapper.KINDS,
+    *workflows.KINDS,
 )
 """All rows."""
 

@@ -56,9 +56,9 @@ def _schema(kind: SandboxKind) -> Json:
             "status": dict(_ANYTHING),
         },
     }
-    _declare(schema, kind.suspend, kind.suspended_as)
-    if kind.managed_by is not None:
-        _declare(schema, kind.managed_by, "")
+    for path, example in ((kind.suspend, kind.suspended_as), (kind.managed_by, "")):
+        if path is not None and path[0] == "spec":  # the rest is the same for all kinds
+            _declare(schema, path, example)
     return schema
 
 

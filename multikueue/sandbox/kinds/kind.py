@@ -15,6 +15,8 @@ from multikueue.sandbox.kinds.course import Course, Ending
 from multikueue.sandbox.kinds.roles import InTemplates, PodSets, Roles
 from multikueue.sandbox.kinds.stages import BY_CONDITIONS
 
+DELEGATED = "multikueue"
+"""What a label says of a delegated job."""
 PLAIN = InTemplates((Roles(),))
 """One pod template at `spec.template`, and its number at `spec.replicas`."""
 
@@ -103,5 +105,5 @@ class SandboxKind:
         if delegated and self.managed_by is not None:
             job = with_value(job, self.managed_by, CONTROLLER_NAME)
         if delegated and self.managed_by_label:
-            job["metadata"]["labels"][self.managed_by_label] = CONTROLLER_NAME.replace("/", ".")
+            job["metadata"]["labels"][self.managed_by_label] = DELEGATED
         return self.with_suspend(job, True)

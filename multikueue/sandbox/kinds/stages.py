@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import attrs
@@ -34,6 +35,8 @@ class Stage:
     reason: str = ""
     """Of the conditions, and of the event."""
     message: str = ""
+    by_reason: bool = False
+    """Whether the conditions' reason tells stages apart, too."""
 
     def shown(self, job: Json) -> bool:
         """Whether a job's status says so."""
@@ -44,7 +47,20 @@ class Stage:
         telling = {kind: wanted for kind, wanted in self.conditions.items() if wanted != "False"}
         told = telling or ({} if self.fields else self.conditions)
         fits = all(status.get(field) == value for field, value in self.fields.items())
-        return fits and all((find(listed, kind) or {}).get("status") == wanted for kind, wanted in told.items())
+        return fits and all(self._says(find(listed, kind), wanted) for kind, wanted in told.items())
+
+    def _says(self, condition: Json | None, wanted: str) -> bool:
+        if condition is None or condition.get("status") != wanted:
+            return False
+        return not self.by_reason or condition.get("reason") == self.reason
+
+    def written(self, listed: list[Json], now: datetime) -> list[Json]:
+        """The list of conditions, with this stage's at its end."""
+        for kind, value in self.conditions.items():
+            if not self._says(find(listed, kind), value):
+                made = new_condition(kind, True, self.reason or kind, self.message, now=now)
+                listed = [*(entry for entry in listed if entry.get("type") != kind), {**made, "status": value}]
+        return listed
 
 
 @attrs.frozen
@@ -138,11 +154,7 @@ class Stages:
             status.update(dict.fromkeys(stage.times, timestamp(moment.now)))
         if self.counters is not None:
             status[self.counters.field] = self.counters.write(moment.pods, stage.counted)
-        listed = conditions(job)
-        for kind, value in stage.conditions.items():
-            if (find(listed, kind) or {}).get("status") != value:
-                made = new_condition(kind, True, stage.reason or kind, stage.message, now=moment.now)
-                listed = [*(entry for entry in listed if entry.get("type") != kind), {**made, "status": value}]
+        listed = stage.written(status.get("conditions") or [], moment.now)
         return {**status, "conditions": listed} if listed else status
 
 

@@ -1,0 +1,1 @@
+"""Journeys of jobs of every kind, written once for the sandbox and for real servers."""

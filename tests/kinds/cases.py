@@ -1,0 +1,54 @@
+"""The kinds under test: each adapter row with the sandbox's row for it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from multikueue.adapters import AVAILABLE, JobKind
+from multikueue.adapters.declared import declared_kind
+from multikueue.adapters.profiles import PROFILES
+from multikueue.core.names import Json
+from multikueue.sandbox import kinds
+from multikueue.sandbox.kinds import SandboxKind, definition
+from tests.controlplane.crds import read
+
+_UPSTREAM: Final = Path(__file__).parents[3] / "shared" / "crds" / "jobs"
+"""The projects' own definitions, if they are beside the checkout."""
+
+
+@attrs.frozen(eq=False)
+class Case:
+    """One job kind."""
+
+    adapter: JobKind
+    kind: SandboxKind
+
+    @property
+    def name(self) -> str:
+        """As part of the names of objects, and of the test."""
+        return self.kind.resource.gvk.kind.lower()
+
+
+@cache
+def _upstream() -> dict[tuple[str, str], Json]:
+    """By group and kind; reading them takes a second."""
+    crds = read(_UPSTREAM) if _UPSTREAM.is_dir() else []
+    return {(crd["spec"]["group"], crd["spec"]["names"]["kind"]): crd for crd in crds}
+
+
+def cases() -> list[Case]:
+    """Every row that comes with the library, and every ready-made profile."""
+    rows = [*AVAILABLE, *(declared_kind(profile) for profile in PROFILES.values())]
+    known = {kind.resource.gvk: kind for kind in kinds.AVAILABLE}
+    return [Case(row, known[row.resource.gvk]) for row in rows]
+
+
+def definitions(rows: list[Case]) -> list[Json]:
+    """The CustomResourceDefinitions of these kinds: the projects' own, or else the sandbox's."""
+    found = _upstream()
+    gvks = [(case.kind, case.kind.resource.gvk) for case in rows]
+    return [found.get((gvk.group, gvk.kind)) or definition(kind) for kind, gvk in gvks if "." in gvk.group]

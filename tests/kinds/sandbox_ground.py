@@ -1,0 +1,84 @@
+"""A ground in memory, on the loop's clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import anyio
+
+from multikueue.adapters import AdapterRegistry
+from multikueue.core.conditions import is_true
+from multikueue.core.kinds import ADMISSION_CHECK
+from multikueue.core.names import ClusterName, Json, ObjectKey
+from multikueue.core.snapshot import PlanSettings
+from multikueue.kube import ClusterConfig
+from multikueue.protocols import ApiClient
+from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.sandbox.apiserver import DirectClient, Registry
+from multikueue.sandbox.crds import load_crds
+from multikueue.sandbox.jobs import JobRunner
+from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
+from tests.kinds.cases import Case, definitions
+from tests.kinds.ground import Cluster, Ground
+from tests.runtime.fleet import kubeconfig, until
+
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+_QUOTA = {"cpu": "4", "memory": "4Gi"}
+
+
+def _now() -> datetime:
+    return _START + timedelta(seconds=anyio.current_time())
+
+
+@asynccontextmanager
+async def sandbox_ground(case: Case) -> AsyncIterator[Ground]:
+    """A manager and two workers that know one kind besides Kueue's own."""
+    crds = [*load_crds(), *definitions([case])]
+    registries = {name: _registry(name, crds) for name in ("manager", "worker1", "worker2")}
+    ground = Ground(
+        Cluster("manager", DirectClient(registries["manager"])),
+        {name: Cluster(name, DirectClient(registries[name])) for name in ("worker1", "worker2")},
+    )
+    await set_up_queues(ground.manager.client, {"cpu": "8", "memory": "8Gi"}, [CHECK])
+    for worker in ground.workers.values():
+        await set_up_queues(worker.client, _QUOTA)
+    await connect_workers(ground.manager.client, {name: kubeconfig(name) for name in ground.workers})
+    async with anyio.create_task_group() as tasks:
+        for registry in registries.values():
+            tasks.start_soon(registry.run_collector)
+            kueue, runner = (DirectClient(registry, user=user) for user in ("kueue", "runner"))
+            await tasks.start(SmallKueue(kueue, clock=_now, kinds=[case.kind], events=False).run)
+            await tasks.start(JobRunner(runner, clock=_now, kinds=[case.kind], events=False).run)
+        await tasks.start(ground.follow, [case.kind.resource])
+        await tasks.start(_manager(case, registries).run)
+        await until(lambda: _active(ground.manager.client))
+        yield ground
+        tasks.cancel_scope.cancel()
+
+
+def _registry(name: str, crds: list[Json]) -> Registry:
+    registry = Registry(name, clock=_now)
+    for crd in crds:
+        registry.create_object(crd)
+    return registry
+
+
+def _manager(case: Case, registries: dict[str, Registry]) -> Manager:
+    def connect(_name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[ApiClient]:
+            host = config.server.removeprefix("https://").partition(":")[0]
+            yield DirectClient(registries[host], user="multikueue")
+
+        return opened()
+
+    settings = ManagerSettings(plan=PlanSettings())
+    home = DirectClient(registries["manager"], user="multikueue")
+    return Manager(home, AdapterRegistry([case.adapter]), settings, connect, clock=_now)
+
+
+async def _active(client: ApiClient) -> bool:
+    return is_true(await client.get(ADMISSION_CHECK, ObjectKey("", CHECK)), "Active")
