@@ -113,8 +113,11 @@ def _is_not_delegated(situation: Situation) -> bool:
 
 
 def _reject_undelegated(situation: Situation) -> Plan:
-    base = f"The owner is not managed by Kueue: {_refusal(situation)}"
-    return Plan(tuple(_reject_and_clean(situation, base)))
+    refusal = _refusal(situation)
+    verdict, *cleaning = _reject_and_clean(situation, f"The owner is not managed by Kueue: {refusal}")
+    # The verdict is in Kueue's words, which tools know; what a person can do about it is told beside it, once.
+    advice = f"{refusal}: create the job again with that value, or enable the webhook that fills it in"
+    return Plan((verdict, Announce("Warning", advice), *cleaning))
 
 
 def _refusal(situation: Situation) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from multikueue.core.effects import Announce
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.plan import TABLE
 from multikueue.core.snapshot import Snapshot
@@ -85,13 +86,16 @@ class TestRejection:
         """It would run twice: on the manager, and on a worker."""
         seen = snapshot(workload(), job=FOREIGN)
         reason = 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""'
-        assert in_words(seen, decide(seen)) == [f"rejected: The owner is not managed by Kueue: {reason}"]
+        _, advice = decide(seen).effects
+        assert in_words(seen, decide(seen)) == [f"rejected: The owner is not managed by Kueue: {reason}", "warn"]
+        assert isinstance(advice, Announce)
+        assert advice.note.startswith(f"{reason}: create the job again with that value")
 
     def test_copies_of_a_rejected_workload_go_with_the_verdict(self) -> None:
         """A rejected Workload holds nobody's quota (item 27)."""
         local = workload()
         seen = snapshot(local, worker("w1", copy_of(local), job_copy_of(local)), job=FOREIGN)
-        assert in_words(seen, decide(seen))[1:] == ["delete job on w1", "delete workload on w1"]
+        assert in_words(seen, decide(seen))[2:] == ["delete job on w1", "delete workload on w1"]
 
     def test_a_deleted_workload_is_not_written_to(self) -> None:
         """Its status cannot be patched any more: trying would never end (item 29)."""

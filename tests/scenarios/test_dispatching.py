@@ -39,7 +39,12 @@ async def test_not_delegated_is_rejected() -> None:
             'Previously: "Pending"'
         )
         await fleet.until(lambda: fleet.check == ("Rejected", expected))
+        await fleet.rest()
         assert fleet.copy(1) is None
+        [(kind, advice)] = fleet.events()
+        assert kind == "Warning"
+        assert 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue"' in advice
+        assert "create the job again with that value" in advice
 
 
 async def test_unknown_parent_kind_is_rejected() -> None:
