@@ -7,10 +7,12 @@ from typing import Literal, NewType
 
 import attrs
 
+from multikueue.adapters.declaration import Declaration
 from multikueue.core.kubeconfigpath import KUBECONFIG_PREFIX
 from multikueue.core.labels import CONTROLLER_NAME
 from multikueue.core.lease import LeaseSettings
 from multikueued.dispatching import Choice, DispatcherName, DispatcherSettings, IncrementalSettings
+from multikueued.frameworks import IntegrationSettings, KindChoice, MultiKueueSettings
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes takes in a job's `managedBy`."""
@@ -144,6 +146,10 @@ class Settings:
     """`dispatcher.name` as Kueue's configuration has it, so that a section copied from there works."""
     incremental_dispatcher_config: IncrementalSettings | None = None
     """`dispatcher.incremental` as Kueue's configuration has it."""
+    integrations: IntegrationSettings = attrs.field(factory=IntegrationSettings)
+    external_frameworks: tuple[Declaration, ...] = ()
+    """Kinds that are not built into Kueue, each declared; see `multikueue.adapters.declaration`."""
+    multi_kueue: MultiKueueSettings = attrs.field(factory=MultiKueueSettings)
     leader_election: LeaderElectionSettings = attrs.field(factory=LeaderElectionSettings)
     logging: LoggingSettings = attrs.field(factory=LoggingSettings)
     serving: ServingSettings = attrs.field(factory=ServingSettings)
@@ -153,3 +159,8 @@ class Settings:
     def choice(self) -> Choice:
         """What is set about the dispatcher."""
         return Choice(self.dispatcher, self.dispatcher_name, self.incremental_dispatcher_config)
+
+    @property
+    def kinds(self) -> KindChoice:
+        """What is set about job kinds."""
+        return KindChoice(self.integrations, self.external_frameworks, self.multi_kueue)

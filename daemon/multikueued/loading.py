@@ -12,8 +12,10 @@ import cattrs
 import yaml
 from cattrs.gen import make_dict_structure_fn, override
 
+from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueued.config import ObjectName, Settings
+from multikueued.lists import declaration_hook, is_list, list_of
 from multikueued.values import register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -64,6 +66,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     except SettingsError as error:
         yield f"leaderElection: {error}"
     yield from settings.choice.contradictions()
+    yield from settings.kinds.contradictions()
     if settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
 
@@ -139,16 +142,19 @@ def _complaints(error: BaseException, path: str) -> Iterator[str]:
         yield f"{path or 'the file'}: {error}"
         return
     for nested in error.exceptions:
-        name = _name_of(nested)
-        yield from _complaints(nested, f"{path}.{name}".strip(".") if name else path)
+        yield from _complaints(nested, f"{path}{_step_of(nested)}".strip("."))
 
 
-def _name_of(error: BaseException) -> str:
-    """Which setting of its group an error is about."""
+def _step_of(error: BaseException) -> str:
+    """Which setting of its group, or entry of its list, an error is about."""
     if isinstance(error, _UnknownSettingError):
-        return error.key
-    notes = getattr(error, "__notes__", [])
-    return next((_camel(note.name) for note in notes if isinstance(note, cattrs.AttributeValidationNote)), "")
+        return f".{error.key}"
+    for note in getattr(error, "__notes__", []):
+        if isinstance(note, cattrs.AttributeValidationNote):
+            return f".{_camel(note.name)}"
+        if isinstance(note, cattrs.IterableValidationNote):
+            return f"[{note.index}]"
+    return ""
 
 
 def _listed(source: str, complaints: list[str]) -> str:
@@ -160,7 +166,9 @@ def _listed(source: str, complaints: list[str]) -> str:
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=True)
     converter.register_structure_hook_factory(attrs.has, _group)
+    converter.register_structure_hook_factory(is_list, list_of)
     register_values(converter)
+    converter.register_structure_hook(Declaration, declaration_hook(_group(Declaration, converter)))
     return converter
 
 

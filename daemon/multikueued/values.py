@@ -13,6 +13,7 @@ import cattrs
 from multikueued.config import ControllerName, LabelValue, ObjectName, Port, ServerUrl
 from multikueued.dispatching import BUILT_IN, DispatcherName, RoundLength, StepSize
 from multikueued.durations import parse_duration
+from multikueued.frameworks import FrameworkName, framework_names
 
 _CONTROLLER_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
@@ -36,6 +37,7 @@ def register_values(converter: cattrs.Converter) -> None:
     converter.register_structure_hook(DispatcherName, _dispatcher_name)
     converter.register_structure_hook(StepSize, _step_size)
     converter.register_structure_hook(RoundLength, _round_length)
+    converter.register_structure_hook(FrameworkName, _framework_name)
 
 
 def shown(value: Any) -> str:
@@ -130,3 +132,12 @@ def _round_length(value: Any, kind: Any) -> RoundLength:
     if length < _SHORTEST_ROUND:
         raise ValueError(f"{shown(value)} is too short for a round: use 1s or more")
     return RoundLength(length)
+
+
+def _framework_name(value: Any, _: Any) -> FrameworkName:
+    known = framework_names()
+    if value not in known:
+        close = difflib.get_close_matches(str(value), known, n=2)
+        advice = f'did you mean "{" or ".join(close)}"?' if close else f"there are {', '.join(known)}"
+        raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {advice}")
+    return FrameworkName(value)

@@ -16,7 +16,7 @@ import anyio.abc
 import attrs
 import structlog
 
-from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.adapters import AdapterRegistry
 from multikueue.core.names import ObjectKey
 from multikueue.core.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig, KubeClient
@@ -25,6 +25,7 @@ from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueued.config import Settings
 from multikueued.health import serving
+from multikueued.kinds import chosen_kinds, known_kinds
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -112,34 +113,41 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
     Raises:
         SettingsError: the port of health and metrics cannot be opened.
         KubeconfigError: the certificates in `config` cannot be used.
+        AdapterError: an installed package's job kind cannot be used.
     """
     election = settings.leader_election
+    kinds = chosen_kinds(settings)
     metrics = Metrics("leader" if election.enabled else "standalone")
     term = term or Term(elected=election.enabled)
-    adapters = AdapterRegistry(BUILTIN)
+    adapters: AdapterRegistry | None = None
+    hook: Webhook | None = None
 
     def why_not_ready() -> str | None:
+        if adapters is None:
+            return "the manager cluster has not said yet which kinds it serves"
         return term.why_not_ready() or (hook.why_not_ready() if hook is not None else None)
 
     async with (
         KubeClient(config, name="manager", hook=metrics) as client,
-        _webhook(settings, client, adapters, metrics) as hook,
         serving(settings.serving, metrics, why_not_ready) as port,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
-        lead = functools.partial(_lead, settings, client, metrics, term, hook)
-        if not election.enabled:
-            await lead()
-            return
-        elector = Elector(
-            client,
-            ObjectKey(settings.namespace, election.lease_name),
-            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-            settings=election.lease_settings(),
-            clock=utc_now,
-            fraction=random.random,
-        )
-        await elector.run(lead)
+        found = await known_kinds(kinds, client)
+        async with _webhook(settings, client, found, metrics) as hook:
+            adapters = found
+            lead = functools.partial(_lead, settings, client, metrics, term, adapters, hook)
+            if not election.enabled:
+                await lead()
+                return
+            elector = Elector(
+                client,
+                ObjectKey(settings.namespace, election.lease_name),
+                identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+                settings=election.lease_settings(),
+                clock=utc_now,
+                fraction=random.random,
+            )
+            await elector.run(lead)
 
 
 def _webhook(
@@ -153,10 +161,15 @@ def _webhook(
 
 
 async def _lead(
-    settings: Settings, client: ApiClient, metrics: Metrics, term: Term, hook: Webhook | None = None
+    settings: Settings,
+    client: ApiClient,
+    metrics: Metrics,
+    term: Term,
+    adapters: AdapterRegistry,
+    hook: Webhook | None = None,
 ) -> None:
     """Do the work until cancelled. Each term has a manager of its own: what an earlier one knew is out of date."""
-    manager = build_manager(settings, client, metrics)
+    manager = build_manager(settings, client, metrics, adapters)
     term.begin(manager)
     metrics.began(manager.statistics)
     try:
@@ -173,11 +186,11 @@ async def _lead(
         metrics.ended()
 
 
-def build_manager(settings: Settings, client: ApiClient, metrics: Metrics) -> Manager:
+def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapters: AdapterRegistry) -> Manager:
     """The library's manager, as these settings want it."""
     return Manager(
         client,
-        AdapterRegistry(BUILTIN),
+        adapters,
         ManagerSettings(
             plan=PlanSettings(
                 controller_name=settings.controller_name,

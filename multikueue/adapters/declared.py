@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+import attrs
+
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
 from multikueue.adapters.declared_rules import Ending, Following, HomeStatus, Preparing
 from multikueue.adapters.kind import JobKind, never_finished
@@ -56,7 +58,8 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
     reading = Reading(source)
     gvk = reading.part("name", lambda: kind_of(declaration.name), GVK("", "", ""))
     profile = reading.part("profile", lambda: profile_for(declaration, gvk), Declaration(name=""))
-    kind = _compiled(declaration.over(profile), gvk, reading)
+    full = declaration.over(profile)
+    kind = attrs.evolve(_compiled(full, gvk, reading), declaration=full)
     faults = [*reading.faults, *_contradictions(declaration)]
     if faults:
         raise DeclarationError(source, faults)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
 from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.conditions import condition, is_true
@@ -141,6 +142,8 @@ class JobKind:
     """Whether somebody else's controller moves the jobs: the worker is chosen, and the jobs are left alone."""
     source: str = attrs.field(default="", eq=False)
     """Where the row comes from, for messages: a setting, or a package."""
+    declaration: Declaration | None = attrs.field(default=None, eq=False, repr=False)
+    """What the row was compiled from, with what its profile filled in; None for rows written in Python."""
 
     @property
     def ends(self) -> bool:

@@ -25,6 +25,9 @@ NAMESPACE = Resource(GVK("", "v1", "Namespace"), "namespaces", namespaced=False)
 SECRET = Resource(GVK("", "v1", "Secret"), "secrets")
 EVENT = Resource(GVK("events.k8s.io", "v1", "Event"), "events")
 LEASE = Resource(GVK("coordination.k8s.io", "v1", "Lease"), "leases")
+CUSTOM_RESOURCE_DEFINITION = Resource(
+    GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), "customresourcedefinitions", namespaced=False
+)
 JOB = Resource(GVK("batch", "v1", "Job"), "jobs")
 MUTATING_WEBHOOKS = Resource(
     GVK("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),

@@ -12,12 +12,13 @@ from typing import Self
 
 import attrs
 
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.objects import dig
-from multikueue.errors import Expired, Unreachable
+from multikueue.errors import Expired, NotFound, Unreachable
 from multikueue.kube import requests
 from multikueue.kube.answers import decoded, error_of_status, translated, where
 from multikueue.kube.config import ClusterConfig
+from multikueue.kube.discovery import Served, served
 from multikueue.kube.exchange import ClientOptions, Exchange, RequestHook
 from multikueue.kube.requests import Request
 from multikueue.kube.transport import MAX_LINE
@@ -52,6 +53,18 @@ class KubeClient:
     ) -> None:
         """Close the connections, even while being cancelled."""
         await self._exchange.__aexit__(kind, error, trace)
+
+    async def discover(self, gvk: GVK) -> Served | None:
+        """How the server serves a kind; None if it does not. Every identity may ask.
+
+        Raises:
+            ApiError: it cannot be told.
+        """
+        try:
+            listed = await self._exchange.call(requests.discover(gvk.group, gvk.version))
+        except NotFound:
+            return None
+        return served(listed, gvk)
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `Reader.get`."""

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import attrs
 import orjson
 
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Invalid
 from multikueue.protocols import Propagation, Subresource
 
@@ -62,6 +62,12 @@ def _segment(resource: Resource, field: str, value: str) -> str:
 def _with_query(path: str, query: Mapping[str, str]) -> str:
     given = {key: value for key, value in query.items() if value}
     return f"{path}?{urlencode(given)}" if given else path
+
+
+def discover(group: str, version: str) -> Request:
+    """Read which kinds are served of one version of a group."""
+    path = f"/apis/{quote(group, safe='')}/{quote(version, safe='')}" if group else f"/api/{quote(version, safe='')}"
+    return Request("get", Resource(GVK("", "v1", "APIResourceList"), "apiresources", namespaced=False), "GET", path)
 
 
 def get(resource: Resource, key: ObjectKey) -> Request:

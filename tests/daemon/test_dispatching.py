@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.dispatch import AllAtOnce, Dispatcher
 from multikueue.core.external import External
 from multikueue.core.incremental import Incremental, Order
@@ -131,6 +132,6 @@ async def test_the_daemon_uses_it() -> None:
     settings = parse_settings(f"dispatcher: {{name: {INCREMENTAL}, incremental: {{stepSize: 2}}}}")
     client = KubeClient(ClusterConfig("https://manager.example.com"), name="manager")
 
-    manager = build_manager(settings, client, Metrics("standalone"))
+    manager = build_manager(settings, client, Metrics("standalone"), AdapterRegistry(BUILTIN))
 
     assert manager.dispatcher == Incremental(step=2)

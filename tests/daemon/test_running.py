@@ -140,7 +140,11 @@ async def test_a_second_replica_takes_over_from_the_first(tmp_path: Path) -> Non
         async with daemon(folders[0], kubeconfig, leaderElection=times) as first:
             await first.logged("working")
             async with daemon(folders[1], kubeconfig, leaderElection=times) as second:
-                assert await second.get("/readyz") == (200, "ok\n")
+
+                async def ready() -> bool:
+                    return await second.get("/readyz") == (200, "ok\n")
+
+                await eventually(ready)
                 assert "multikueue_leading 0.0" in (await second.get("/metrics"))[1]
 
                 first.process.send_signal(signal.SIGTERM)
