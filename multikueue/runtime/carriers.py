@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from multikueue.adapters import JobKind
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import dig, is_terminating
@@ -35,3 +37,14 @@ def _says(copy: Json) -> tuple[object, ...]:
     metadata = copy["metadata"]
     marks = metadata.get("labels"), metadata.get("annotations")
     return (metadata.get("uid"), is_terminating(copy), dig(copy, "spec"), *marks)
+
+
+def telling(kind: JobKind, tell: Callable[[ObjectKey], None]) -> Callable[[ObjectKey, Json | None, Json | None], None]:
+    """A handler for changes of copies of a kind: it tells of each Workload that is concerned."""
+
+    def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        del key
+        for workload in concerned(kind, old, new):
+            tell(workload)
+
+    return changed

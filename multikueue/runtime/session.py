@@ -17,7 +17,7 @@ from multikueue.core.labels import ORIGIN_LABEL
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.kube.caching import CacheState, ObjectCache
 from multikueue.protocols import ApiClient
-from multikueue.runtime.carriers import concerned, index_entries
+from multikueue.runtime.carriers import index_entries, telling
 from multikueue.runtime.mirror import Mirror
 from multikueue.runtime.obstacles import Obstacles
 from multikueue.runtime.queues import Queues
@@ -68,34 +68,24 @@ class Session:
             del old, new
             settings.on_workload(key)
 
-        def job_mirror(kind: JobKind) -> Mirror:
-            resource, index = kind.resource, functools.partial(index_entries, kind)
-
-            def job_changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-                del key
-                for workload in concerned(kind, old, new):
-                    settings.on_workload(workload)
-
-            cache = ObjectCache(
-                client,
-                resource,
-                label_selector=selector,
-                indexes={_INDEX: index},
-                on_change=job_changed,
-                on_state=told,
-                fraction=settings.fraction,
-            )
-            return Mirror(cache, index)
-
         selector = f"{ORIGIN_LABEL}={settings.origin}"
-        workloads = ObjectCache(
-            client,
+        cache = functools.partial(
+            ObjectCache, client, label_selector=selector, on_state=told, fraction=settings.fraction
+        )
+
+        def job_mirror(kind: JobKind) -> Mirror:
+            index = functools.partial(index_entries, kind)
+            followed = cache(
+                kind.resource,
+                indexes={_INDEX: index},
+                on_change=telling(kind, settings.on_workload),
+            )
+            return Mirror(followed, index)
+
+        workloads = cache(
             WORKLOAD,
-            label_selector=selector,
             on_change=changed,
-            on_state=told,
             backoff=CONNECTION_BACKOFF,
-            fraction=settings.fraction,
         )
         jobs = {kind.resource.gvk: job_mirror(kind) for kind in settings.adapters.followed}
         queues = Queues.build(client, settings.on_queue, on_state=told, fraction=settings.fraction)
