@@ -1,0 +1,53 @@
+"""What an API server says of its kinds."""
+
+from __future__ import annotations
+
+import attrs
+import orjson
+import pytest
+
+from multikueue.core.names import GVK, Json
+from multikueue.errors import Unauthorized
+from multikueue.kube import KubeClient, parse_worker_kubeconfig
+from multikueue.kube.discovery import Served, served
+from multikueue.sandbox.apiserver import ApiServer
+
+WIDGET = GVK("example.com", "v1", "Widget")
+LISTED: Json = {
+    "kind": "APIResourceList",
+    "resources": [
+        {"name": "widgets/status", "kind": "Widget", "namespaced": True},
+        {"name": "widgets", "kind": "Widget", "namespaced": True},
+        {"name": "widgets/scale", "kind": "Scale", "namespaced": True},
+        {"name": "shops", "kind": "Shop", "namespaced": False},
+    ],
+}
+
+
+def test_a_kind_is_found_with_its_subresources() -> None:
+    assert served(LISTED, WIDGET) == Served("widgets", True, frozenset(("status", "scale")))
+    assert served(LISTED, GVK("example.com", "v1", "Shop")) == Served("shops", False, frozenset())
+
+
+@pytest.mark.parametrize("listed", [{}, {"resources": None}, {"resources": ["x"]}, {"resources": [{"kind": "Widget"}]}])
+def test_what_is_not_listed_is_not_served(listed: Json) -> None:
+    assert served(listed, WIDGET) is None
+    assert served(LISTED, GVK("example.com", "v1", "widget")) is None
+
+
+async def test_a_server_is_asked_by_group_and_version() -> None:
+    async with ApiServer("plain", tokens={"t": "somebody"}) as server:
+        config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig("somebody")))
+        async with KubeClient(config, name="plain") as client:
+            job = await client.discover(GVK("batch", "v1", "Job"))
+
+            assert job == Served("jobs", True, frozenset(("status",)))
+            assert await client.discover(GVK("", "v1", "Namespace")) == Served(
+                "namespaces", False, frozenset(("status", "finalize"))
+            )
+            assert await client.discover(GVK("batch", "v2", "Job")) is None
+            assert await client.discover(GVK("example.com", "v1", "Widget")) is None
+
+        async with KubeClient(attrs.evolve(config, token="not ours"), name="plain") as stranger:
+            with pytest.raises(Unauthorized):
+                await stranger.discover(WIDGET)

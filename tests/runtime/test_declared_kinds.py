@@ -1,0 +1,142 @@
+"""Declared kinds between clusters: what follows a running job, what comes home, and one whose rules fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from multikueue.adapters.declaration import Declaration
+from multikueue.adapters.declared import declared_kind
+from multikueue.core.kinds import EVENT, WORKLOAD
+from multikueue.core.labels import PREBUILT_WORKLOAD
+from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.objects import annotations_of, dig, labels_of
+from multikueue.core.workloads import cluster_name
+from multikueue.sandbox.kinds import SandboxKind
+from tests.kinds.cases import Case
+from tests.kinds.ground import Ground
+from tests.kinds.sandbox_ground import sandbox_ground
+
+pytestmark = pytest.mark.looptime
+
+WIDGET = SandboxKind(resource=Resource(GVK("example.com", "v1", "Widget"), "widgets"))
+
+
+def case(**said: Any) -> Case:
+    return Case(
+        declared_kind(Declaration(**{"name": "Widget.v1.example.com", **said}), "externalFrameworks[0]"), WIDGET
+    )
+
+
+def on(ground: Ground, worker: str, name: str) -> Json:
+    """The copy on a worker."""
+    return ground.workers[worker].get(WIDGET.resource, name) or {}
+
+
+async def change(ground: Ground, name: str, patch: Json) -> None:
+    await ground.manager.client.merge_patch(WIDGET.resource, ObjectKey("default", name), patch)
+
+
+async def test_labels_and_a_patch_reach_a_running_copy() -> None:
+    """Somebody raises a priority while the job runs; what the worker noted on it stays."""
+    followed = case(
+        forwarded_paths=(".metadata.labels", ".spec.priority"),
+        sync_patches=({"op": "add", "path": "/spec/size", "valueExpression": "object.spec.size * 2"},),
+    )
+    async with sandbox_ground(followed) as ground:
+        await ground.submit(WIDGET, "big", duration="1h")
+        await change(ground, "big", {"spec": {"size": 1}})
+        worker = await ground.running(WIDGET, "big")
+        key = ObjectKey("default", "big")
+        await ground.workers[worker].client.merge_patch(WIDGET.resource, key, {"metadata": {"labels": {"there": "x"}}})
+        await change(ground, "big", {"metadata": {"labels": {"team": "red"}}, "spec": {"priority": 9, "size": 4}})
+
+        def followed_there() -> bool:
+            copy = on(ground, worker, "big")
+            wanted = {"team": "red", "there": "x"}
+            return wanted.items() <= labels_of(copy).items() and dig(copy, "spec", "size") == 8
+
+        await ground.until(followed_there, lambda: on(ground, worker, "big"))
+        assert on(ground, worker, "big")["spec"]["priority"] == 9
+        assert labels_of(on(ground, worker, "big"))[PREBUILT_WORKLOAD]
+
+
+async def test_only_the_declared_fields_of_the_status_come_home() -> None:
+    async with sandbox_ground(case(status_paths=(".status.conditions",))) as ground:
+        await ground.submit(WIDGET, "part", duration="1h")
+        worker = await ground.running(WIDGET, "part")
+        key = ObjectKey("default", "part")
+        status = {"status": {"secret": "stays", "pods": {"ready": 1}}}
+        await ground.workers[worker].client.merge_patch(WIDGET.resource, key, status, subresource="status")
+        await change(ground, "part", {"metadata": {"annotations": {"look": "again"}}})
+        await ground.until(lambda: "secret" in on(ground, worker, "part")["status"], lambda: "no status there")
+
+        shown = ground.manager.get(WIDGET.resource, "part") or {}
+        assert list(shown["status"]) == ["conditions"]
+
+
+async def test_a_rule_that_fails_for_one_job_is_told_on_it_and_the_others_go_on() -> None:
+    """The worker's Kueue knows the end all the same, so even this one ends."""
+    async with sandbox_ground(case(finished="object.spec.size + 1 > 1")) as ground:
+        job = WIDGET.example("odd", {"spec": {"containers": []}}, queue="user-queue")
+        job["spec"]["size"] = "many"
+        await ground.manager.client.create(WIDGET.resource, job)
+        await ground.submit(WIDGET, "even")
+        await ground.ended(WIDGET, "even", "Succeeded")
+        await ground.ended(WIDGET, "odd", "Succeeded")
+
+        events = (await ground.manager.client.list(EVENT)).items
+        told = {(event["type"], event["regarding"]["name"].startswith("widget-odd"), event["note"]) for event in events}
+        assert (
+            "Warning",
+            True,
+            "externalFrameworks[0].finished: object.spec.size + 1 > 1: Unsupported operation: string + int",
+        ) in told
+        assert not any(kind == "Warning" and not odd for kind, odd, _ in told)
+
+
+async def test_a_job_that_cannot_be_copied_is_rejected_with_the_setting() -> None:
+    """It holds no quota for something that cannot be."""
+    patched = case(creation_patches=({"op": "replace", "path": "/spec/image", "value": "mirror"},))
+    async with sandbox_ground(patched) as ground:
+        await ground.submit(WIDGET, "plain")
+
+        def said() -> str | None:
+            workload = ground.workload_of("plain")
+            message = next(iter(dig(workload, "status", "admissionChecks") or [{}])).get("message", "")
+            return message if dig(workload, "spec", "active") is False else None
+
+        seen = [str(await ground.until(said, lambda: ground.story(WIDGET, "plain")))]
+        notes = [event["note"] for event in (await ground.manager.client.list(EVENT)).items]
+        why = "externalFrameworks[0].creationPatches[0]: replace /spec/image does not apply"
+        assert any(why in text for text in (*seen, *notes)), (seen, notes)
+        await ground.cleaned(WIDGET, "plain")
+
+
+async def test_somebody_elses_controller_may_move_the_jobs() -> None:
+    """We choose the worker and bring the end home; the job there is theirs."""
+    async with sandbox_ground(case(workload_only=True)) as ground:
+        job = await ground.submit(WIDGET, "theirs")
+        name = await ground.until(
+            lambda: cluster_name(ground.workload_of("theirs") or {}), lambda: ground.story(WIDGET, "theirs")
+        )
+        workload = (ground.workload_of("theirs") or {})["metadata"]["name"]
+        assert not on(ground, name, "theirs")
+
+        marks = {**annotations_of(job), PREBUILT_WORKLOAD: workload}
+        labels = {**labels_of(job), PREBUILT_WORKLOAD: workload}
+        metadata = {"name": "theirs", "namespace": "default", "labels": labels, "annotations": marks}
+        spec = {field: value for field, value in job["spec"].items() if field != "managedBy"}
+        theirs = {**{field: job[field] for field in ("apiVersion", "kind")}, "metadata": metadata, "spec": spec}
+        await ground.workers[name].client.create(WIDGET.resource, theirs)
+
+        def finished() -> bool:
+            conditions = dig(ground.workload_of("theirs"), "status", "conditions") or []
+            return any(entry["type"] == "Finished" and entry["status"] == "True" for entry in conditions)
+
+        await ground.until(finished, lambda: ground.story(WIDGET, "theirs"))
+        await ground.until(
+            lambda: not ground.workers[name].get(WORKLOAD, workload), lambda: ground.story(WIDGET, "theirs")
+        )
+        assert on(ground, name, "theirs"), "the job on the worker is not ours to delete"
