@@ -40,6 +40,11 @@ def resource_version(obj: Json) -> str:
     return dig(obj, "metadata", "resourceVersion") or ""
 
 
+def version_number(version: str) -> int:
+    """A resourceVersion as a number: those of one server can be compared (KEP-5504). 0 for what is none."""
+    return int(version) if version.isascii() and version.isdecimal() else 0
+
+
 def is_terminating(obj: Json) -> bool:
     """Whether somebody has deleted the object and a finalizer still holds it."""
     return bool(dig(obj, "metadata", "deletionTimestamp"))

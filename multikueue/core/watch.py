@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 import attrs
 
+from multikueue.core.objects import version_number
+
 
 @attrs.frozen
 class NeedsList:
@@ -13,18 +15,37 @@ class NeedsList:
 
 
 @attrs.frozen
-class Following:
-    """Everything up to `resource_version` is known."""
+class Resuming:
+    """Everything up to `resource_version` is known, if the server's history is still the one it was read from.
+
+    A server that was restored from a backup, or that another one took the place of, may be behind what is known. It
+    would accept a watch from there and keep silent: about everything that happens until it has come that far. So it is
+    asked where it is before a watch goes on after a break.
+    """
 
     resource_version: str
 
 
-Position: TypeAlias = NeedsList | Following
+@attrs.frozen
+class Following:
+    """Everything up to `resource_version` is known, and a watch can go on from there."""
+
+    resource_version: str
+
+
+Position: TypeAlias = NeedsList | Resuming | Following
 
 
 @attrs.frozen
 class Listed:
     """A list was read completely."""
+
+    resource_version: str
+
+
+@attrs.frozen
+class Confirmed:
+    """The server said where its history is now."""
 
     resource_version: str
 
@@ -43,7 +64,12 @@ class Steadied:
 
 @attrs.frozen
 class Ended:
-    """A stream ended or broke. Servers end one every half hour or so, and proxies reset them."""
+    """A stream ended in order. Servers end one every half hour or so."""
+
+
+@attrs.frozen
+class Broke:
+    """A stream was reset: by a proxy, or because the server is gone."""
 
 
 @attrs.frozen
@@ -56,17 +82,18 @@ class Failed:
     """No list, no stream, or a stream that fell silent: nothing says that the server can be reached."""
 
 
-Outcome: TypeAlias = Listed | Progressed | Steadied | Ended | HistoryLost | Failed
+Outcome: TypeAlias = Listed | Confirmed | Progressed | Steadied | Ended | Broke | HistoryLost | Failed
 
 
 @attrs.frozen
 class WatchState:
     """Where a cache is, and how well it is going.
 
-    * From `Following` it resumes where it was; only a 410 makes it list again.
+    * It resumes where it was; only a 410, or a server that is behind what is known, makes it list again.
+    * What is followed never goes back, but by a list.
     * Only a steady stream forgives failures. A list does not: a server may answer lists and refuse to be watched.
     * The end of a steady stream is no failure: the next one is opened at once. So is the list after a first 410.
-    * Everything else that ends is a failure, to be followed by a wait. So without a wait there are at most three
+    * Everything else that ends is a failure, to be followed by a wait. So without a wait there are at most four
       requests per steady stream: no server can make a client ask in a tight loop.
     """
 
@@ -83,14 +110,41 @@ class WatchState:
         match outcome:
             case Listed(version):
                 return attrs.evolve(self, position=Following(version), steady=False)
+            case Confirmed(version):
+                return self._confirmed(version)
             case Progressed(version):
-                return attrs.evolve(self, position=Following(version)) if version else self
+                return attrs.evolve(self, position=self._progressed(version))
             case Steadied():
                 return WatchState(self.position, steady=True)
             case Ended() if self.steady:
                 return attrs.evolve(self, steady=False)
+            case Broke() if self.steady:
+                return attrs.evolve(self, position=self._in_doubt(), steady=False)
             case HistoryLost():
                 again = 1 if self.losses else 0
                 return WatchState(NeedsList(), self.failures + again, self.losses + 1)
             case _:
-                return attrs.evolve(self, failures=self.failures + 1, steady=False)
+                return attrs.evolve(self, position=self._in_doubt(), failures=self.failures + 1, steady=False)
+
+    def _confirmed(self, present: str) -> WatchState:
+        match self.position:
+            case Resuming(known) if version_number(present) < version_number(known):
+                return self.step(HistoryLost())
+            case Resuming(known):
+                return attrs.evolve(self, position=Following(known))
+            case _:
+                return self
+
+    def _in_doubt(self) -> Position:
+        match self.position:
+            case Following(known):
+                return Resuming(known)
+            case position:
+                return position
+
+    def _progressed(self, version: str) -> Position:
+        match self.position:
+            case Following(known) if version_number(version) > version_number(known):
+                return Following(version)
+            case position:
+                return position

@@ -5,7 +5,8 @@ Everything below raises `multikueue.errors` and nothing else; aiohttp and kubern
 
 from __future__ import annotations
 
-from multikueue.kube.caching import CacheState, ObjectCache, drop_managed_fields
+from multikueue.kube.cache_state import CacheState
+from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.kube.client import KubeClient
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.exchange import ClientOptions, RequestHook

@@ -12,8 +12,10 @@ import structlog
 
 from multikueue.core.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
 from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import resource_version
+from multikueue.core.objects import resource_version, uid, version_number
 from multikueue.core.watch import (
+    Broke,
+    Confirmed,
     Ended,
     Failed,
     Following,
@@ -22,6 +24,7 @@ from multikueue.core.watch import (
     NeedsList,
     Outcome,
     Progressed,
+    Resuming,
     Steadied,
     WatchState,
 )
@@ -34,11 +37,18 @@ from multikueue.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from multikueue.kube.cache_state import CacheState
 from multikueue.kube.store import Index, ObjectStore
 from multikueue.protocols import Reader, Watcher, WatchEvent
 
 CERTAIN_REFUSAL: Final = 3
 """Answers of 5xx and the like in a row that make a refusal: one may be chance. 403 and 404 need no second one."""
+
+LIFETIME_JITTER: Final = 0.2
+"""Watches are opened anew up to this part of their lifetime earlier, so that not all are at the same time."""
+
+NOTHING: Final = "multikueue,!multikueue"
+"""A label selector that no object matches: a list by it says only where the server's history is."""
 
 Transform = Callable[[Json], Json | None]
 """What is kept of an object; None: nothing."""
@@ -56,32 +66,13 @@ def drop_managed_fields(obj: Json) -> Json:
     return obj
 
 
-@attrs.frozen
-class CacheState:
-    """How well a cache follows its server."""
-
-    synced: bool = False
-    """Whether it has been complete once."""
-    failures: int = 0
-    """Failures in a row; 0 again once a watch has been open for `Backoff.steady_after`."""
-    last_error: str = ""
-    """Why the last attempt failed; empty when there are no failures."""
-    retry_in: float | None = None
-    """Seconds until the next attempt, counted from when this state was told; None while one is under way."""
-    lists: int = 0
-    """How often everything had to be read."""
-    refused: bool = False
-    """Whether the server can be reached but does not give this kind: it is not served, may not be read, or goes on
-    failing."""
-
-
 @attrs.define(eq=False)
 class ObjectCache:
     """All objects of a kind, as they are on the server a moment ago.
 
     * Changes are told in the order they happened, each once, in the watch's own task: handlers must not wait. What
       they raise is a bug, not a failure of the server: it ends `run`.
-    * It resumes from where it was; it lists again only when the server has forgotten (410).
+    * It resumes from where it was; it lists again only when the server has forgotten (410), or is behind what is known.
     * It never gives up: failures are told through `state` and `on_state` and retried with back-off.
     """
 
@@ -99,6 +90,10 @@ class ObjectCache:
     refused_backoff: Backoff = attrs.field(default=REFUSED_BACKOFF, kw_only=True)
     idle: float = attrs.field(default=90.0, kw_only=True)
     """Seconds without a byte after which a watch counts as dead; API servers send a bookmark every minute."""
+    lifetime: float = attrs.field(default=float("inf"), kw_only=True)
+    """Seconds after which a watch is opened anew. API servers look at credentials only when a request begins."""
+    predecessor: ObjectCache | None = attrs.field(default=None, kw_only=True)
+    """A cache of the same server as far as its address tells; what it knows must be in this one's first list."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """Where jitter comes from: numbers in [0, 1)."""
     state: CacheState = attrs.field(factory=CacheState, init=False)
@@ -158,26 +153,41 @@ class ObjectCache:
         return len(self._store)
 
     async def _attempt(self) -> tuple[Outcome, ApiError | None]:
-        """One list or one watch, to its end: what that means, and the error that ended it."""
+        """One request, to its end: what that means, and the error that ended it."""
         match self._watch.position:
             case NeedsList():
                 return await self._list()
+            case Resuming():
+                return await self._confirm()
             case Following(since):
                 failure = await self._follow(since)
                 return _ending(failure, steady=self._watch.steady), failure
 
+    async def _confirm(self) -> tuple[Outcome, ApiError | None]:
+        try:
+            listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=NOTHING)
+        except ApiError as error:
+            return Failed(), error
+        return Confirmed(listed.resource_version), None
+
     async def _list(self) -> tuple[Outcome, ApiError | None]:
+        earlier = self.predecessor.resource_version if self.predecessor is not None else ""
+        known_before = max(version_number(self.resource_version), version_number(earlier))
         try:
             listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=self.label_selector)
         except ApiError as error:
             return Failed(), error
         # NO AWAIT from here to the step in `run`: nobody may see half a list.
+        self.predecessor = None
+        if version_number(listed.resource_version) < known_before:  # lists are consistent, so it cannot just lag
+            log.warning("the server is not the one it was", resource=str(self.resource))
+            self.state = attrs.evolve(self.state, histories=self.state.histories + 1)
         found: set[ObjectKey] = set()
         for obj in listed.items:
             key = ObjectKey.of(obj)
             found.add(key)
             known = self._store.get(key)
-            if known is None or resource_version(known) != resource_version(obj):
+            if known is None or (resource_version(known), uid(known)) != (resource_version(obj), uid(obj)):
                 self._put(key, self.transform(obj))
         for gone in sorted(set(self._store.keys()) - found):
             self._put(gone, None)
@@ -191,15 +201,16 @@ class ObjectCache:
                 tasks.start_soon(self._grow_steady)
 
             try:
-                await self.client.watch(
-                    self.resource,
-                    self._event,
-                    resource_version=since,
-                    namespace=self.namespace,
-                    label_selector=self.label_selector,
-                    idle=self.idle,
-                    on_open=opened,
-                )
+                with anyio.move_on_after(self.lifetime * (1 - LIFETIME_JITTER * self.fraction())):
+                    await self.client.watch(
+                        self.resource,
+                        self._event,
+                        resource_version=since,
+                        namespace=self.namespace,
+                        label_selector=self.label_selector,
+                        idle=self.idle,
+                        on_open=opened,
+                    )
             except ApiError as error:  # carried out by hand: a task group would wrap it
                 failure = error
             tasks.cancel_scope.cancel()
@@ -264,4 +275,4 @@ def _ending(failure: ApiError | None, *, steady: bool) -> Outcome:
         case DeadlineExceeded() | NotFound() | Forbidden() | Unauthorized() | TooManyRequests():
             return Failed()  # silence or a "no": that an earlier stream was steady says nothing about now
         case _:
-            return Ended() if steady else Failed()
+            return Broke() if steady else Failed()

@@ -14,7 +14,7 @@ import anyio
 import attrs
 
 from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import resource_version, uid
+from multikueue.core.objects import resource_version, uid, version_number
 from multikueue.kube.caching import ObjectCache
 
 DELETION_GRACE: Final = 30.0
@@ -31,9 +31,11 @@ class Mirror:
     """The Workload keys an object belongs to, for `of`."""
     _written: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _deleted: dict[ObjectKey, tuple[str, float]] = attrs.field(factory=dict, init=False)
+    _history: int = attrs.field(default=0, init=False)
 
     def get(self, key: ObjectKey) -> Json | None:
         """The object as it is or soon will be; None if it is gone or about to be."""
+        self._forget_other_histories()
         cached = self.cache.get(key)
         written = self._written.get(key)
         if written is not None:
@@ -45,6 +47,7 @@ class Mirror:
 
     def of(self, workload: ObjectKey) -> list[Json]:
         """The objects that belong to a Workload."""
+        self._forget_other_histories()
         wanted = str(workload)
         keys = {ObjectKey.of(obj) for obj in self.cache.by("workload", wanted)}
         keys.update(key for key, obj in self._written.items() if wanted in self.index(obj))
@@ -58,7 +61,7 @@ class Mirror:
         self._forget_settled()
         self._deleted.pop(key, None)
         known = self._written.get(key)
-        if known is None or _number(resource_version(obj)) >= _number(resource_version(known)):
+        if known is None or version_number(resource_version(obj)) >= version_number(resource_version(known)):
             self._written[key] = {**obj, "metadata": metadata}
 
     def removed(self, key: ObjectKey, object_uid: str) -> None:
@@ -73,20 +76,31 @@ class Mirror:
 
         The memory of writes is shared and not copied: what is under way there is still noted there.
         """
+        if self.cache.state.histories:
+            return  # not the same server, whatever its address
         self._written, self._deleted = earlier._written, earlier._deleted
-        seen, seen_there = _number(self.cache.resource_version), _number(earlier.cache.resource_version)
+        seen, seen_there = version_number(self.cache.resource_version), version_number(earlier.cache.resource_version)
         for obj in earlier.cache.values():
-            if _number(resource_version(obj)) > seen:
+            if version_number(resource_version(obj)) > seen:
                 self._written.setdefault(ObjectKey.of(obj), obj)
         for obj in self.cache.values() if seen_there > seen else ():
             key = ObjectKey.of(obj)
-            if key not in earlier.cache and _number(resource_version(obj)) <= seen_there:
+            if key not in earlier.cache and version_number(resource_version(obj)) <= seen_there:
                 self.removed(key, uid(obj))
+
+    def _forget_other_histories(self) -> None:
+        """What was written to a server that is not there any more was never written to the one that is."""
+        if self._history != self.cache.state.histories:
+            self._history = self.cache.state.histories
+            self._written.clear()
+            self._deleted.clear()
 
     def _is_ahead(self, written: Json, cached: Json | None) -> bool:
         # The cache has seen everything up to its own resourceVersion, so an older write is in it, or was undone since.
-        seen = max(_number(self.cache.resource_version), _number(resource_version(cached)) if cached else 0)
-        return _number(resource_version(written)) > seen
+        seen = max(
+            version_number(self.cache.resource_version), version_number(resource_version(cached)) if cached else 0
+        )
+        return version_number(resource_version(written)) > seen
 
     def _is_deleted(self, key: ObjectKey, obj: Json) -> bool:
         deleted = self._deleted.get(key)
@@ -100,6 +114,7 @@ class Mirror:
 
     def _forget_settled(self) -> None:
         """Forget what nobody asked for again, oldest first: for most deletions that is the rule."""
+        self._forget_other_histories()
         now = anyio.current_time()
         for key in _leading(self._deleted, lambda key: self._deleted[key][1] <= now):
             del self._deleted[key]
@@ -109,8 +124,3 @@ class Mirror:
 
 def _leading(keys: Iterable[ObjectKey], fits: Callable[[ObjectKey], bool]) -> list[ObjectKey]:
     return list(itertools.takewhile(fits, keys))
-
-
-def _number(version: str) -> int:
-    """ResourceVersions of one server can be compared as numbers (KEP-5504); others never compare as newer."""
-    return int(version) if version.isdecimal() else 0

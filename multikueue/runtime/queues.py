@@ -11,7 +11,8 @@ import attrs
 from multikueue.core.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import dig
-from multikueue.kube.caching import CacheState, ObjectCache, Transform, drop_managed_fields
+from multikueue.kube.cache_state import CacheState
+from multikueue.kube.caching import ObjectCache, Transform, drop_managed_fields
 from multikueue.protocols import ApiClient
 
 

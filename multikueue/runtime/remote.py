@@ -9,7 +9,7 @@ import attrs
 
 from multikueue.core.connection import Connection
 from multikueue.core.names import GVK, ClusterName, ObjectKey
-from multikueue.kube.caching import CacheState
+from multikueue.kube.cache_state import CacheState
 from multikueue.kube.config import ClusterConfig
 from multikueue.runtime.session import Session
 

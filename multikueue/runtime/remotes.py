@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
@@ -149,7 +150,8 @@ class RemotePool:
         with line.scope:
             try:
                 async with self.connect(cluster.name, line.config) as client:
-                    session = line.session = Session.build(client, self.settings, lambda: self._heard(cluster, line))
+                    heard = functools.partial(self._heard, cluster, line)
+                    session = line.session = Session.build(client, self.settings, heard, cluster.session)
                     if cluster.line is line and cluster.session is None:
                         cluster.session, cluster.server = session, line.config.server
                     with line.watching:

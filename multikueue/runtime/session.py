@@ -15,7 +15,8 @@ from multikueue.core.backoff import CONNECTION_BACKOFF
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.labels import ORIGIN_LABEL
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
-from multikueue.kube.caching import CacheState, ObjectCache
+from multikueue.kube.cache_state import CacheState
+from multikueue.kube.caching import ObjectCache
 from multikueue.protocols import ApiClient
 from multikueue.runtime.carriers import index_entries, telling
 from multikueue.runtime.mirror import Mirror
@@ -23,6 +24,10 @@ from multikueue.runtime.obstacles import Obstacles
 from multikueue.runtime.queues import Queues
 
 _INDEX: Final = "workload"
+RENEWAL: Final = 300.0
+"""Seconds after which the watch of a worker's Workloads is opened anew. API servers look at a credential only when a
+request begins, so this is for how long a worker counts as connected whose token was revoked while nothing is written
+there. It costs a request per worker and five minutes."""
 
 
 @attrs.frozen
@@ -51,13 +56,20 @@ class Session:
     _watches: anyio.abc.TaskGroup | None = attrs.field(default=None, init=False)
 
     @classmethod
-    def build(cls, client: ApiClient, settings: SessionSettings, on_state: Callable[[], None]) -> Session:
+    def build(
+        cls,
+        client: ApiClient,
+        settings: SessionSettings,
+        on_state: Callable[[], None],
+        earlier: Session | None = None,
+    ) -> Session:
         """Build the caches; `run` fills them.
 
         Args:
             client: the worker's API server.
             settings: see `SessionSettings`.
             on_state: called when the state of any cache changes.
+            earlier: the session so far with a server of the same address.
         """
 
         def told(state: CacheState) -> None:
@@ -75,10 +87,12 @@ class Session:
 
         def job_mirror(kind: JobKind) -> Mirror:
             index = functools.partial(index_entries, kind)
+            before = earlier.mirror(kind.resource.gvk) if earlier is not None else None
             followed = cache(
                 kind.resource,
                 indexes={_INDEX: index},
                 on_change=telling(kind, settings.on_workload),
+                predecessor=before.cache if before is not None else None,
             )
             return Mirror(followed, index)
 
@@ -86,6 +100,8 @@ class Session:
             WORKLOAD,
             on_change=changed,
             backoff=CONNECTION_BACKOFF,
+            lifetime=RENEWAL,
+            predecessor=earlier.workloads.cache if earlier is not None else None,
         )
         jobs = {kind.resource.gvk: job_mirror(kind) for kind in settings.adapters.followed}
         queues = Queues.build(client, settings.on_queue, on_state=told, fraction=settings.fraction)

@@ -10,6 +10,7 @@ import anyio.lowlevel
 import attrs
 
 from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.kube.caching import NOTHING
 from multikueue.protocols import ObjectList, WatchEvent
 
 
@@ -53,6 +54,8 @@ class FakeServer:
 
     lists: list[ObjectList | Exception]
     watches: list[list[Step]]
+    present: str | Exception = "1000000"
+    """Where its history is, if somebody asks before resuming."""
     log: list[tuple[float, str]] = attrs.field(factory=list)
     """What was asked, and when."""
     _listed: int = 0
@@ -62,6 +65,12 @@ class FakeServer:
         raise NotImplementedError
 
     async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+        if label_selector == NOTHING:
+            self.log.append((anyio.current_time(), "confirm"))
+            await anyio.lowlevel.checkpoint()
+            if isinstance(self.present, Exception):
+                raise self.present
+            return ObjectList([], self.present)
         self.log.append((anyio.current_time(), "list"))
         answer = self.lists[min(self._listed, len(self.lists) - 1)]
         self._listed += 1

@@ -154,6 +154,50 @@ async def test_after_a_410_it_lists_at_once_and_tells_only_what_changed() -> Non
         assert follower.cache.state.lists == 2
 
 
+async def test_after_a_break_it_asks_where_the_server_is_and_resumes() -> None:
+    """One small request; a list would cost as much as there are objects."""
+    server = FakeServer([listed("5")], [[wait(3), Broken(DOWN)], FOREVER], present="5")
+    async with following(server, 10) as follower:
+        assert server.log == [(0, "list"), (0, "watch 5"), (3, "confirm"), (3, "watch 5")]
+        assert follower.failures == []
+
+
+async def test_a_server_that_was_restored_from_a_backup_is_read_anew() -> None:
+    """It is behind what is known: what it lost is told as deleted, and what has the same version by chance as new."""
+    before = listed("500", obj("a", "3", uid="1"), obj("b", "400", uid="2"))
+    after = listed("77", obj("a", "3", uid="9"))
+    server = FakeServer([before, after], [[wait(3), Broken(DOWN)], FOREVER], present="77")
+    async with following(server, 10) as follower:
+        assert server.log[2:] == [(3, "confirm"), (3, "list"), (3, "watch 77")]
+        assert follower.changes == ["a ->3", "b ->400", "a 3>3", "b 400>-"]
+        assert (follower.cache.state.histories, follower.cache.resource_version) == (1, "77")
+
+
+async def test_a_server_that_does_not_say_where_it_is_is_asked_again() -> None:
+    server = FakeServer([listed("5")], [[wait(3), Broken(DOWN)], FOREVER], present=DOWN)
+    async with following(server, 12) as follower:
+        assert asked(server, "confirm") == [3, 4, 6, 10]
+        assert follower.cache.state.failures == 4
+
+
+async def test_a_watch_is_opened_anew_after_its_lifetime() -> None:
+    """Up to a fifth earlier, so that not all are at the same time; it is no failure and no break."""
+    server = FakeServer([listed("5")], [FOREVER])
+    async with following(server, 200, lifetime=100, fraction=lambda: 0.5) as follower:
+        assert server.log == [(0, "list"), (0, "watch 5"), (90, "watch 5"), (180, "watch 5")]
+        assert follower.failures == []
+
+
+async def test_a_cache_of_a_server_that_took_anothers_place_notices() -> None:
+    """The first list cannot be behind what a cache with the earlier credentials knew, if it is the same server."""
+    server = FakeServer([listed("500"), listed("77")], [FOREVER])
+    async with following(server, 1) as follower:
+        successor = ObjectCache(server, JOB, predecessor=follower.cache)
+        with anyio.move_on_after(1):
+            await successor.run()
+        assert (successor.state.histories, successor.predecessor) == (1, None)
+
+
 async def test_a_server_that_forgets_what_it_just_listed_is_not_asked_in_a_tight_loop() -> None:
     server = FakeServer([listed("5")], [[Refused(Expired("gone"))]])
     async with following(server, 20):

@@ -79,7 +79,7 @@ async def test_success_that_is_no_object_is_no_success(body: str) -> None:
 
 
 async def test_a_reset_connection_is_unreachable() -> None:
-    assert type(await error_of(resets)) is Unreachable
+    assert type(await error_of(resets, options=ClientOptions())) is Unreachable
 
 
 async def test_a_refused_connection_is_unreachable_and_says_so() -> None:

@@ -64,25 +64,26 @@ def kubeconfig(name: str, token: str = "", *, server: str = "", **cluster: Any) 
     }
 
 
-def _server(name: str) -> ApiServer:
+def server(name: str) -> ApiServer:
+    """A cluster with Kueue's kinds and nothing else."""
     tokens = {f"{user}-of-{name}": user for user in ("admin", "kueue", "runner")} | {f"{name}-token": "multikueue"}
-    server = ApiServer(name, tokens=tokens, clock=now)
+    made = ApiServer(name, tokens=tokens, clock=now)
     for definition in CRDS:
-        server.registry.create_object(definition)
-    return server
+        made.registry.create_object(definition)
+    return made
 
 
 @attrs.define(eq=False)
 class Fleet:
     """Clusters, and what a test wants to know of them."""
 
-    manager: ApiServer = attrs.field(factory=lambda: _server("manager"))
+    manager: ApiServer = attrs.field(factory=lambda: server("manager"))
     workers: dict[str, ApiServer] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, *names: str) -> Fleet:
         """A fleet with these workers."""
-        return cls(workers={name: _server(name) for name in names})
+        return cls(workers={name: server(name) for name in names})
 
     @property
     def admin(self) -> DirectClient:
@@ -236,4 +237,4 @@ def is_active(fleet: Fleet, name: str = "worker1", status: str = "True") -> Call
     return holds
 
 
-__all__ = ["CHECK", "Fleet", "cluster_queue", "is_active", "kubeconfig", "now", "until"]
+__all__ = ["CHECK", "Fleet", "cluster_queue", "is_active", "kubeconfig", "now", "server", "until"]

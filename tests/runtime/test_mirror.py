@@ -11,7 +11,7 @@ import pytest
 
 from multikueue.core.kinds import JOB
 from multikueue.core.names import Json, ObjectKey
-from multikueue.errors import Expired
+from multikueue.errors import Expired, Unreachable
 from multikueue.kube import ObjectCache
 from multikueue.protocols import ObjectList
 from multikueue.runtime.mirror import DELETION_GRACE, Mirror
@@ -174,3 +174,30 @@ async def test_nothing_is_remembered_for_ever() -> None:
         mirror.wrote(obj("last", "1001"))
         state = attrs.asdict(mirror, recurse=False)
         assert (len(state["_written"]), len(state["_deleted"])) == (1, 0)
+
+
+async def test_what_was_written_to_a_server_that_is_not_there_any_more_is_forgotten() -> None:
+    """Restored from a backup: the object would look alive until the new history has come as far."""
+    server = FakeServer([listed("500"), listed("77")], [[wait(3), Broken(Unreachable("down"))], [wait(1e6)]], "77")
+    mirror = Mirror(ObjectCache(server, JOB))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(mirror.cache.run)
+        await mirror.cache.wait_synced()
+        mirror.wrote(obj("a", "501"))
+        assert mirror.get(KEY) is not None
+        await anyio.sleep(4)
+        assert mirror.get(KEY) is None
+        tasks.cancel_scope.cancel()
+
+
+async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None:
+    """Its address is the same, and its copies are not there."""
+    async with mirroring(listed("500", obj("a", "400"))) as earlier:
+        server = FakeServer([listed("77")], [[wait(1e6)]])
+        mirror = Mirror(ObjectCache(server, JOB, predecessor=earlier.cache))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(mirror.cache.run)
+            await mirror.cache.wait_synced()
+            mirror.inherit(earlier)
+            assert mirror.get(KEY) is None
+            tasks.cancel_scope.cancel()

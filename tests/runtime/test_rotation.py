@@ -8,26 +8,29 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.kinds import JOB, NAMESPACE, WORKLOAD
 from multikueue.core.names import ObjectKey
 from multikueue.core.objects import dig
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import LINGER
-from multikueue.sandbox.apiserver import Delay, Match, SilenceWatch
-from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
+from multikueue.sandbox.apiserver import Delay, DirectClient, Match, SilenceWatch
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, set_up_queues
+from tests.runtime.fleet import Fleet, is_active, kubeconfig, server, until
 
 pytestmark = pytest.mark.looptime
 
 
 @asynccontextmanager
-async def a_running_job() -> AsyncIterator[tuple[Fleet, Manager]]:
-    """One worker with a job on it."""
+async def a_running_job(history: int = 0) -> AsyncIterator[tuple[Fleet, Manager]]:
+    """One worker with a job on it, and so many writes before that."""
     fleet = Fleet.of("worker1")
     await fleet.connect()
     async with fleet.kueues(), fleet.running() as manager:
         await until(is_active(fleet))
+        for number in range(history):
+            patch = {"metadata": {"labels": {"example.com/number": str(number)}}}
+            await DirectClient(fleet.workers["worker1"]).merge_patch(NAMESPACE, ObjectKey("", "default"), patch)
         await fleet.submit()
         await until(fleet.running_on)
         await anyio.sleep(10)
@@ -178,6 +181,24 @@ async def test_another_server_is_another_cluster() -> None:
         assert not worker(manager).knows(JOB.gvk)
         fleet.workers["worker2"].faults.heal()
         await until(lambda: worker(manager).reachable)
+
+
+async def test_a_worker_that_was_built_anew_behind_its_address_gets_the_job_again() -> None:
+    """It has new credentials and nothing else: what the old one had is not taken for what is there."""
+    async with a_running_job(history=100) as (fleet, manager):
+        fleet.revoke("worker1", "worker1-token")
+        await until(is_active(fleet, status="False"))
+        rebuilt = fleet.workers["worker1"] = server("worker1")
+        await set_up_queues(DirectClient(rebuilt), {"cpu": "4"})
+        assert rebuilt.tokens is not None
+        rebuilt.tokens["new"] = "multikueue:new"
+        await fleet.write_secret("worker1", kubeconfig("worker1", "new"))
+        await until(lambda: worker(manager).reachable)
+
+        async def offered() -> bool:
+            return len((await DirectClient(rebuilt).list(WORKLOAD)).items) == 1
+
+        await until(offered, within=10)
 
 
 async def test_a_secret_that_nobody_names_changes_nothing() -> None:

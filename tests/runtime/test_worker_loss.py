@@ -8,6 +8,8 @@ import pytest
 from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.names import ObjectKey
 from multikueue.core.objects import dig
+from multikueue.runtime.manager import Manager
+from multikueue.runtime.session import RENEWAL
 from multikueue.sandbox.apiserver import CutWatch, Hang, Match, Refuse, Reset
 from tests.runtime.fleet import Fleet, is_active, until
 
@@ -18,11 +20,19 @@ WATCH_WORKLOADS = Match(verbs=("watch",), resource="workloads")
 WATCH_JOBS = Match(verbs=("list", "watch"), resource="jobs", user="multikueue")
 
 
+def lists(manager: Manager) -> int:
+    """How often all Workloads of worker1 were read."""
+    remote = manager.remotes.get("worker1")
+    assert remote is not None
+    assert remote.session is not None
+    return remote.session.state.lists
+
+
 async def test_the_end_of_a_watch_does_not_show_in_the_status() -> None:
     """Servers end one every half hour: the next one is opened at once."""
     fleet = Fleet.of("worker1")
     await fleet.connect()
-    async with fleet.running():
+    async with fleet.running() as manager:
         await until(is_active(fleet))
         await anyio.sleep(10)
         before = await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
@@ -30,7 +40,7 @@ async def test_the_end_of_a_watch_does_not_show_in_the_status() -> None:
         fleet.workers["worker1"].faults.connections.drop()
         await anyio.sleep(60)
         assert fleet.requests("worker1", "watch", WORKLOAD) == opened + 1
-        assert fleet.requests("worker1", "list", WORKLOAD) == 1
+        assert lists(manager) == 1
         assert await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")) == before
 
 
@@ -105,6 +115,36 @@ async def test_a_kind_that_cannot_be_used_is_told_and_only_its_jobs_go_elsewhere
         fleet.workers["worker1"].faults.remove(fault)
         await anyio.sleep(400)
         assert (await fleet.active())["message"] == "Connected"
+
+
+async def test_a_revoked_token_is_noticed_though_watches_go_on() -> None:
+    """API servers look at credentials only when a request begins, so the deciding watch is opened anew now and then."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running():
+        await until(is_active(fleet))
+        await anyio.sleep(10)
+        tokens = fleet.workers["worker1"].tokens
+        assert tokens is not None
+        del tokens["worker1-token"]
+        assert await until(is_active(fleet, status="False"), within=RENEWAL + 1) > 1
+        assert "Unauthorized" in (await fleet.active())["message"]
+
+
+async def test_a_watch_opened_anew_costs_one_request_and_nothing_else() -> None:
+    """In an hour: twelve to fifteen, no list, no word in the status."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        await anyio.sleep(10)
+        before = await fleet.admin.get(MULTIKUEUE_CLUSTER, WORKER)
+        asked = fleet.workers["worker1"].access.requests.total()
+        await anyio.sleep(3_600)
+        assert 12 <= fleet.requests("worker1", "watch", WORKLOAD) <= 18
+        assert fleet.workers["worker1"].access.requests.total() - asked < 20
+        assert lists(manager) == 1
+        assert await fleet.admin.get(MULTIKUEUE_CLUSTER, WORKER) == before
 
 
 async def test_a_kind_whose_watch_breaks_is_nobodys_business() -> None:
