@@ -14,7 +14,7 @@ from multikueue.core.copies import is_spent
 from multikueue.core.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.finishing import KUEUE_GRACE, bring_end_home, sync_status
 from multikueue.core.members import create_missing, remove_left
-from multikueue.core.mending import is_beyond_mending, mending_patch
+from multikueue.core.mending import mending_patch
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
@@ -70,7 +70,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan(tuple(_follow_vanished(situation, jobs)))
     if is_evicted(copy):
         return Plan(tuple(retry_evicted(situation, worker.name)))
-    lost = not is_admitted(copy) or is_terminating(copy) or is_beyond_mending(situation.workload, copy)
+    lost = not is_admitted(copy) or is_terminating(copy) or situation.is_beyond_mending(copy)
     if not lost and (jobs or situation.adapter.workload_only):
         return Plan(tuple(_synchronise(situation, worker, copy, jobs)))
     if not lost and situation.snapshot.quiet_for < KUEUE_GRACE:

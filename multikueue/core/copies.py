@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from enum import Enum
 
 from multikueue.core.adapter import Stamp
@@ -17,7 +16,7 @@ from multikueue.core.labels import (
     SPEC_ANNOTATION,
 )
 from multikueue.core.names import Json
-from multikueue.core.objects import annotations_of, dig, digest, labels_of, merge_patch, pruned, uid
+from multikueue.core.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
 from multikueue.core.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, has_quota, is_finished
 
 
@@ -54,7 +53,7 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],
         "metadata": metadata,
-        "spec": copy.deepcopy(workload.get("spec") or {}),
+        "spec": clone(workload.get("spec") or {}),
     }
 
 
@@ -121,14 +120,14 @@ def spec_digest(workload: Json) -> str:
     return digest(pruned(kept))
 
 
-def drift(workload: Json, remote: Json) -> Drift:
-    """How the copy differs from the Workload.
+def drift(workload: Json, remote: Json, spec: str | None = None) -> Drift:
+    """How the copy differs from the Workload; `spec` is the Workload's `spec_digest` if it is known already.
 
     What the copy was made from is noted on it, so a worker's defaults and webhooks do not count as drift. Of the
     copy itself only what decides where and how much is run is compared: queue, pod set names and counts.
     """
     noted = annotations_of(remote).get(SPEC_ANNOTATION)
-    if noted is not None and noted != spec_digest(workload):
+    if noted is not None and noted != (spec or spec_digest(workload)):
         return Drift.SPEC
     if _shape(workload) != _shape(remote):
         return Drift.SPEC

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-
 from multikueue.core.copies import Drift, drift, priority_patch, spec_digest
 from multikueue.core.labels import SPEC_ANNOTATION
 from multikueue.core.names import Json
-from multikueue.core.objects import dig, uid
+from multikueue.core.objects import clone, dig, uid
 from multikueue.core.workloads import is_elastic
 
 
-def is_beyond_mending(workload: Json, remote: Json) -> bool:
-    """Whether the copy differs in something that cannot be patched."""
-    return drift(workload, remote) is Drift.SPEC and not is_scaled_down(workload, remote)
+def is_beyond_mending(workload: Json, remote: Json, spec: str | None = None) -> bool:
+    """Whether the copy differs in something that cannot be patched; see `drift` for `spec`."""
+    return drift(workload, remote, spec) is Drift.SPEC and not is_scaled_down(workload, remote)
 
 
 def mending_patch(workload: Json, remote: Json) -> Json | None:
@@ -22,7 +20,7 @@ def mending_patch(workload: Json, remote: Json) -> Json | None:
     if not is_scaled_down(workload, remote):
         return priority
     counts = _counts(workload)
-    pod_sets = copy.deepcopy(dig(remote, "spec", "podSets") or [])
+    pod_sets = clone(dig(remote, "spec", "podSets") or [])
     for pod_set in pod_sets:
         pod_set["count"] = counts[pod_set.get("name")]
     return {
@@ -41,7 +39,7 @@ def is_scaled_down(workload: Json, remote: Json) -> bool:
     here, there = _counts(workload), _counts(remote)
     if here == there or set(here) != set(there) or any(here[name] > there[name] for name in here):
         return False
-    before = copy.deepcopy(workload)
+    before = clone(workload)
     for pod_set in before["spec"]["podSets"]:
         pod_set["count"] = there[pod_set.get("name")]
     return drift(before, remote) is not Drift.SPEC

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NewType, TypeAlias
+from typing import Any, NamedTuple, NewType, TypeAlias
 
 import attrs
 
@@ -13,8 +13,7 @@ ClusterName = NewType("ClusterName", str)
 """The name of a MultiKueueCluster object on the manager."""
 
 
-@attrs.frozen(order=True)
-class GVK:
+class GVK(NamedTuple):  # a tuple, since it is hashed some hundred times per Workload; see ObjectKey
     """Group, version and kind of an API type; the core group is the empty string."""
 
     group: str
@@ -62,8 +61,7 @@ class Resource:
         return self.qualified
 
 
-@attrs.frozen(order=True)
-class ObjectKey:
+class ObjectKey(NamedTuple):  # a tuple, since tuples are hashed and compared without Python code
     """Namespace and name; cluster-scoped objects have an empty namespace."""
 
     namespace: str

@@ -11,7 +11,7 @@ from multikueue.core.effects import CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.gates import gated, open_next
 from multikueue.core.groups import chooser
 from multikueue.core.members import create_missing, missing_on, remove_left
-from multikueue.core.mending import is_beyond_mending, mending_patch
+from multikueue.core.mending import mending_patch
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
@@ -137,7 +137,7 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _mend(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
     """Bring a copy back in line: patch it, or remove it so that a new one can be made."""
-    if is_beyond_mending(situation.workload, copy) or is_spent(copy):
+    if situation.is_beyond_mending(copy) or is_spent(copy):
         yield from _clean_current(situation, worker)
     elif (patch := mending_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)

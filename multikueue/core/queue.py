@@ -79,6 +79,11 @@ class WorkQueue(Generic[K]):
     def __len__(self) -> int:
         return len(self._due) + len(self._readded)
 
+    @property
+    def held(self) -> int:
+        """How many keys are handed out."""
+        return len(self._held)
+
     def statistics(self) -> QueueStatistics:
         """A snapshot for metrics."""
         return QueueStatistics(len(self), len(self._held))

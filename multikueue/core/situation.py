@@ -9,7 +9,7 @@ from functools import cached_property
 import attrs
 
 from multikueue.core.adapter import JobAdapter, Stamp
-from multikueue.core.copies import is_copy_of, is_spent
+from multikueue.core.copies import is_copy_of, is_spent, spec_digest
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.guard import Guard
 from multikueue.core.labels import ATTEMPT_ANNOTATION
@@ -86,6 +86,14 @@ class Situation:
     def attempt(self) -> str:
         """The attempt that new copies are made for."""
         return attempt(self.workload)
+
+    @cached_property
+    def _spec(self) -> str:
+        return spec_digest(self.workload)
+
+    def is_beyond_mending(self, copy: Json) -> bool:
+        """Whether a copy differs in something that cannot be patched."""
+        return is_beyond_mending(self.workload, copy, self._spec)
 
     @cached_property
     def attempts_being_evicted(self) -> frozenset[str]:
@@ -227,7 +235,7 @@ class Situation:
         if is_finished(copy):  # out of sync with the job it has: the user is told so once it is assigned
             return not is_spent(copy) or (finish_reason(copy) == OUT_OF_SYNC and self.job_on(worker) is not None)
         leaving = is_evicted(copy) or is_terminating(copy) or is_spent(copy)
-        return not leaving and not is_beyond_mending(self.workload, copy)
+        return not leaving and not self.is_beyond_mending(copy)
 
     def has_ended_on(self, worker: Worker) -> bool:
         """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""

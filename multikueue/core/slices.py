@@ -16,7 +16,7 @@ from multikueue.core.cleaning import clean_all, delete_workload
 from multikueue.core.copies import is_spent, is_started, prebuilt_workload, workload_copy
 from multikueue.core.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.finishing import KUEUE_GRACE, sync_status
-from multikueue.core.mending import is_beyond_mending, mending_patch
+from multikueue.core.mending import mending_patch
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
@@ -99,7 +99,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _is_useless(situation: Situation, copy: Json) -> bool:
     stale = not is_of_attempt(copy, situation.attempt)
-    return stale or is_spent(copy) or is_beyond_mending(situation.workload, copy)
+    return stale or is_spent(copy) or situation.is_beyond_mending(copy)
 
 
 def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:

@@ -140,9 +140,10 @@ def owner(workload: Json) -> Owner | None:
     a pod group has owners but no controller.
     """
     noted = annotations_of(workload)
-    gvk = GVK.parse(noted.get(JOB_OWNER_GVK_ANNOTATION, ""))
-    if gvk is not None and noted.get(JOB_OWNER_NAME_ANNOTATION):
-        return Owner(gvk, noted[JOB_OWNER_NAME_ANNOTATION])
+    if noted.get(JOB_OWNER_NAME_ANNOTATION):
+        gvk = GVK.parse(noted.get(JOB_OWNER_GVK_ANNOTATION, ""))
+        if gvk is not None:
+            return Owner(gvk, noted[JOB_OWNER_NAME_ANNOTATION])
     references = dig(workload, "metadata", "ownerReferences") or []
     if not references:
         return None

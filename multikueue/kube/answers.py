@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final
 
 import aiohttp
+import attrs
 import orjson
 from aiohttp.http_exceptions import HttpProcessingError
 
@@ -41,6 +43,15 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 }
 _BY_REASON: Mapping[str, type[ApiError]] = {"AlreadyExists": AlreadyExists, "Expired": Expired, "Gone": Expired}
 """Where the reason says more than the status."""
+
+
+_REVEALING: Final = (
+    aiohttp.ClientResponseError,
+    HttpProcessingError,
+    aiohttp.InvalidURL,
+    aiohttp.NonHttpUrlClientError,
+)
+"""Errors that show what they are about."""
 
 
 def error_of(cluster: str, request: Request, status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
@@ -78,31 +89,60 @@ def where(cluster: str, request: Request) -> str:
     return f"{cluster}: {request.verb} {request.resource}"
 
 
-@contextmanager
-def translated(cluster: str, request: Request) -> Iterator[None]:
-    """Turn what aiohttp and the system raise into our errors.
+@attrs.define(eq=False)
+class Translated:
+    """Turns what aiohttp and the system raise into our errors; a context manager, to be used any number of times.
 
     Only to be put around aiohttp's calls: an OSError or TimeoutError of anything else would look like the network's.
+    A class, and no generator: it is around every request and every line of a watch.
     """
-    begin = where(cluster, request)
-    try:
-        yield
-    except TimeoutError as error:
-        raise DeadlineExceeded(f"{begin}: no answer in time") from error
-    except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError) as error:
-        raise Unreachable(f"{begin}: the server's certificate is not trusted") from error
-    except aiohttp.ClientConnectorError as error:
-        raise Unreachable(f"{begin}: cannot connect: {error.os_error.strerror or error.os_error}") from error
-    except aiohttp.ClientResponseError as error:  # a proxy's; it shows the proxy's URL, which may hold a password
-        raise Unreachable(f"{begin}: the proxy or server answered {error.status}") from None
-    except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
-        raise Unreachable(f"{begin}: the server's address is not a URL") from None
-    except HttpProcessingError:  # shows what it could not read, which may be a Secret
-        raise Unreachable(f"{begin}: the answer is not HTTP, or a line of it is too long") from None
-    except aiohttp.ClientPayloadError as error:
-        raise Unreachable(f"{begin}: the connection broke in the middle of an answer") from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise Unreachable(f"{begin}: {str(error) or type(error).__name__}") from error
+
+    cluster: str
+    request: Request
+
+    def __enter__(self) -> None:
+        """Nothing is done before an error."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raise our error for theirs.
+
+        Raises:
+            ApiError: what theirs means.
+        """
+        if isinstance(error, Exception):
+            begin = where(self.cluster, self.request)
+            if isinstance(error, _REVEALING):
+                raise Unreachable(f"{begin}: {_without_content(error)}") from None
+            translation = _translation(begin, error)
+            if translation is not None:
+                raise translation from error
+
+
+def _without_content(error: Exception) -> str:
+    """What is said of an error that shows what nobody may see: a proxy's URL with its password, or a Secret."""
+    if isinstance(error, aiohttp.ClientResponseError):  # a proxy's
+        return f"the proxy or server answered {error.status}"
+    if isinstance(error, HttpProcessingError):
+        return "the answer is not HTTP, or a line of it is too long"
+    return "the server's address is not a URL"
+
+
+def _translation(begin: str, error: Exception) -> ApiError | None:
+    match error:
+        case TimeoutError():
+            return DeadlineExceeded(f"{begin}: no answer in time")
+        case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
+            return Unreachable(f"{begin}: the server's certificate is not trusted")
+        case aiohttp.ClientConnectorError():
+            return Unreachable(f"{begin}: cannot connect: {error.os_error.strerror or error.os_error}")
+        case aiohttp.ClientPayloadError():
+            return Unreachable(f"{begin}: the connection broke in the middle of an answer")
+        case aiohttp.ClientError() | OSError():
+            return Unreachable(f"{begin}: {str(error) or type(error).__name__}")
+        case _:
+            return None
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -16,7 +16,7 @@ from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.objects import dig
 from multikueue.errors import Expired, NotFound, Unreachable
 from multikueue.kube import requests
-from multikueue.kube.answers import decoded, error_of_status, translated, where
+from multikueue.kube.answers import Translated, decoded, error_of_status, where
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.discovery import Served, served
 from multikueue.kube.exchange import ClientOptions, Exchange, RequestHook
@@ -153,11 +153,12 @@ class KubeClient:
     ) -> None:
         """Read a watch line by line. A coroutine with a callback: an async generator could not be cancelled cleanly."""
         response = await self._exchange.stream(request, idle)
+        translated = Translated(self.name, request)
         try:
             if on_open is not None:
                 on_open()
             while True:
-                with translated(self.name, request):
+                with translated:
                     line = await response.content.readline(max_line_length=MAX_LINE)
                 if not line:
                     return

@@ -13,7 +13,7 @@ import yarl
 
 from multikueue.core.names import Json
 from multikueue.errors import DeadlineExceeded, ServerFault, TooManyRequests, Unreachable
-from multikueue.kube.answers import decoded, error_of, translated, where
+from multikueue.kube.answers import Translated, decoded, error_of, where
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials import TokenSource, token_source
 from multikueue.kube.requests import Request
@@ -39,8 +39,9 @@ class ClientOptions:
     """Seconds a call may take in all, retries included: the API server's own limit is 60."""
     connect_deadline: float = 10.0
     """Seconds to connect, TLS included."""
-    connections: int = 64
-    """Calls at a time: HTTP/1.1 needs a connection for each."""
+    connections: int = 32
+    """Calls at a time: HTTP/1.1 needs a connection for each, and each costs both sides a TLS handshake. An API server
+    on the same network is busy with a dozen; one that is 100 ms away still takes 300 a second."""
     user_agent: str = "multikueue"
 
 
@@ -96,7 +97,7 @@ class Exchange:
 
     async def _authorized(self, request: Request) -> Json:
         response = await self._open(self._calls, request)
-        with translated(self.name, request):
+        with Translated(self.name, request):
             async with response:
                 body = await response.read()
         if response.status >= 300:
@@ -117,7 +118,7 @@ class Exchange:
                 response = await self._open(self._watches, request, idle)
                 if response.status == 200:
                     return response
-                with translated(self.name, request):
+                with Translated(self.name, request):
                     async with response:
                         body = await response.read()
         except TimeoutError as error:
@@ -150,7 +151,7 @@ class Exchange:
             headers["Authorization"] = f"Bearer {token}"
         started, status = anyio.current_time(), 0
         try:
-            with translated(self.name, request):
+            with Translated(self.name, request):
                 response = await session.request(
                     request.method,
                     yarl.URL(self.config.server + request.path, encoded=True),

@@ -27,11 +27,14 @@ class ObjectStore:
             self._objects[key] = new
         for name, index in self.indexes.items():
             entries = self._indexed.setdefault(name, {})
-            for value in _values(index, old) - _values(index, new):
+            before, after = _values(index, old), _values(index, new)
+            if before == after:
+                continue
+            for value in before - after:
                 entries[value].remove(key)
                 if not entries[value]:
                     del entries[value]
-            for value in _values(index, new) - _values(index, old):
+            for value in after - before:
                 entries.setdefault(value, set()).add(key)
         return old
 

@@ -69,7 +69,7 @@ class Controller(Generic[K]):
     async def run(self) -> None:
         """Reconcile until cancelled, or until `drain` was called and nothing is under way."""
         async with anyio.create_task_group() as tasks:
-            while not self._draining or self._queue.statistics().held:
+            while not self._draining or self._queue.held:
                 self._start_due(tasks)
                 await self._wait_for_work()
 
@@ -90,7 +90,7 @@ class Controller(Generic[K]):
         return statistics.held == 0 and (due is None or due > anyio.current_time())
 
     def _start_due(self, tasks: anyio.abc.TaskGroup) -> None:
-        while not self._draining and self._queue.statistics().held < self.concurrency:
+        while not self._draining and self._queue.held < self.concurrency:
             key = self._queue.take(anyio.current_time())
             if key is None:
                 return
@@ -105,7 +105,7 @@ class Controller(Generic[K]):
 
     async def _wait_for_work(self) -> None:
         # NO await between looking at the queue and waiting: an enqueue in between would be missed.
-        full = self._queue.statistics().held >= self.concurrency
+        full = self._queue.held >= self.concurrency
         due = None if full or self._draining else self._queue.next_due()
         if self._wakeup.is_set():
             self._wakeup = anyio.Event()

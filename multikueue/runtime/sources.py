@@ -72,7 +72,8 @@ class Sources:
 
     def quiet_for(self, key: ObjectKey) -> timedelta:
         """How long nothing of this Workload has changed."""
-        return timedelta(seconds=anyio.current_time() - self._touched_at.setdefault(key, anyio.current_time()))
+        now = anyio.current_time()
+        return timedelta(seconds=now - self._touched_at.setdefault(key, now))
 
     def _touched(self, key: ObjectKey) -> None:
         if key in self.home.workloads.cache:

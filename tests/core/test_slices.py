@@ -214,7 +214,7 @@ class TestReplaced:
     def test_deleted_it_leaves_the_live_job_and_what_that_needs(self) -> None:
         """Kueue's controller deletes the running job when the old slice is cleaned up on the manager (item 23)."""
         seen = snapshot(None, worker("w1", copy_of(old()), OLD_JOB), siblings=(NEW,), check=None, job={})
-        seen = attrs.evolve(seen, key=attrs.evolve(seen.key, name=OLD_NAME))
+        seen = attrs.evolve(seen, key=seen.key._replace(name=OLD_NAME))
         decided = decide(seen)
         assert (decided.effects, decided.look_again) == ((), 10.0)
         (where,) = seen.workers
@@ -226,7 +226,7 @@ class TestReplaced:
         """The user deleted the job."""
         for siblings in ((), (slice_of(NEW_NAME, 5, cluster="w1", deleting=True),)):
             seen = snapshot(None, worker("w1", copy_of(old()), OLD_JOB), siblings=siblings, check=None, job={})
-            seen = attrs.evolve(seen, key=attrs.evolve(seen.key, name=OLD_NAME))
+            seen = attrs.evolve(seen, key=seen.key._replace(name=OLD_NAME))
             assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
     def test_what_another_slice_left_is_for_that_one_to_remove(self) -> None:

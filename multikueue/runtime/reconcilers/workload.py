@@ -110,10 +110,10 @@ class WorkloadReconciler:
             yield self._forgotten(ClusterName(assigned), configured=assigned in configured)
 
     def _worker(self, remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, configured: bool) -> Worker:
-        seen = _worker(remote, key, owned_by, configured=configured)
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
-        serves_kind = seen.serves_kind or (kind is not None and kind.workload_only)
-        return attrs.evolve(seen, serves_kind=serves_kind, starting=self.lanes.starting(remote.name, key))
+        workload_only = kind is not None and kind.workload_only
+        starting = self.lanes.starting(remote.name, key)
+        return _worker(remote, key, owned_by, configured=configured, workload_only=workload_only, starting=starting)
 
     def _is_new(self, name: str) -> bool:
         """Whether a cluster that nobody serves yet is going to be: its controller has yet to look at it."""
@@ -126,7 +126,15 @@ class WorkloadReconciler:
         return Worker(name, False, configured, serves_kind=False, known=False, lost_since=lost_since)
 
 
-def _worker(remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, configured: bool) -> Worker:
+def _worker(
+    remote: RemoteCluster,
+    key: ObjectKey,
+    owned_by: Owner | None,
+    *,
+    configured: bool,
+    workload_only: bool,
+    starting: bool,
+) -> Worker:
     session = remote.session
     gvk = owned_by.gvk if owned_by is not None else None
     if session is None:
@@ -134,9 +142,10 @@ def _worker(remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, co
             remote.name,
             False,
             configured,
-            serves_kind=False,
+            serves_kind=workload_only,
             known=False,
             awaited=remote.awaited(gvk),
+            starting=starting,
             lost_since=remote.connection.lost_since,
         )
     jobs = tuple(JobCopy(mirror.cache.resource, job) for mirror in session.jobs.values() for job in mirror.of(key))
@@ -146,10 +155,11 @@ def _worker(remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, co
         remote.name,
         remote.reachable,
         configured,
-        serves_kind=gvk is not None and session.synced(gvk),
+        serves_kind=workload_only or (gvk is not None and session.synced(gvk)),
         known=remote.knows(gvk),
         awaited=remote.awaited(gvk),
         blocked=_is_blocked(session, key, gvk, workload, (*jobs, *shared)),
+        starting=starting,
         lost_since=remote.connection.lost_since,
         workload=workload,
         jobs=jobs,
