@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import ssl
 
 from aiohttp import web
@@ -32,8 +33,11 @@ async def listen(
         where = f"{address or 'port'}{':' if address else ' '}{port}"
         if error.errno == errno.EADDRINUSE:
             raise SettingsError(f"cannot listen on {where}: it is in use; set {settings}.port to a free one") from error
+        why = (
+            os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror
+        )  # asyncio's text names the address again
         raise SettingsError(
-            f"cannot listen on {where}: {error.strerror}; set {settings}.bindAddress and {settings}.port to an "
+            f"cannot listen on {where}: {why}; set {settings}.bindAddress and {settings}.port to an "
             "address of this machine and a port this user may open"
         ) from error
     found: tuple[str, int] = runner.addresses[0]

@@ -16,8 +16,10 @@ from multikueued.config import (
     LoggingSettings,
     ObjectName,
     Port,
+    ServerUrl,
     ServingSettings,
     Settings,
+    WebhookSettings,
 )
 from multikueued.loading import load_settings, parse_settings
 
@@ -39,6 +41,18 @@ logging:
 serving:
   bindAddress: 127.0.0.1
   port: 0
+webhook:
+  enabled: true
+  bindAddress: 127.0.0.1
+  port: 9500
+  certDir: /certificates
+  secretName: site-a-certificate
+  configurationName: site-a
+  serviceName: site-a-webhook
+  serviceNamespace: site-a
+  servicePort: 8443
+  url: https://[fd00::1]:9500
+  failurePolicy: Fail
 """
 
 
@@ -74,6 +88,19 @@ def test_every_setting_can_be_set() -> None:
         ),
         logging=LoggingSettings(format="console", level="debug"),
         serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
+        webhook=WebhookSettings(
+            enabled=True,
+            bind_address="127.0.0.1",
+            port=Port(9500),
+            cert_dir="/certificates",
+            secret_name=ObjectName("site-a-certificate"),
+            configuration_name=ObjectName("site-a"),
+            service_name=ObjectName("site-a-webhook"),
+            service_namespace=ObjectName("site-a"),
+            service_port=Port(8443),
+            url=ServerUrl("https://[fd00::1]:9500"),
+            failure_policy="Fail",
+        ),
     )
 
 
@@ -97,6 +124,14 @@ def test_every_setting_can_be_set() -> None:
         ("leaderElection: {enabled: }", "leaderElection.enabled: an empty value is not true or false"),
         ("leaderElection: 5", "leaderElection: 5 is not a group of settings"),
         ("leaderElection: {renewDeadline: 1m}", "leaderElection: leaseDuration must be longer than renewDeadline"),
+        ("webhook: {failurePolicy: ignore}", 'webhook.failurePolicy: "ignore" is not one of Ignore, Fail'),
+        (
+            "webhook: {url: 'http://a:1'}",
+            'webhook.url: "http://a:1" cannot be a server\'s address: write it like https',
+        ),
+        ("webhook: {url: 'https://a:70000'}", 'webhook.url: "https://a:70000" cannot be a server\'s address'),
+        ("webhook: {url: 'https://a/x'}", 'webhook.url: "https://a/x" cannot be a server\'s address'),
+        ("webhook: {servicePort: 0}", "webhook.servicePort: 0 is not a Service's port"),
         ("- a", "the file: ['a'] is not a group of settings"),
         ("origin: a\norigin: b", 'not valid YAML in line 2, column 1: "origin" is written twice'),
         ("a: [", "not valid YAML in line 1"),

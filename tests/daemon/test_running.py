@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
+import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -18,7 +20,7 @@ import pytest
 import yaml
 
 from multikueue.core.conditions import is_true
-from multikueue.core.kinds import CLUSTER_QUEUE, JOB, LEASE, WORKLOAD
+from multikueue.core.kinds import CLUSTER_QUEUE, JOB, LEASE, SECRET, WORKLOAD
 from multikueue.core.names import Json, ObjectKey
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
 
@@ -208,3 +210,91 @@ async def test_a_kubeconfig_that_is_none_ends_it_with_one_line(tmp_path: Path, t
     assert result.returncode == 2
     assert result.stderr.decode().startswith(f"multikueue: error: {path}: ")
     assert result.stderr.count(b"\n") == 1
+
+
+async def test_every_replica_serves_the_webhook_with_the_certificate_that_the_first_one_made(tmp_path: Path) -> None:
+    """Ready means that API servers can ask; the sandbox has none that would."""
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+    webhook = {"enabled": True, "bindAddress": "127.0.0.1", "port": 0, "url": "https://127.0.0.1:9443"}
+    key = ObjectKey("kueue-system", "multikueue-webhook")
+    async with (
+        Sandbox(workers=1) as sandbox,
+        daemon(folders[0], sandbox.manager.server.kubeconfig("multikueue"), webhook=webhook) as first,
+        daemon(folders[1], sandbox.manager.server.kubeconfig("multikueue"), webhook=webhook) as second,
+    ):
+        for replica in (first, second):
+
+            async def ready(replica: Daemon = replica) -> bool:
+                return await replica.get("/readyz") == (200, "ok\n")
+
+            await eventually(ready)
+            port = (await replica.logged("serving webhook"))["port"]
+            secret = await sandbox.manager.client("admin").get(SECRET, key)
+            tls = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
+            async with (
+                aiohttp.ClientSession() as session,
+                session.post(f"https://127.0.0.1:{port}/managed-by", json=new_job("user-queue"), ssl=tls) as response,
+            ):
+                patch = json.loads(base64.b64decode((await response.json())["response"]["patch"]))
+            assert patch == [{"op": "add", "path": "/spec/managedBy", "value": "kueue.x-k8s.io/multikueue"}]
+            assert 'multikueue_webhook_reviews_total{outcome="delegated"} 1.0' in (await replica.get("/metrics"))[1]
+        assert not any("BEGIN" in str(line) for line in (*first.log, *second.log))
+
+
+def new_job(queue: str) -> Json:
+    job = delegated_job("sample", queue)
+    del job["spec"]["managedBy"]
+    kind = {"group": "batch", "version": "v1", "kind": "Job"}
+    request = {"uid": "u", "kind": kind, "namespace": "default", "operation": "CREATE", "object": job}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+async def test_a_webhook_that_cannot_be_asked_yet_keeps_a_replica_from_being_ready(tmp_path: Path) -> None:
+    """No certificate is made where its Secret cannot be: the Service must not send API servers here."""
+    webhook = {"enabled": True, "bindAddress": "127.0.0.1", "port": 0}
+    async with (
+        Sandbox(workers=1) as sandbox,
+        daemon(tmp_path, sandbox.manager.kubeconfig, namespace="nowhere", webhook=webhook) as running,
+    ):
+
+        async def waits_for_it() -> bool:
+            told = await running.get("/readyz")
+            return told == (
+                503,
+                "webhook: there is no certificate in Secret nowhere/multikueue-webhook yet: the replica that leads "
+                "makes it\n",
+            )
+
+        await eventually(waits_for_it)
+        assert (await running.get("/healthz"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("webhook", "told"),
+    [
+        (
+            {"certDir": "/nowhere"},
+            "webhook.certDir: cannot read /nowhere/tls.crt: No such file or directory; put tls.crt and tls.key there, "
+            "or leave certDir out to have a certificate made and renewed",
+        ),
+        (
+            {"bindAddress": "203.0.113.1"},
+            "cannot listen on 203.0.113.1:9443: Cannot assign requested address; set webhook.bindAddress and "
+            "webhook.port to an address of this machine and a port this user may open",
+        ),
+    ],
+)
+async def test_a_webhook_that_cannot_be_served_ends_it_with_one_line(
+    tmp_path: Path, webhook: dict[str, str], told: str
+) -> None:
+    async with Sandbox(workers=1) as sandbox:
+        (tmp_path / "kubeconfig").write_text(yaml.safe_dump(sandbox.manager.kubeconfig))
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump({"webhook": {"enabled": True, **webhook}}))
+        command = [sys.executable, "-m", "multikueued", "run", "--config", str(tmp_path / "config.yaml")]
+        result = await anyio.run_process([*command, "--kubeconfig", str(tmp_path / "kubeconfig")], check=False)
+
+    assert result.returncode == 2
+    last = result.stderr.decode().splitlines()[-1]
+    assert last == f"multikueue: error: {told}"

@@ -26,18 +26,21 @@ Review = Callable[[bytes], Answer]
 
 
 @asynccontextmanager
-async def reviewing(settings: WebhookSettings, tls: ServingTls, review: Review) -> AsyncIterator[int]:
+async def reviewing(
+    settings: WebhookSettings, tls: ServingTls, review: Review, *, read_timeout: float = READ_TIMEOUT
+) -> AsyncIterator[int]:
     """Serve while the context lasts; it yields the port.
 
     Args:
         settings: where to listen.
         tls: the certificate.
         review: answers a body.
+        read_timeout: seconds a review may take to arrive.
 
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    runner = web.AppRunner(_application(review), access_log=None, shutdown_timeout=_CLOSE_TIMEOUT / 2)
+    runner = web.AppRunner(_application(review, read_timeout), access_log=None, shutdown_timeout=_CLOSE_TIMEOUT / 2)
     try:
         await runner.setup()
         yield await listen(runner, settings.bind_address, settings.port, settings="webhook", tls=tls.context)
@@ -46,15 +49,15 @@ async def reviewing(settings: WebhookSettings, tls: ServingTls, review: Review) 
             await runner.cleanup()
 
 
-def _application(review: Review) -> web.Application:
+def _application(review: Review, read_timeout: float) -> web.Application:
     async def post(request: web.Request) -> web.Response:
         if request.content_type != _MEDIA_TYPE:
             raise web.HTTPUnsupportedMediaType(text=f"send an AdmissionReview as {_MEDIA_TYPE}\n")
         try:
-            with anyio.fail_after(READ_TIMEOUT):
+            with anyio.fail_after(read_timeout):
                 body = await request.read()
         except TimeoutError:
-            raise web.HTTPRequestTimeout(text=f"the review did not arrive within {READ_TIMEOUT:g} s\n") from None
+            raise web.HTTPRequestTimeout(text=f"the review did not arrive within {read_timeout:g} s\n") from None
         answer = review(body)
         media_type = _MEDIA_TYPE if answer.status == 200 else "text/plain"
         return web.Response(status=answer.status, body=answer.body, content_type=media_type)

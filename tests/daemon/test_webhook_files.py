@@ -1,0 +1,178 @@
+"""A certificate in a folder that somebody else renews."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import anyio
+import attrs
+import pytest
+import structlog
+from cryptography.hazmat.primitives import serialization
+
+from multikueue.errors import SettingsError
+from multikueue.runtime.certificate_rotation import Credentials, renewed
+from multikueue.runtime.certificates import UnusableError, make_authority, pem
+from multikueued.webhook.files import CertificateFiles
+from multikueued.webhook.tls import ServingTls
+
+SECRET_TEXT = "hunter2"
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@attrs.define(eq=False)
+class SpyTls(ServingTls):
+    """A context that also notes what it was given."""
+
+    served: list[str] = attrs.field(factory=list)
+
+    def load(self, certificate: str, key: str) -> None:
+        super().load(certificate, key)
+        self.served.append(certificate)
+
+
+def made() -> Credentials:
+    found = renewed(None, "localhost", now())
+    assert found is not None
+    return found
+
+
+def put(folder: Path, found: Credentials, *, authorities: bool = True) -> None:
+    (folder / "tls.crt").write_text(pem(found.serving.certificate))
+    (folder / "tls.key").write_text(found.serving.key_pem)
+    if authorities:
+        (folder / "ca.crt").write_text(found.bundle)
+
+
+def files(folder: Path, *, ahead: timedelta = timedelta(0)) -> tuple[CertificateFiles, SpyTls]:
+    tls = SpyTls(ServingTls.empty().context)
+    return CertificateFiles(folder, tls, lambda: now() + ahead, interval=0.01), tls
+
+
+async def test_a_folder_as_cert_manager_makes_it_is_served_and_its_authority_told(tmp_path: Path) -> None:
+    found = made()
+    put(tmp_path, found)
+    folder, tls = files(tmp_path)
+    await folder.load()
+
+    assert tls.served == [pem(found.serving.certificate)]
+    assert await folder.renew("") == found.bundle
+    assert folder.why_not_usable() is None
+
+
+async def test_without_an_authority_in_it_somebody_else_tells_api_servers(tmp_path: Path) -> None:
+    put(tmp_path, made(), authorities=False)
+    folder, _ = files(tmp_path)
+    await folder.load()
+    assert await folder.renew("") == ""
+
+
+async def test_a_new_certificate_is_served_and_told_without_a_restart(tmp_path: Path) -> None:
+    first, second = made(), made()
+    put(tmp_path, first)
+    folder, tls = files(tmp_path)
+    await folder.load()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(folder.run)
+        changed = folder.changed
+        put(tmp_path, second)
+        with anyio.fail_after(5):
+            await changed.wait()
+            while await folder.renew("") != second.bundle:
+                await folder.changed.wait()
+        tasks.cancel_scope.cancel()
+    assert tls.served[-1] == pem(second.serving.certificate)
+
+
+async def test_a_folder_that_is_damaged_later_is_told_once_and_what_was_served_is_served_on(tmp_path: Path) -> None:
+    first, second = made(), made()
+    put(tmp_path, first)
+    folder, tls = files(tmp_path)
+    await folder.load()
+    with structlog.testing.capture_logs() as lines:
+        async with anyio.create_task_group() as tasks:
+            (tmp_path / "tls.key").write_text(SECRET_TEXT)
+            tasks.start_soon(folder.run)
+            await anyio.sleep(0.2)
+            assert len(lines) == 1
+            changed = folder.changed
+            put(tmp_path, second)
+            with anyio.fail_after(5):
+                await changed.wait()
+            tasks.cancel_scope.cancel()
+
+    assert lines[0]["event"] == "certificate unusable"
+    assert SECRET_TEXT not in str(lines)
+    assert "BEGIN" not in str(lines)
+    assert tls.served == [pem(one.serving.certificate) for one in (first, second)]
+
+
+async def test_an_expired_certificate_is_told_by_readiness(tmp_path: Path) -> None:
+    put(tmp_path, made())
+    folder, _ = files(tmp_path, ahead=timedelta(days=100))
+    await folder.load()
+    assert (folder.why_not_usable() or "").startswith(f"the certificate in {tmp_path} has expired on 2")
+
+
+async def told(folder: Path) -> str:
+    with pytest.raises(SettingsError) as caught:
+        await files(folder)[0].load()
+    message = str(caught.value)
+    assert message.startswith("webhook.certDir: ")
+    assert "put tls.crt and tls.key there, or leave certDir out" in message
+    assert "BEGIN" not in message
+    assert SECRET_TEXT not in message
+    assert "\n" not in message
+    return message
+
+
+class TestBadFolders:
+    async def test_one_that_is_not_there(self, tmp_path: Path) -> None:
+        assert f"cannot read {tmp_path}/none/tls.crt: No such file" in await told(tmp_path / "none")
+
+    async def test_one_without_a_key(self, tmp_path: Path) -> None:
+        put(tmp_path, made())
+        (tmp_path / "tls.key").unlink()
+        assert f"cannot read {tmp_path}/tls.key: No such file" in await told(tmp_path)
+
+    async def test_a_key_that_is_a_folder(self, tmp_path: Path) -> None:
+        put(tmp_path, made())
+        (tmp_path / "tls.key").unlink()
+        (tmp_path / "tls.key").mkdir()
+        assert f"cannot read {tmp_path}/tls.key: Is a directory" in await told(tmp_path)
+
+    async def test_a_key_of_another_certificate(self, tmp_path: Path) -> None:
+        put(tmp_path, made())
+        (tmp_path / "tls.key").write_text(made().serving.key_pem)
+        assert "not a PEM certificate and its key without a password" in await told(tmp_path)
+
+    async def test_a_key_with_a_password(self, tmp_path: Path) -> None:
+        """Nobody is asked for it at a terminal."""
+        found = made()
+        put(tmp_path, found)
+        encrypted = found.serving.key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(SECRET_TEXT.encode()),
+        )
+        (tmp_path / "tls.key").write_bytes(encrypted)
+        assert "without a password" in await told(tmp_path)
+
+    @pytest.mark.parametrize("content", [b"", b"hunter2", b"\xff\xfe\x00"])
+    async def test_a_certificate_that_is_none(self, tmp_path: Path, content: bytes) -> None:
+        put(tmp_path, made())
+        (tmp_path / "tls.crt").write_bytes(content)
+        assert "tls.crt" in await told(tmp_path)
+
+
+def test_a_key_alone_is_never_loaded() -> None:
+    """What OpenSSL says about keys is not passed on."""
+    pair = make_authority("ours", now(), timedelta(days=1))
+    with pytest.raises(UnusableError) as caught:
+        ServingTls(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)).load(pair.key_pem, pair.key_pem)
+    assert "BEGIN" not in str(caught.value)
