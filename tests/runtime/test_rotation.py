@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from multikueue.core.kinds import JOB, NAMESPACE, WORKLOAD
-from multikueue.core.names import ObjectKey
-from multikueue.core.objects import dig
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import dig, uid
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import LINGER
@@ -183,9 +183,17 @@ async def test_another_server_is_another_cluster() -> None:
         await until(lambda: worker(manager).reachable)
 
 
+def known(manager: Manager, key: ObjectKey) -> Json | None:
+    """The copy of a Workload, as far as we know."""
+    session = worker(manager).session
+    return session.workloads.get(key) if session is not None else None
+
+
 async def test_a_worker_that_was_built_anew_behind_its_address_gets_the_job_again() -> None:
     """It has new credentials and nothing else: what the old one had is not taken for what is there."""
     async with a_running_job(history=100) as (fleet, manager):
+        key = ObjectKey.of(await fleet.workload())
+        first = uid(known(manager, key) or {})
         fleet.revoke("worker1", "worker1-token")
         await until(is_active(fleet, status="False"))
         rebuilt = fleet.workers["worker1"] = server("worker1")
@@ -194,6 +202,7 @@ async def test_a_worker_that_was_built_anew_behind_its_address_gets_the_job_agai
         rebuilt.tokens["new"] = "multikueue:new"
         await fleet.write_secret("worker1", kubeconfig("worker1", "new"))
         await until(lambda: worker(manager).reachable)
+        assert uid(known(manager, key) or {}) != first
 
         async def offered() -> bool:
             return len((await DirectClient(rebuilt).list(WORKLOAD)).items) == 1
