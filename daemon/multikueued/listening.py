@@ -33,9 +33,8 @@ async def listen(
         where = f"{address or 'port'}{':' if address else ' '}{port}"
         if error.errno == errno.EADDRINUSE:
             raise SettingsError(f"cannot listen on {where}: it is in use; set {settings}.port to a free one") from error
-        why = (
-            os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror
-        )  # asyncio's text names the address again
+        # asyncio's own text names the address again; what a resolver says has no number of the system's.
+        why = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
         raise SettingsError(
             f"cannot listen on {where}: {why}; set {settings}.bindAddress and {settings}.port to an "
             "address of this machine and a port this user may open"
