@@ -54,17 +54,38 @@ def test_the_users_own_job_is_submitted_and_a_failed_one_is_told(tmp_path: Path)
     assert 'Job "mine" failed on worker1' in done.stdout
 
 
+@pytest.mark.timeout(90)
+def test_all_kinds_are_mixed_and_each_goes_its_way() -> None:
+    """What does not end by itself is deleted when it has run for a while; that is a good end, too."""
+    done = run("--kind", "ALL", "--jobs", "24", "--workers", "3", "--json")
+    outcome = orjson.loads(done.stdout.splitlines()[-1])
+
+    assert done.returncode == 0, done.stderr
+    assert (outcome["finished"], outcome["failed"], outcome["leftovers"]) == (24, 0, 0)
+    for kind in ("jobset", "raycluster", "pipelinerun"):
+        assert kind in done.stderr
+
+
+def test_a_kind_that_does_not_exist_is_told_in_one_line_with_those_that_do() -> None:
+    done = run("--kind", "rayjob", "--kind", "cronjob")
+
+    assert done.returncode != 0
+    assert done.stderr.count("\n") == 1
+    assert '--kind: there is no kind "cronjob"' in done.stderr
+    assert "pytorchjob" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a: [", "is not YAML"),
         ("- 1\n- 2", "is not a Kubernetes object"),
-        ("{apiVersion: v1, kind: Pod, metadata: {name: x}}", "is v1 Pod, not batch/v1 Job"),
+        ("{apiVersion: v1, kind: Secret, metadata: {name: x}}", "is v1 Secret, which is no kind of job here"),
         ("{apiVersion: batch/v1, kind: Job, spec: {}}", "has no metadata.name"),
         ("{apiVersion: batch/v1, kind: Job, metadata: {name: x}}", "has no spec"),
         ("{apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {}}", "names no queue"),
         ((JOB % "fail").replace("user-queue", "nowhere"), 'names the queue "nowhere", which does not exist'),
-        ("", "holds no Job"),
+        ("", "holds no job"),
     ],
 )
 def test_a_file_that_is_no_job_for_our_queue_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:

@@ -18,6 +18,7 @@ from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.config import LoggingSettings, ObjectName, Port, ServingSettings, Settings
 from multikueued.demo.jobs import load_jobs
 from multikueued.demo.keeping import keep
+from multikueued.demo.kinds import kinds_named
 from multikueued.demo.reporting import print_table, problems, summary
 from multikueued.demo.running import Demo, DemoOptions
 from multikueued.demo.viewing import render
@@ -35,30 +36,41 @@ _DAEMON = Settings(
 
 @click.command("demo")
 @click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
-@click.option("--jobs", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Jobs to submit.")
+@click.option("--jobs", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Jobs to draw.")
 @click.option(
     "-f",
     "--filename",
     "files",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="Submit the Jobs of this YAML file instead; may be given more than once.",
+    help="Submit the jobs of this YAML file instead; may be given more than once.",
+)
+@click.option(
+    "--kind",
+    "kind_names",
+    multiple=True,
+    default=("job",),
+    show_default="job",
+    metavar="KIND",
+    help="Submit jobs of this kind, such as rayjob; may be given more than once; all for every kind in turn.",
 )
 @click.option("--keep", "keep_up", is_flag=True, help="Leave the clusters up, with a kubeconfig for each.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object, as the last line.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn: jobs and their times.")
 @click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, help="Seconds to give up after.")
-def demo(files: tuple[Path, ...], keep_up: bool, as_json: bool, **options: Any) -> None:
+def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], keep_up: bool, as_json: bool, **options: Any) -> None:
     """Show jobs spreading over worker clusters.
 
     The clusters run inside this process: API servers that speak HTTPS, each with a small Kueue and a job runner. The
-    dispatcher is the real one. Exits with 0 if every job finished on the worker that the manager names.
+    dispatcher is the real one. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
+    run for a while. Exits with 0 if every job went its way on the worker that the manager names.
     """
     own_jobs = tuple(job for file in files for job in load_jobs(file))
     if options["port"] and options["port"] + options["workers"] > 65_535:
         raise SettingsError("--port: leaves no room for the workers' ports above it")
-    chosen = DemoOptions(own_jobs=own_jobs, **options)
+    kinds = () if own_jobs else kinds_named(kind_names)
+    chosen = DemoOptions(own_jobs=own_jobs, asked_for=kinds, **options)
     console = Console(stderr=as_json)
     configure_logging(_DAEMON.logging, sys.stderr)
     raise SystemExit(anyio.run(_demo, chosen, keep_up, as_json, console))
@@ -69,8 +81,9 @@ async def _demo(options: DemoOptions, keep_up: bool, as_json: bool, console: Con
     running.started = anyio.current_time()
     with tempfile.TemporaryDirectory(prefix="multikueue-demo-") as folder:
         async with running.sandbox, anyio.create_task_group() as tasks:
-            tasks.start_soon(work, _DAEMON, running.dispatcher_config())
+            tasks.start_soon(work, running.daemon_settings(_DAEMON), running.dispatcher_config())
             tasks.start_soon(running.observe)
+            tasks.start_soon(running.retire)
             in_time = await _watch(running, options, console)
             seconds = running.elapsed
             _report(running, console, in_time=in_time)

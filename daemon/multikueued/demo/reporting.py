@@ -16,7 +16,7 @@ def summary(tally: Tally, workers: list[str], seconds: float) -> dict[str, Any]:
     ends = [story.ended for story in tally.stories.values() if story.ended is not None]
     return {
         "jobs": len(tally.stories),
-        "finished": tally.count(Stage.FINISHED),
+        "finished": tally.count(Stage.FINISHED, Stage.SERVED),
         "failed": tally.count(Stage.FAILED),
         "per_cluster": {worker: sum(worker in story.ran_on for story in tally.stories.values()) for worker in workers},
         "leftovers": tally.leftovers,
@@ -26,15 +26,17 @@ def summary(tally: Tally, workers: list[str], seconds: float) -> dict[str, Any]:
 
 
 def print_table(console: Console, tally: Tally) -> None:
-    """The stories, one line each."""
+    """The stories, one line each; with their kinds if there are several."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    table.add_column("job", no_wrap=True)
-    table.add_column("cluster")
-    for column in ("queued", "admitted", "finished", "ran"):
-        table.add_column(column, justify="right")
+    several = len({story.kind for story in tally.stories.values()}) > 1
+    columns = ["admitted", "finished", "ran"] if several else ["queued", "admitted", "finished", "ran"]
+    for column in ["kind", "job", "cluster"] if several else ["job", "cluster"]:
+        table.add_column(column, no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("outcome")
     for story in tally.stories.values():
-        table.add_row(*_row(story))
+        table.add_row(*_row(story, several=several))
     console.print(table)
 
 
@@ -43,23 +45,18 @@ def problems(tally: Tally) -> list[str]:
     return [_problem(story) for story in tally.stories.values() if not story.went_well]
 
 
-def _row(story: Story) -> list[str]:
-    return [
-        story.key.name,
-        story.cluster or "-",
-        _seconds(story.queued),
-        _seconds(story.admitted),
-        _seconds(story.ended),
-        _difference(story.admitted, story.ended),
-        str(story.stage),
-    ]
+def _row(story: Story, *, several: bool) -> list[str]:
+    times = [_seconds(story.admitted), _seconds(story.ended), _difference(story.admitted, story.ended)]
+    named = [story.kind.name] if several else []
+    queued = [] if several else [_seconds(story.queued)]
+    return [*named, story.key.name, story.cluster or "-", *queued, *times, str(story.stage)]
 
 
 def _problem(story: Story) -> str:
-    name = f'Job "{story.key.name}"'
+    name = f'{story.kind.resource.gvk.kind} "{story.key.name}"'
     if story.stage is Stage.FAILED:
         return f"{name} failed on {story.cluster}"
-    if story.stage is not Stage.FINISHED:
+    if story.stage not in (Stage.FINISHED, Stage.SERVED):
         return f"{name} did not finish: it is {story.stage}"
     ran_on = ", ".join(sorted(story.ran_on)) or "no worker"
     return f'{name} was seen running on {ran_on}, but the manager names "{story.cluster}"'

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from typing import Final
 
 import anyio
 import attrs
 import orjson
 
-from multikueue.core.kinds import JOB, WORKLOAD
+from multikueue.core.kinds import WORKLOAD
 from multikueue.core.labels import ORIGIN_LABEL
 from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig, KubeClient, ObjectCache, parse_worker_kubeconfig
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxOptions
-from multikueued.demo.jobs import drawn_jobs
-from multikueued.demo.tally import Tally
+from multikueue.sandbox.kinds import KINDS, SandboxKind
+from multikueued.config import Settings
+from multikueued.demo.jobs import Submission, drawn_jobs
+from multikueued.demo.kinds import with_kinds
+from multikueued.demo.tally import Story, Tally
 
 SETTLE_TIMEOUT: Final = 10.0
 """Seconds the copies may take to vanish after the last job has ended; they take well under one."""
+SERVING_TIME: Final = 2.0
+"""Seconds that what does not end by itself is left running."""
 CPUS: Final = 4
 """CPUs of each worker: a few jobs fit, the rest queue, so that there is something to see."""
 
@@ -31,13 +37,25 @@ class DemoOptions:
 
     workers: int = 2
     jobs: int = 20
-    own_jobs: tuple[Json, ...] = ()
-    """The user's Jobs, instead of drawn ones."""
+    own_jobs: tuple[Submission, ...] = ()
+    """The user's jobs, instead of drawn ones."""
+    asked_for: tuple[SandboxKind, ...] = ()
+    """The kinds of drawn jobs."""
     seed: int = 0
     port: int = 0
     """The manager's; 0 is any free one."""
     timeout: float = 300.0
     """Seconds after which the demo gives up."""
+
+    @property
+    def kinds(self) -> tuple[SandboxKind, ...]:
+        """The kinds of all jobs there will be."""
+        own = dict.fromkeys(job.kind for job in self.own_jobs)
+        return tuple(dict.fromkeys((*own, *self.asked_for))) or KINDS
+
+    def submissions(self) -> list[Submission]:
+        """The jobs."""
+        return list(self.own_jobs) or drawn_jobs(self.kinds, self.jobs, random.Random(self.seed))
 
 
 @attrs.define(eq=False)
@@ -54,7 +72,7 @@ class Demo:
         """A demo that has not started."""
         runner = RunnerOptions(mean=2.0, minimum=0.8, maximum=5.0)
         sandbox_options = SandboxOptions(quota={"cpu": str(CPUS), "memory": "16Gi"}, runner=runner, port=options.port)
-        return cls(Sandbox(options.workers, seed=options.seed, options=sandbox_options))
+        return cls(Sandbox(options.workers, seed=options.seed, options=sandbox_options, kinds=options.kinds))
 
     @property
     def elapsed(self) -> float:
@@ -68,23 +86,45 @@ class Demo:
 
     def used(self) -> dict[str, float]:
         """CPUs that running jobs have asked for, by worker."""
-        return {
-            worker: sum(self.tally.cpus.get(story.key, 0.0) for story in self.tally.running_on(worker))
-            for worker in self.sandbox.workers
-        }
+        return {worker: sum(story.cpus for story in self.tally.running_on(worker)) for worker in self.sandbox.workers}
 
     def dispatcher_config(self) -> ClusterConfig:
         """How the dispatcher reaches the manager."""
         return parse_worker_kubeconfig(orjson.dumps(self.sandbox.manager.server.kubeconfig("multikueue")))
 
+    def daemon_settings(self, settings: Settings) -> Settings:
+        """The daemon's, for the kinds of this demo."""
+        return with_kinds(settings, self.sandbox.kinds)
+
     async def submit(self, options: DemoOptions) -> None:
-        """Create the Jobs on the manager, as a user would."""
-        jobs = list(options.own_jobs) or drawn_jobs(options.jobs, random.Random(options.seed))
-        config = parse_worker_kubeconfig(orjson.dumps(self.sandbox.manager.kubeconfig))
-        async with KubeClient(config, name="manager") as client:
-            for job in jobs:
+        """Create the jobs on the manager, as a user would."""
+        async with self._user() as client:
+            for job in options.submissions():
                 self.tally.submitted(job, self.elapsed)
-                await client.create(JOB, job)
+                for obj in job.objects:
+                    await client.create(job.kind.resource, obj)
+
+    async def retire(self) -> None:
+        """Delete what does not end by itself, some time after it runs; until cancelled."""
+        async with self._user() as client, anyio.create_task_group() as tasks:
+            while True:
+                changed = self._changed
+                for story in self.tally.stories.values():
+                    if story.ready and not story.kind.course.ends and not story.retired:
+                        story.retired = True
+                        tasks.start_soon(self._delete, client, story)
+                await changed.wait()
+
+    async def _delete(self, client: KubeClient, story: Story) -> None:
+        await anyio.sleep(SERVING_TIME)
+        for name in list(story.objects):
+            key = ObjectKey(story.key.namespace, name)
+            with suppress(NotFound):
+                await client.delete(story.kind.resource, key, propagation="Background")
+
+    def _user(self) -> KubeClient:
+        config = parse_worker_kubeconfig(orjson.dumps(self.sandbox.manager.kubeconfig))
+        return KubeClient(config, name="manager")
 
     async def observe(self) -> None:
         """Follow manager and workers until cancelled, as a user with a kubeconfig for each could."""
@@ -93,8 +133,9 @@ class Demo:
             for cluster in self.sandbox.clusters:
                 config = parse_worker_kubeconfig(orjson.dumps(cluster.kubeconfig))
                 client = await stack.enter_async_context(KubeClient(config, name=cluster.name))
-                for resource in (WORKLOAD, JOB):
-                    tasks.start_soon(self._cache(client, cluster, resource).run)
+                tasks.start_soon(self._workloads(client, cluster).run)
+                for kind in self.sandbox.kinds:
+                    tasks.start_soon(self._jobs(client, cluster, kind).run)
             await anyio.sleep_forever()
 
     async def wait_ended(self) -> None:
@@ -108,19 +149,36 @@ class Demo:
             while self.tally.leftovers:
                 await self._changed.wait()
 
-    def _cache(self, client: KubeClient, cluster: SandboxCluster, resource: Resource) -> ObjectCache:
-        on_manager = cluster is self.sandbox.manager
-
+    def _workloads(self, client: KubeClient, cluster: SandboxCluster) -> ObjectCache:
         def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
             del old
-            if not on_manager:
-                self.tally.saw_copy(cluster.name, resource.plural, key, new)
-            elif new is not None and resource == WORKLOAD:
-                self.tally.saw_workload(new, self.elapsed)
+            if cluster is not self.sandbox.manager:
+                self.tally.saw_copy(cluster.name, WORKLOAD.plural, key, new)
             elif new is not None:
-                self.tally.saw_job(new, self.elapsed)
-            self._changed.set()
-            self._changed = anyio.Event()
+                self.tally.saw_workload(new, self.elapsed)
+            self._tell()
 
-        selector = "" if on_manager else ORIGIN_LABEL
-        return ObjectCache(client, resource, label_selector=selector, on_change=changed)
+        return self._cache(client, cluster, WORKLOAD, changed)
+
+    def _jobs(self, client: KubeClient, cluster: SandboxCluster, kind: SandboxKind) -> ObjectCache:
+        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+            del old
+            if cluster is self.sandbox.manager:
+                self.tally.saw_job(kind, new, key.name, self.elapsed)
+            else:
+                self.tally.saw_copy(cluster.name, kind.resource.plural, key, new)
+                if new is not None:
+                    self.tally.saw_running(cluster.name, kind, new)
+            self._tell()
+
+        return self._cache(client, cluster, kind.resource, changed)
+
+    def _cache(
+        self, client: KubeClient, cluster: SandboxCluster, resource: Resource, on_change: Callable[..., None]
+    ) -> ObjectCache:
+        selector = "" if cluster is self.sandbox.manager else ORIGIN_LABEL
+        return ObjectCache(client, resource, label_selector=selector, on_change=on_change)
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import TypeAlias
 
 import attrs
 
-from multikueue.core.conditions import is_true
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
-from multikueue.core.workloads import cluster_name, is_admitted, owner
+from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.quantities import MILLI
+from multikueue.core.workloads import cluster_name, has_quota
+from multikueue.sandbox.kinds import SandboxKind
+from multikueue.sandbox.kueue.podsets import request
+from multikueued.demo.jobs import Submission
+
+Place: TypeAlias = tuple[Resource, str]
+"""A job's kind and its name; for a group of pods the group's."""
 
 
 class Stage(StrEnum):
@@ -19,6 +25,8 @@ class Stage(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     FINISHED = "finished"
+    SERVED = "served"
+    """It ran until it was deleted: the end of what does not end by itself."""
     FAILED = "failed"
 
 
@@ -26,61 +34,78 @@ class Stage(StrEnum):
 class Story:
     """One job's way. Times are seconds since the start."""
 
+    kind: SandboxKind
     key: ObjectKey
     queued: float
+    cpus: float
+    """What it asks for."""
     cluster: str = ""
     admitted: float | None = None
     ended: float | None = None
     failed: bool = False
+    retired: bool = False
+    """Whether it was deleted because it does not end by itself."""
     ran_on: set[str] = attrs.field(factory=set)
     """The workers on which it was really seen to run."""
+    objects: dict[str, Json] = attrs.field(factory=dict)
+    """What it is made of, as the manager shows it."""
+    ready: bool = False
+    """Whether users would see that it runs."""
 
     @property
     def stage(self) -> Stage:
         """How far it has come."""
         if self.ended is not None:
-            return Stage.FAILED if self.failed else Stage.FINISHED
+            if self.failed:
+                return Stage.FAILED
+            return Stage.SERVED if self.retired else Stage.FINISHED
         return Stage.QUEUED if self.admitted is None else Stage.RUNNING
 
     @property
     def went_well(self) -> bool:
         """Whether it finished, ran on one worker, and on the one that the manager names."""
-        return self.stage is Stage.FINISHED and self.ran_on == {self.cluster}
+        return self.stage in (Stage.FINISHED, Stage.SERVED) and self.ran_on == {self.cluster}
+
+    def saw(self, job: Json, at: float) -> None:
+        """The manager shows an object of it."""
+        self.objects[job["metadata"]["name"]] = job
+        endings = [self.kind.ending(found) for found in self.objects.values()]
+        self.ready = self.ready or all(self.kind.course.pods_ready(found) for found in self.objects.values())
+        if self.ended is None and all(ending is not None for ending in endings):
+            self.failed = any(ending.reason == "Failed" for ending in endings if ending is not None)
+            self.ended = at
 
 
 @attrs.define(eq=False)
 class Tally:
     """Collects what the watches of the manager and the workers show."""
 
-    stories: dict[ObjectKey, Story] = attrs.field(factory=dict)
-    cpus: dict[ObjectKey, float] = attrs.field(factory=dict)
-    """CPUs each job asks for."""
+    stories: dict[Place, Story] = attrs.field(factory=dict)
     copies: dict[str, set[str]] = attrs.field(factory=dict)
     """Objects of ours on each worker right now."""
 
-    def submitted(self, job: Json, at: float) -> None:
-        """A Job was created on the manager."""
-        key = ObjectKey.of(job)
-        self.stories.setdefault(key, Story(key, at))
-        self.cpus[key] = requested_cpus(job)
+    def submitted(self, job: Submission, at: float) -> None:
+        """A job was created on the manager."""
+        place = (job.kind.resource, job.name)
+        namespace = job.objects[0]["metadata"]["namespace"]
+        cpus = sum(requested_cpus(job.kind, found) for found in job.objects)
+        self.stories.setdefault(place, Story(job.kind, ObjectKey(namespace, job.name), at, cpus))
 
     def saw_workload(self, workload: Json, at: float) -> None:
         """The manager shows this Workload."""
-        owned_by = owner(workload)
-        story = self.stories.get(ObjectKey(workload["metadata"]["namespace"], owned_by.name)) if owned_by else None
+        for story in self._stories_of(workload):
+            story.cluster = cluster_name(workload) or story.cluster
+            if story.admitted is None and story.cluster and has_quota(workload):
+                story.admitted = at
+
+    def saw_job(self, kind: SandboxKind, job: Json | None, name: str, at: float) -> None:
+        """The manager shows this job, or shows it no more."""
+        story = self.stories.get((kind.resource, kind.job_name(job) if job is not None else name))
         if story is None:
             return
-        story.cluster = cluster_name(workload) or story.cluster
-        if story.admitted is None and is_admitted(workload):
-            story.admitted = at
-
-    def saw_job(self, job: Json, at: float) -> None:
-        """The manager shows this Job."""
-        story = self.stories.get(ObjectKey.of(job))
-        if story is None or story.ended is not None:
-            return
-        story.failed = is_true(job, "Failed")
-        if story.failed or is_true(job, "Complete"):
+        if job is not None:
+            story.saw(job, at)
+        elif story.retired and story.ended is None:
             story.ended = at
 
     def saw_copy(self, worker: str, resource: str, key: ObjectKey, copy: Json | None) -> None:
@@ -89,10 +114,15 @@ class Tally:
         name = f"{resource} {key}"
         if copy is None:
             copies.discard(name)
+        else:
+            copies.add(name)
+
+    def saw_running(self, worker: str, kind: SandboxKind, copy: Json) -> None:
+        """A worker shows a copy of a job."""
+        story = self.stories.get((kind.resource, kind.job_name(copy)))
+        if story is None:
             return
-        copies.add(name)
-        story = self.stories.get(key)
-        if story is not None and dig(copy, "status", "startTime"):
+        if kind.course.is_active(copy) or kind.ending(copy) is not None:
             story.ran_on.add(worker)
 
     def count(self, *stages: Stage) -> int:
@@ -113,14 +143,17 @@ class Tally:
         """How many objects of ours are still on workers."""
         return sum(len(copies) for copies in self.copies.values())
 
+    def _stories_of(self, workload: Json) -> Iterable[Story]:
+        """The job that a Workload belongs to; for a group of pods it has the group's name."""
+        owners = {owner["name"] for owner in workload["metadata"].get("ownerReferences") or []}
+        kinds = {owner["kind"] for owner in workload["metadata"].get("ownerReferences") or []}
+        owners.add(workload["metadata"]["name"])
+        return [
+            story for (resource, name), story in self.stories.items() if resource.gvk.kind in kinds and name in owners
+        ]
 
-def requested_cpus(job: Json) -> float:
-    """CPUs a Job asks for in all: containers times parallelism."""
-    pods = int(dig(job, "spec", "parallelism") or 1)
-    containers = dig(job, "spec", "template", "spec", "containers") or []
-    return pods * sum(_cpus(dig(container, "resources", "requests", "cpu")) for container in containers)
 
-
-def _cpus(quantity: object) -> float:
-    text = str(quantity or 0)
-    return float(text[:-1]) / 1000 if text.endswith("m") else float(text)
+def requested_cpus(kind: SandboxKind, job: Json) -> float:
+    """CPUs a job asks for in all its pods."""
+    amounts = [dict(request(pod_set).amounts) for pod_set in kind.pods.read(job)]
+    return sum(found.get("cpu", 0) for found in amounts) / MILLI

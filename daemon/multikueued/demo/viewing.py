@@ -54,7 +54,7 @@ def _clusters(tally: Tally, quota: Mapping[str, float], used: Mapping[str, float
 
 
 def _progress(tally: Tally) -> RenderableType:
-    ended = tally.count(Stage.FINISHED, Stage.FAILED)
+    ended = tally.count(Stage.FINISHED, Stage.SERVED, Stage.FAILED)
     failed = tally.count(Stage.FAILED)
     grid = Table.grid(padding=(0, 2))
     text = f"{ended} of {len(tally.stories)} jobs ended" + (f", {failed} failed" if failed else "")

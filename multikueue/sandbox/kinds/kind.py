@@ -58,6 +58,11 @@ class SandboxKind:
         return f"{gvk.group}/{gvk.kind.lower()}"
 
     @property
+    def name(self) -> str:
+        """What people call it: `rayjob`."""
+        return self.resource.gvk.kind.lower()
+
+    @property
     def controller(self) -> str:
         """The name events of this kind's controller are reported under."""
         return f"{self.integration}-kueue-controller"
@@ -102,8 +107,20 @@ class SandboxKind:
             "spec": copy.deepcopy(dict(self.spec)),
         }
         self.pods.fill(job, template)
-        if delegated and self.managed_by is not None:
+        return self.submitted(job) if delegated else self.with_suspend(job, True)
+
+    def examples(self, name: str, template: Json, *, queue: str) -> list[Json]:
+        """The objects of a delegated job; see `example`."""
+        return [self.example(name, template, queue=queue)]
+
+    def job_name(self, obj: Json) -> str:
+        """The job an object belongs to."""
+        return str(obj["metadata"]["name"])
+
+    def submitted(self, job: Json) -> Json:
+        """The job as webhooks make it of what a user creates: suspended, and delegated if nobody else has it."""
+        if self.managed_by is not None and not dig(job, *self.managed_by):
             job = with_value(job, self.managed_by, CONTROLLER_NAME)
-        if delegated and self.managed_by_label:
-            job["metadata"]["labels"][self.managed_by_label] = DELEGATED
+        if self.managed_by_label and self.managed_by_label not in labels_of(job):
+            job = with_value(job, ("metadata", "labels", self.managed_by_label), DELEGATED)
         return self.with_suspend(job, True)
