@@ -35,7 +35,7 @@ SETTLING: Final = timedelta(hours=1)
 
 AUTHORITY_NAME: Final = "multikueue webhook"
 
-CERTIFICATE, KEY, AUTHORITIES, AUTHORITY_KEY = "tls.crt", "tls.key", "ca.crt", "ca.key"
+CERTIFICATE, KEY, AUTHORITIES, AUTHORITY_KEY = FIELDS = ("tls.crt", "tls.key", "ca.crt", "ca.key")
 """Where the Secret has them."""
 
 
@@ -60,7 +60,7 @@ class Credentials:
         Raises:
             UnusableError: something is missing or damaged.
         """
-        missing = [field for field in (CERTIFICATE, KEY, AUTHORITIES, AUTHORITY_KEY) if not data.get(field)]
+        missing = [field for field in FIELDS if not data.get(field)]
         if missing:
             raise UnusableError(f"{', '.join(missing)} missing")
         authorities = read_certificates(data[AUTHORITIES])

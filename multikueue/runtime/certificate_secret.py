@@ -17,8 +17,8 @@ from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import dig, resource_version
 from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.protocols import ApiClient
-from multikueue.runtime.certificate_rotation import Credentials, is_usable, renewed
-from multikueue.runtime.certificates import UnusableError
+from multikueue.runtime.certificate_rotation import FIELDS, Credentials, is_usable, renewed
+from multikueue.runtime.certificates import UnusableError, is_for
 from multikueue.runtime.mirror import Mirror
 
 log = structlog.get_logger(__name__)
@@ -63,6 +63,12 @@ class CertificateSecret:
     async def renew(self, trusted: str) -> str:
         """See `webhook_registering.Authorities`."""
         await self._secrets.cache.wait_synced()
+        if self.credentials is not None and not is_for(self.credentials.serving.certificate, self.host):
+            log.warning(
+                "certificate for another host: if another daemon uses the Secret, set webhook.secretName",
+                secret=str(self.key),
+                host=self.host,
+            )
         wanted = renewed(self.credentials, self.host, self.clock(), trusted)
         found = self._secrets.get(self.key)
         if wanted is None and self.credentials is not None and found is not None and _read(found) is not None:
@@ -109,7 +115,7 @@ class CertificateSecret:
 
 def _read(secret: Json) -> Credentials | None:
     """What a Secret holds; None if that cannot be used. It is said why, but not what."""
-    data = dig(secret, "data") or {}
+    data = {field: value for field, value in (dig(secret, "data") or {}).items() if field in FIELDS}
     if not data:
         return None
     try:

@@ -20,6 +20,8 @@ PERIOD: Final = 600.0
 """Seconds after which everything is looked at again: what somebody else changed is mended, what gets old renewed."""
 RETRY: Final = 10.0
 """Seconds after which what failed is tried again."""
+PAUSE: Final = 2.0
+"""Seconds between two looks at least: somebody else may write the same objects, and then nobody is to win a race."""
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +65,7 @@ class WebhookRegistrar:
             changed = self.authorities.changed  # taken before looking, so that nothing is missed in between
             delay = PERIOD if await self._attempt() else RETRY
             with anyio.move_on_after(delay):
+                await anyio.sleep(PAUSE)
                 await changed.wait()
 
     async def _attempt(self) -> bool:

@@ -169,6 +169,11 @@ class TestBadFolders:
         (tmp_path / "tls.crt").write_bytes(content)
         assert "tls.crt" in await told(tmp_path)
 
+    async def test_an_authority_that_is_none(self, tmp_path: Path) -> None:
+        put(tmp_path, made())
+        (tmp_path / "ca.crt").write_text(SECRET_TEXT)
+        assert f"ca.crt in {tmp_path} cannot be used: it holds no PEM certificate" in await told(tmp_path)
+
 
 def test_a_key_alone_is_never_loaded() -> None:
     """What OpenSSL says about keys is not passed on."""

@@ -90,6 +90,11 @@ class CertificateFiles:
         if found == self._served:
             return
         try:
+            if found.authorities:
+                read_certificates(found.authorities)
+        except UnusableError as error:
+            raise UnusableError(f"ca.crt in {self.folder} cannot be used: {error}") from None
+        try:
             read_certificates(found.certificate)
             self.tls.load(found.certificate, found.key)
         except UnusableError as error:
