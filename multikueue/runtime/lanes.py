@@ -87,8 +87,11 @@ class Lanes:
         if lane in self._under_way:
             self._wanted.add(lane)
             return
-        if self._rests_until.get(lane, 0.0) > anyio.current_time():
-            return  # it is planned again when the rest is over
+        rest = self._rests_until.get(lane, 0.0) - anyio.current_time()
+        if rest > 0.0:
+            # What planned this took the place of the plan that was to come when the rest is over: ask for it again.
+            self.enqueue(lane[1], rest)
+            return
         assert self._tasks is not None, "the lanes are not running"
         self._under_way[lane] = part
         self._tasks.start_soon(self._carry, lane, workload, part)

@@ -95,7 +95,22 @@ async def test_a_lane_that_fails_backs_off_alone() -> None:
         tasks.cancel_scope.cancel()
 
     assert len(world.performer.done) == 10
-    assert [(at, after) for at, _, after in world.again] == [(0, 1), (1, 2), (3, 4)]
+    assert sorted({at + after for at, _, after in world.again}) == [1, 3, 7]
+
+
+async def test_an_event_during_the_back_off_does_not_lose_the_retry() -> None:
+    """A key that is planned earlier is not planned later as well: whoever finds its lane resting asks for that again."""
+    fault = ServerFault("broken", status=500)
+    world = World(FakePerformer(lambda _effect: fault))
+    lanes = world.lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        await lanes.perform(KEY, None, (CreateWorkload(W1, {}),))
+        await anyio.sleep(0.25)
+        await lanes.perform(KEY, None, (CreateWorkload(W1, {}),))
+        tasks.cancel_scope.cancel()
+
+    assert world.again == [(0, KEY, 1), (0.25, KEY, 0.75)]
 
 
 async def test_a_worker_that_is_back_is_asked_at_once() -> None:
