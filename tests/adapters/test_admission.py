@@ -10,6 +10,8 @@ import pytest
 
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.adapters.admission import NOTHING, Admission, admit
+from multikueue.adapters.declaration import Declaration
+from multikueue.adapters.declared import declared_kind
 from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
 
@@ -135,7 +137,14 @@ class TestTheWarning:
         assert len(created(widget(runPolicy={"managedBy": "x" * 500}), POLICY).warning) <= 256
 
 
-@pytest.mark.parametrize("kind", [one for one in AVAILABLE if one.managed_by], ids=lambda kind: kind.resource.gvk.kind)
+DECLARED = [
+    declared_kind(Declaration(name=name)) for name in ("PipelineRun.v1.tekton.dev", "Workflow.v1alpha1.argoproj.io")
+]
+
+
+@pytest.mark.parametrize(
+    "kind", [one for one in (*AVAILABLE, *DECLARED) if one.managed_by], ids=lambda kind: kind.resource.gvk.kind
+)
 def test_every_kind_with_the_field_is_delegated_by_its_patch(kind: JobKind) -> None:
     """What the webhook makes of a job is what the rest of the library takes as delegated."""
     for value in (None, kind.own_controller):
