@@ -104,10 +104,10 @@ def overlaid(patch: Json, more: Json) -> Json:
 
 
 def without_nulls(value: Any) -> Any:
-    """The value without null fields: in a merge patch they would mean "remove"."""
+    """The value without null fields: in a merge patch they would mean "remove"; servers add some themselves."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
-    return value
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def digest(value: Any) -> str:

@@ -161,8 +161,8 @@ CASES: dict[str, Case] = {
         {"entrypoint": "python main.py", "rayClusterSpec": ray_cluster()},
         {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"},
         {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "message": "no memory"},
-        {"jobDeploymentStatus": "Running"},
-        {"jobDeploymentStatus": "Suspended"},
+        {"jobDeploymentStatus": "Running", "succeeded": 0, "failed": 0},
+        {"jobDeploymentStatus": "Suspended", "succeeded": 0, "failed": 0},
     ),
     "RayCluster": Case(ray_cluster(), None, None, {"state": "ready"}, {"state": "suspended"}),
     "RayService": Case(

@@ -9,6 +9,7 @@ import pytest
 
 from multikueue.core.dispatch import AllAtOnce
 from multikueue.core.effects import Announce, Plan
+from multikueue.core.labels import PREBUILT_WORKLOAD
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.snapshot import Snapshot, Worker
 from tests.core.building import (
@@ -17,6 +18,7 @@ from tests.core.building import (
     NAMESPACE,
     copy_of,
     decide,
+    job,
     job_copy_of,
     snapshot,
     worker,
@@ -173,6 +175,32 @@ class TestSharing:
         leaving = part(1, evicted="Preempted", evictions=1)
         seen = group(leaving, worker("w1", shared=job_copy_of(self.HERE)), siblings=(self.HERE,))
         assert words(seen) == []
+
+    def test_a_part_that_comes_back_joins_what_the_others_run(self) -> None:
+        """The copy is of its own earlier attempt, but the others' replicas run in it."""
+        local = part(0, nominated=("w1",), evictions=1)
+        others = (part(1, cluster="w1", check="Ready"), part(2, cluster="w1", check="Ready"))
+        running = job_copy_of(local, attempt=EARLIER)
+        seen = group(local, worker("w1", copy_of(local, admitted=True), running), siblings=others)
+        assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1"]
+
+    @pytest.mark.parametrize(("index", "expected"), [(0, ["patch job on w1"]), (1, [])])
+    def test_one_part_changes_the_job_for_all(self, index: int, expected: list[str]) -> None:
+        """adapters.md H3: the copy follows the number of replicas, and is written once."""
+        sized = attrs.evolve(GROUP, forwarded=(("spec", "parallelism"),))
+        local = part(index, cluster="w1", check="Ready")
+        rest = part(1 - index, cluster="w1", check="Ready")
+        made = job_copy_of(part(0), of=job(parallelism=9))
+        made["metadata"]["annotations"].pop(PREBUILT_WORKLOAD)
+        made["metadata"]["labels"].pop(PREBUILT_WORKLOAD)
+        seen = snapshot(
+            local,
+            worker("w1", copy_of(local, admitted=True), made),
+            siblings=(rest,),
+            adapter=sized,
+            job=job(suspended=False, status={"active": 1}),
+        )
+        assert words(seen) == expected
 
     def test_a_job_left_from_an_earlier_attempt_of_all_is_stale(self) -> None:
         """Nobody runs on it: the first part removes it and makes it anew."""

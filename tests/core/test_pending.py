@@ -7,9 +7,9 @@ import pytest
 
 from multikueue.core.dispatch import AllAtOnce, Nomination
 from multikueue.core.effects import ApplyStatus, CreateJob, CreateWorkload
-from multikueue.core.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, JOB_UID_LABEL, ORIGIN_LABEL
+from multikueue.core.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, JOB_UID_LABEL, ORIGIN_LABEL, PODSET_LABEL
 from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.objects import dig, with_value
 from multikueue.core.workloads import attempt
 from tests.core.applying import carry_out
 from tests.core.building import (
@@ -19,6 +19,7 @@ from tests.core.building import (
     CopyFacts,
     copy_of,
     decide,
+    job,
     job_copy_of,
     snapshot,
     worker,
@@ -148,6 +149,20 @@ class TestWinning:
             worker("w1", copy_of(local, admitted=True, uid="b")),
         )
         assert in_words(seen, decide(seen)) == ["create job on w2", "delete workload on w1"]
+
+    def test_a_job_that_the_managers_kueue_still_has_started_is_not_copied_yet(self) -> None:
+        """adapters.md H1: what Kueue added to its pods is the manager's; it puts them back when it stops the job."""
+        label = ("spec", "template", "metadata", "labels", PODSET_LABEL)
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=with_value(job(), label, "main"))
+        assert in_words(seen, decide(seen)) == []
+
+    def test_a_job_on_its_way_out_is_not_started_any_more(self) -> None:
+        """Its Workload goes with it."""
+        local, leaving = workload(nominated=("w1",)), job()
+        leaving["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=leaving)
+        assert in_words(seen, decide(seen)) == []
 
     def test_a_loser_out_of_reach_holds_nobody_up(self) -> None:
         """Its copy goes when it is back (item 31)."""

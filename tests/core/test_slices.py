@@ -9,11 +9,12 @@ import attrs
 import pytest
 
 from multikueue.core.effects import PatchJob, PatchWorkload
+from multikueue.core.finishing import KUEUE_GRACE
 from multikueue.core.kinds import JOB
-from multikueue.core.labels import ATTEMPT_ANNOTATION, PREBUILT_WORKLOAD, SPEC_ANNOTATION
+from multikueue.core.labels import ATTEMPT_ANNOTATION, PODSET_LABEL, PREBUILT_WORKLOAD, SPEC_ANNOTATION
 from multikueue.core.mending import mending_patch
 from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.objects import dig, with_value
 from multikueue.core.snapshot import Snapshot, Worker
 from multikueue.core.workload_names import workload_name
 from multikueue.core.workloads import SLICE_REPLACED, attempt
@@ -127,6 +128,16 @@ class TestGrowing:
         """Somebody deleted it on the worker while the slice waited."""
         seen = growing(worker("w1", copy_of(NEW, admitted=True)))
         assert words(seen) == ["create job on w1"]
+
+    def test_a_job_that_is_gone_is_not_copied_from_one_that_was_started(self) -> None:
+        """adapters.md H1: it has the manager's labels and node selectors; Kueue takes them off when it is evicted."""
+        label = ("spec", "template", "metadata", "labels", PODSET_LABEL)
+        started = with_value(BIG, label, "main")
+        seen = snapshot(NEW, worker("w1", copy_of(NEW, admitted=True)), siblings=(REPLACED,), job=started)
+        assert words(seen) == []
+        assert decide(seen).look_again == KUEUE_GRACE.total_seconds()
+        quiet = attrs.evolve(seen, quiet_for=KUEUE_GRACE)
+        assert words(quiet) == ["retry: Admitting remote no longer exists"]
 
     def test_a_job_on_its_way_out_is_waited_for(self) -> None:
         """Neither patched nor created over."""

@@ -1,0 +1,122 @@
+"""Elastic Ray clusters: their copies follow the sizes of their worker groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from multikueue.adapters import JobKind
+from multikueue.core.adapter import Stamp
+from multikueue.core.names import Json
+from multikueue.core.objects import dig, with_value
+from multikueue.core.workload_names import workload_name
+from multikueue.sandbox.apiserver.merging import merge_patch
+from tests.adapters.kinds import STAMP, a_job, row
+
+GROUPS = {
+    "RayCluster": ("spec", "workerGroupSpecs"),
+    "RayJob": ("spec", "rayClusterSpec", "workerGroupSpecs"),
+    "RayService": ("spec", "rayClusterConfig", "workerGroupSpecs"),
+}
+kinds = pytest.mark.parametrize("kind", [row(name) for name in GROUPS], ids=lambda kind: kind.resource.gvk.kind)
+CLUSTER = row("RayCluster")
+OLD, NODE = "old", {"disk": "fast"}
+
+
+def sized(kind: JobKind, *groups: Json, **annotations: str) -> Json:
+    """An elastic one of the manager's."""
+    job = with_value(a_job(kind), GROUPS[kind.resource.gvk.kind], list(groups))
+    job["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": "true", **annotations}
+    return job
+
+
+def group(replicas: int | None, name: str = "small", **more: Any) -> Json:
+    return {"groupName": name, **({} if replicas is None else {"replicas": replicas}), **more}
+
+
+def started(job: Json, kind: JobKind, *groups: Json) -> Json:
+    """Its copy for the slice before, as the worker's Kueue has started it."""
+    made = kind.copy(job, Stamp("multikueue", OLD, "attempt"))
+    made["metadata"] |= {"uid": "uid-of-copy", "resourceVersion": "9"}
+    found = [{**one, "template": {"spec": {"nodeSelector": NODE}}} for one in groups]
+    return with_value(made, GROUPS[kind.resource.gvk.kind], found)
+
+
+def latest(kind: JobKind, job: Json, extra: str = "3") -> Stamp:
+    """What marks the copies of the slice for the job's present size."""
+    return Stamp("multikueue", workload_name(kind.resource.gvk, "mine", "uid-1", extra), "attempt")
+
+
+@kinds
+def test_a_bigger_one_grows_and_gets_the_name_of_its_slice(kind: JobKind) -> None:
+    """In one write, that holds only for the object that was read; what the worker's Kueue put there stays."""
+    job = sized(kind, group(3), group(1, "big", numOfHosts=2))
+    remote = started(job, kind, group(1), group(1, "big"))
+    patch = kind.forward_patch(job, remote, latest(kind, job))
+    assert patch is not None
+    assert (patch["metadata"]["uid"], patch["metadata"]["resourceVersion"]) == ("uid-of-copy", "9")
+    after = merge_patch(remote, patch)
+    small, big = dig(after, *GROUPS[kind.resource.gvk.kind])
+    assert (small["replicas"], big["replicas"], big["numOfHosts"]) == (3, 1, 2)
+    assert small["template"] == big["template"] == {"spec": {"nodeSelector": NODE}}
+    assert kind.workload_names(after) == (latest(kind, job).workload,)
+    assert kind.forward_patch(job, after, latest(kind, job)) is None
+
+
+@kinds
+def test_a_slice_that_has_no_quota_for_this_size_does_not_let_it_grow(kind: JobKind) -> None:
+    """An older slice sees the bigger job before it knows that it has been replaced."""
+    job = sized(kind, group(3))
+    assert kind.forward_patch(job, started(job, kind, group(1)), Stamp("multikueue", OLD, "attempt")) is None
+
+
+def test_the_generation_of_a_cluster_that_scales_itself_tells_its_slices_apart() -> None:
+    """Beside its own."""
+    mark = {"kueue.x-k8s.io/raycluster-generation": "5"}
+    job = sized(CLUSTER, group(3), **mark)
+    remote = started(job, CLUSTER, group(1))
+    assert CLUSTER.forward_patch(job, remote, latest(CLUSTER, job)) is None
+    assert CLUSTER.forward_patch(job, remote, latest(CLUSTER, job, "3_5")) is not None
+
+
+def test_a_smaller_one_shrinks_for_the_slice_it_has() -> None:
+    """Its Workload is the same, only smaller."""
+    job = sized(CLUSTER, group(1))
+    patch = CLUSTER.forward_patch(job, started(job, CLUSTER, group(4)), Stamp("multikueue", OLD, "attempt"))
+    assert patch is not None
+    assert [one["replicas"] for one in patch["spec"]["workerGroupSpecs"]] == [1]
+
+
+def test_a_group_that_says_nothing_of_its_size_has_one_pod_per_host() -> None:
+    """The API's default; names are compared without their case."""
+    job = sized(CLUSTER, group(None, "SMALL", numOfHosts=2))
+    remote = started(job, CLUSTER, group(2, "small"))
+    assert CLUSTER.forward_patch(job, remote, Stamp("multikueue", OLD, "attempt")) is None
+    other = started(job, CLUSTER, group(5, "SMALL"))
+    patch = CLUSTER.forward_patch(job, other, Stamp("multikueue", OLD, "attempt"))
+    assert patch is not None
+    (changed,) = patch["spec"]["workerGroupSpecs"]
+    assert ("replicas" in changed, changed["numOfHosts"]) == (False, 2)
+
+
+def test_groups_that_only_one_of_the_two_has_are_left_alone() -> None:
+    """A group is not added to a running cluster."""
+    job = sized(CLUSTER, group(1), group(2, "new"))
+    remote = started(job, CLUSTER, group(1), group(2, "old"))
+    assert CLUSTER.forward_patch(job, remote, Stamp("multikueue", OLD, "attempt")) is None
+
+
+def test_a_new_slice_of_the_same_size_gives_its_name_only() -> None:
+    """Its list of groups stays untouched."""
+    job = sized(CLUSTER, group(1))
+    patch = CLUSTER.forward_patch(job, started(job, CLUSTER, group(1)), latest(CLUSTER, job))
+    assert patch is not None
+    assert set(patch) == {"metadata"}
+
+
+def test_one_that_is_not_elastic_keeps_its_size() -> None:
+    """As Kueue's controller does: it is made once."""
+    job = sized(CLUSTER, group(3))
+    job["metadata"]["annotations"] = {}
+    assert CLUSTER.forward_patch(job, started(job, CLUSTER, group(1)), STAMP) is None
