@@ -99,7 +99,7 @@ async def test_a_lane_that_fails_backs_off_alone() -> None:
 
 
 async def test_an_event_during_the_back_off_does_not_lose_the_retry() -> None:
-    """A key that is planned earlier is not planned later as well: whoever finds its lane resting asks for that again."""
+    """A key that is planned earlier is not planned later as well: who finds its lane resting asks for that again."""
     fault = ServerFault("broken", status=500)
     world = World(FakePerformer(lambda _effect: fault))
     lanes = world.lanes()
