@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from multikueue.sandbox.apiserver.resources import ResourceType
+from multikueue.sandbox.apiserver.resources import ResourceType, Twin
 
 _POD_FIELDS = (
     "spec.nodeName",
@@ -30,6 +30,22 @@ _EVENT_FIELDS = (
     "source",
     "type",
 )
+_REGARDING = tuple(
+    f"regarding.{field}" for field in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+)
+_NEW_EVENTS = Twin(
+    "events.k8s.io",
+    {
+        "involvedObject": "regarding",
+        "message": "note",
+        "reportingComponent": "reportingController",
+        "source": "deprecatedSource",
+        "firstTimestamp": "deprecatedFirstTimestamp",
+        "lastTimestamp": "deprecatedLastTimestamp",
+        "count": "deprecatedCount",
+    },
+)
+"""An event is one object in both groups: controllers report in the new one, `kubectl describe` reads the old."""
 
 
 def builtin_types() -> Iterator[ResourceType]:
@@ -83,7 +99,7 @@ def _core() -> Iterator[ResourceType]:
     yield row(plural="resourcequotas", kind="ResourceQuota", short_names=("quota",), subresources=status)
     yield row(plural="podtemplates", kind="PodTemplate")
     yield row(plural="persistentvolumeclaims", kind="PersistentVolumeClaim", short_names=("pvc",), subresources=status)
-    yield row(plural="events", kind="Event", short_names=("ev",), selectable=_EVENT_FIELDS)
+    yield row(plural="events", kind="Event", short_names=("ev",), selectable=_EVENT_FIELDS, twin=_NEW_EVENTS)
 
 
 def _workloads() -> Iterator[ResourceType]:
@@ -97,7 +113,13 @@ def _workloads() -> Iterator[ResourceType]:
 
 
 def _policies() -> Iterator[ResourceType]:
-    yield ResourceType(group="events.k8s.io", plural="events", kind="Event", short_names=("ev",))
+    yield ResourceType(
+        group="events.k8s.io",
+        plural="events",
+        kind="Event",
+        short_names=("ev",),
+        selectable=("reason", "type", "reportingController", *_REGARDING),
+    )
     yield ResourceType(group="coordination.k8s.io", plural="leases", kind="Lease", unconditional=False)
     yield ResourceType(
         group="scheduling.k8s.io",

@@ -187,7 +187,7 @@ class DirectClient:
             await stream.run()
 
     def _options(self) -> WriteOptions:
-        return WriteOptions(manager="multikueue")
+        return WriteOptions(manager=self._user)
 
     async def _call(
         self,

@@ -63,10 +63,10 @@ class Representation:
         return _list(self.row.kind + "List", self.row.api_version, metadata, items)
 
     def _item(self, entry: Entry) -> bytes:
-        return self._as_stored(entry) if self.row.custom else encode(listed_item(self.row, entry.obj))
+        return self._as_stored(entry) if self.row.custom else encode(listed_item(self.row, view(self.row, entry.obj)))
 
     def _as_stored(self, entry: Entry) -> bytes:
-        if self.row.stored_version == self.row.version:
+        if self.row.as_stored:
             return entry.raw
         return encode(view(self.row, entry.obj))
 

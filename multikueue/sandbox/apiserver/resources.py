@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TypeAlias
 
@@ -60,6 +61,24 @@ class CustomKind:
         return _any_rules(self.schema)
 
 
+@attrs.frozen
+class Twin:
+    """Another group in which the same objects are served, and kept: its name, and what it calls their fields."""
+
+    group: str
+    names: Mapping[str, str]
+    """Its names of the fields at the top, by ours; those called the same are left out."""
+
+    def theirs(self, obj: Json, api_version: str) -> Json:
+        """An object of ours, as it calls it."""
+        return {**{self.names.get(field, field): value for field, value in obj.items()}, "apiVersion": api_version}
+
+    def ours(self, obj: Json, api_version: str) -> Json:
+        """An object of its, as we call it."""
+        back = {name: field for field, name in self.names.items()}
+        return {**{back.get(field, field): value for field, value in obj.items()}, "apiVersion": api_version}
+
+
 def _any_rules(schema: object) -> bool:
     if not isinstance(schema, dict):
         return False
@@ -82,6 +101,7 @@ class ResourceType:
         returns_object: DELETE answers with the object instead of a Status.
         orphans: a DELETE that does not say what becomes of its dependents leaves them alone.
         custom: set for kinds that come from a CRD.
+        twin: where its objects are kept, if another group serves them too.
     """
 
     group: str = ""
@@ -101,11 +121,12 @@ class ResourceType:
     returns_object: bool = False
     orphans: bool = False
     custom: CustomKind | None = None
+    twin: Twin | None = None
 
     @cached_property
     def group_resource(self) -> GroupResource:
-        """Group and plural."""
-        return (self.group, self.plural)
+        """Group and plural of where its objects are kept."""
+        return (self.twin.group if self.twin else self.group, self.plural)
 
     @cached_property
     def api_version(self) -> str:
@@ -127,6 +148,30 @@ class ResourceType:
         """Every field selector it supports."""
         own = ("metadata.name", "metadata.namespace") if self.namespaced else ("metadata.name",)
         return frozenset((*own, *self.selectable))
+
+    def stored_path(self, field: str) -> str:
+        """Where a field of a field selector is in stored objects."""
+        first, dot, rest = field.partition(".")
+        return (self.twin.names.get(first, first) if self.twin else first) + dot + rest
+
+    def viewed(self, obj: Json) -> Json:
+        """A stored object as this kind; versions differ only in name (conversion strategy None)."""
+        if obj.get("apiVersion") == self.api_version:
+            return obj
+        return self.twin.ours(obj, self.api_version) if self.twin else {**obj, "apiVersion": self.api_version}
+
+    def to_store(self, obj: Json) -> Json:
+        """An object of this kind as it is stored."""
+        if self.twin:
+            return self.twin.theirs(obj, f"{self.twin.group}/{self.version}")
+        if self.stored_version != self.version:
+            return {**obj, "apiVersion": f"{self.group}/{self.stored_version}"}
+        return obj
+
+    @property
+    def as_stored(self) -> bool:
+        """Whether its objects are stored as they are shown."""
+        return self.twin is None and self.stored_version == self.version
 
     @cached_property
     def schema(self) -> Json | None:

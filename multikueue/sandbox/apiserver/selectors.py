@@ -205,6 +205,7 @@ class Selector:
         for requirement in wanted:
             if requirement.path not in row.fields:
                 raise bad_request(f"field label not supported: {requirement.path}")
+        wanted = tuple(attrs.evolve(requirement, path=row.stored_path(requirement.path)) for requirement in wanted)
         if name is not None:
             wanted = (*wanted, FieldRequirement("metadata.name", True, name))
         return cls(parse_labels(labels), wanted)

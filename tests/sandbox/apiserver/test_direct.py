@@ -146,6 +146,15 @@ async def test_users_are_told_apart() -> None:
     await DirectClient(server, user="other").list(JOB)
 
 
+async def test_writes_are_recorded_under_who_wrote() -> None:
+    """As a real server names the manager after the program: so one can see whose each field is."""
+    server = ApiServer("a")
+    await DirectClient(server, user="alice").create(JOB, job())
+    await DirectClient(server, user="bob").merge_patch(JOB, key(), {"metadata": {"labels": {"by": "bob"}}})
+    stored = await DirectClient(server).get(JOB, key())
+    assert {entry["manager"] for entry in stored["metadata"]["managedFields"]} == {"alice", "bob"}
+
+
 async def test_a_watch_follows_changes_and_resumes() -> None:
     """From a revision it sees everything after it, and nothing twice."""
     client, seen = DirectClient(Registry()), Recorder()
