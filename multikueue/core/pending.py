@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from multikueue.core.cleaning import clean
-from multikueue.core.copies import is_spent, workload_copy
+from multikueue.core.copies import is_spent
 from multikueue.core.dispatch import Candidates, Nomination
 from multikueue.core.effects import CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.gates import gated, open_next
@@ -126,7 +126,7 @@ def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
 
 def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if worker.is_empty:
-        made = workload_copy(situation.workload, situation.stamp)
+        made = situation.new_copy
         alone = situation.settings.orchestrated_preemption and situation.group_place is None
         yield CreateWorkload(worker.name, gated(made) if alone else made)
     elif worker.workload is None:

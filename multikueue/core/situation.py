@@ -9,7 +9,7 @@ from functools import cached_property
 import attrs
 
 from multikueue.core.adapter import JobAdapter, Stamp
-from multikueue.core.copies import is_copy_of, is_spent, spec_digest
+from multikueue.core.copies import is_copy_of, is_spent, spec_digest, workload_copy
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.guard import Guard
 from multikueue.core.labels import ATTEMPT_ANNOTATION
@@ -86,6 +86,11 @@ class Situation:
     def attempt(self) -> str:
         """The attempt that new copies are made for."""
         return attempt(self.workload)
+
+    @cached_property
+    def new_copy(self) -> Json:
+        """The Workload to create on workers: the same object for all of them, to be read only."""
+        return workload_copy(self.workload, self.stamp)
 
     @cached_property
     def _spec(self) -> str:

@@ -13,7 +13,7 @@ import attrs
 
 from multikueue.core.assigned import follow_finished, wait_for_lost
 from multikueue.core.cleaning import clean_all, delete_workload
-from multikueue.core.copies import is_spent, is_started, prebuilt_workload, workload_copy
+from multikueue.core.copies import is_spent, is_started, prebuilt_workload
 from multikueue.core.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.finishing import KUEUE_GRACE, sync_status
 from multikueue.core.mending import mending_patch
@@ -86,7 +86,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy = worker.workload
     if copy is None:
         if worker.can_run:
-            yield CreateWorkload(worker.name, workload_copy(situation.workload, situation.stamp))
+            yield CreateWorkload(worker.name, situation.new_copy)
     elif is_terminating(copy) or is_evicted(copy):
         return  # its end, or another try there
     elif _is_useless(situation, copy):
