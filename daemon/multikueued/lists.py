@@ -23,8 +23,6 @@ def list_of(kind: Any, converter: cattrs.Converter) -> Hook:
     entry = get_args(kind)[0]
 
     def read(value: Any, _: Any) -> Any:
-        if value is None:  # every entry is commented out
-            return ()
         if not isinstance(value, list):
             raise ValueError(f'{shown(value)} is not a list: begin each entry with "- "')
         entries: list[Any] = []

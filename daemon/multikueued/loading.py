@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 import attrs
 import cattrs
@@ -109,6 +109,7 @@ def _group(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], 
     """How a group of settings is read: its keys in camelCase, and no others."""
     fields = {field.name: override(rename=_camel(field.name)) for field in attrs.fields(cls)}
     known = [_camel(name) for name in fields]
+    lists = {_camel(name) for name, kind in get_type_hints(cls).items() if is_list(kind)}
     # `**fields` are the renamed fields, keyed by name: cattrs' signature cannot say so.
     structure: Any = make_dict_structure_fn
     read = structure(cls, converter, **fields)
@@ -117,6 +118,7 @@ def _group(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], 
         value = {} if value is None else value  # a group whose every line is commented out
         if not isinstance(value, dict):
             raise ValueError(f"{shown(value)} is not a group of settings: write its settings below it, indented")
+        value = {key: item for key, item in value.items() if item is not None or key not in lists}  # a list, likewise
         unknown = [_UnknownSettingError(str(key), known) for key in value if key not in known]
         try:
             result = read({key: item for key, item in value.items() if key in known}, cls)

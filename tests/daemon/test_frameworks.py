@@ -31,7 +31,9 @@ def refused(settings: Json) -> str:
 
 def test_only_jobs_are_dispatched_unless_more_is_chosen() -> None:
     """Every kind is watched on every worker, and a worker need not have them all."""
-    assert chosen({}) == {"jobs.batch": "integrations.frameworks[0] (batch/job)"}
+    only_jobs = {"jobs.batch": "integrations.frameworks[0] (batch/job)"}
+    assert chosen({}) == only_jobs
+    assert chosen({"integrations": {"frameworks": None}, "externalFrameworks": None}) == only_jobs
 
 
 def test_kinds_are_chosen_by_kueues_names() -> None:
