@@ -1,0 +1,47 @@
+"""Which Workloads a job copy belongs to, and which of its changes they hear of."""
+
+from __future__ import annotations
+
+from multikueue.adapters.job import KINDS as JOBS
+from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import with_value
+from multikueue.runtime.carriers import carriers_of, concerned, index_entries
+
+(JOB,) = JOBS
+(SET,) = LEADER_WORKER_SETS
+NAMED: Json = {
+    "metadata": {"name": "j", "namespace": "ns", "annotations": {"kueue.x-k8s.io/prebuilt-workload-name": "wl"}}
+}
+OF_TWO: Json = {
+    "metadata": {"name": "l", "namespace": "ns", "annotations": {"kueue.x-k8s.io/multikueue-origin-uid": "uid"}},
+    "spec": {"replicas": 2},
+}
+
+
+def test_a_copy_belongs_to_the_workload_it_names() -> None:
+    """One that names none, to nobody."""
+    assert carriers_of(JOB, NAMED) == [ObjectKey("ns", "wl")]
+    assert index_entries(JOB, NAMED) == ["ns/wl"]
+    assert carriers_of(JOB, {"metadata": {"name": "j"}}) == carriers_of(JOB, None) == []
+
+
+def test_a_set_belongs_to_the_workload_of_each_replica() -> None:
+    """When its number changes, to those it had and those it has."""
+    both = carriers_of(SET, OF_TWO)
+    assert len(both) == 2
+    three = with_value(OF_TWO, ("spec", "replicas"), 3)
+    assert concerned(SET, three, OF_TWO) == concerned(SET, OF_TWO, three) == carriers_of(SET, three)
+    assert concerned(SET, None, OF_TWO) == concerned(SET, OF_TWO, None) == both
+
+
+def test_a_status_that_stays_there_wakes_nobody() -> None:
+    """A large set would wake a Workload per replica with each of its pods; one that comes home is everybody's news."""
+    assert concerned(SET, OF_TWO, {**OF_TWO, "status": {"readyReplicas": 1}}) == []
+    assert concerned(JOB, NAMED, {**NAMED, "status": {"active": 1}}) == [ObjectKey("ns", "wl")]
+
+
+def test_one_that_is_being_deleted_or_was_made_again_is_news() -> None:
+    """Whoever runs in it must know."""
+    for field in ("deletionTimestamp", "uid"):
+        assert len(concerned(SET, OF_TWO, with_value(OF_TWO, ("metadata", field), "x"))) == 2

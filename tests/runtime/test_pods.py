@@ -1,0 +1,268 @@
+"""Pod groups and LeaderWorkerSets from the caches to the clusters: no Kueue runs, the test says what it would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.adapters import AdapterRegistry
+from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
+from multikueue.adapters.pod import KINDS as POD_KINDS
+from multikueue.adapters.pod import PODS
+from multikueue.core.kinds import WORKLOAD
+from multikueue.core.labels import (
+    ADMISSION_GATE,
+    COMPONENT_INDEX_ANNOTATION,
+    GROUP_WORKLOAD_ANNOTATION,
+    JOB_OWNER_GVK_ANNOTATION,
+    JOB_OWNER_NAME_ANNOTATION,
+    MANAGED_LABEL,
+    POD_GROUP_NAME,
+    POD_GROUP_TOTAL_ANNOTATION,
+)
+from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.objects import dig
+from multikueue.core.workload_names import workload_name
+from multikueue.core.workloads import check_state, cluster_name
+from multikueue.errors import NotFound
+from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
+from tests.runtime.fleet import Fleet, is_active, now, until
+
+pytestmark = pytest.mark.looptime
+
+AT = "2026-01-01T00:00:00Z"
+GROUP = "group"
+SETS = LEADER_WORKER_SETS[0].resource
+ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+TEMPLATE: Json = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
+
+
+def said(*kinds: str) -> list[Json]:
+    return [
+        {"type": kind, "status": "True", "reason": "Said", "message": "m", "lastTransitionTime": AT} for kind in kinds
+    ]
+
+
+def definition(resource: Resource) -> Json:
+    """A CustomResourceDefinition that takes anything."""
+    gvk = resource.gvk
+    schema = {"type": "object", "properties": {"spec": ANYTHING, "status": ANYTHING}}
+    version: Json = {"name": gvk.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    version["subresources"] = {"status": {}}
+    names = {"kind": gvk.kind, "listKind": f"{gvk.kind}List", "plural": resource.plural, "singular": gvk.kind.lower()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": resource.qualified},
+        "spec": {"group": gvk.group, "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+
+
+@attrs.define
+class Bench:
+    """Clusters on which the test plays Kueue and the kubelets."""
+
+    fleet: Fleet
+
+    @classmethod
+    async def of(cls, *workers: str) -> Bench:
+        bench = cls(Fleet.of(*workers))
+        for server in (bench.fleet.manager, *bench.fleet.workers.values()):
+            server.registry.create_object(definition(SETS))
+        await bench.fleet.connect()
+        return bench
+
+    def manager(self) -> Manager:
+        """A manager for pods and sets of them."""
+        rows = AdapterRegistry([*POD_KINDS, *LEADER_WORKER_SETS])
+        client = DirectClient(self.fleet.manager, user="multikueue")
+        return Manager(client, rows, ManagerSettings(), self.fleet.build().connect, clock=now)
+
+    def client(self, where: str = "") -> DirectClient:
+        return DirectClient(self.fleet.workers[where] if where else self.fleet.manager, user="kueue")
+
+    async def get(self, resource: Resource, name: str, where: str = "") -> Json | None:
+        try:
+            return await self.client(where).get(resource, ObjectKey("default", name))
+        except NotFound:
+            return None
+
+    async def pods(self, where: str = "") -> dict[str, str]:
+        """The pods of a cluster and their phases."""
+        found = (await self.client(where).list(PODS)).items
+        return {pod["metadata"]["name"]: dig(pod, "status", "phase") or "" for pod in found}
+
+    async def make_pod(self, name: str, where: str = "", **labels: str) -> Json:
+        metadata: Json = {"name": name, "namespace": "default", "labels": labels}
+        if not where:
+            metadata["labels"] = {MANAGED_LABEL: "true", POD_GROUP_NAME: GROUP}
+            metadata["annotations"] = {POD_GROUP_TOTAL_ANNOTATION: "2"}
+        spec = {**TEMPLATE["spec"], "schedulingGates": [{"name": ADMISSION_GATE}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        return await self.client(where).create(PODS, pod)
+
+    async def make_workload(self, name: str, owners: list[Json], annotations: dict[str, str]) -> None:
+        references = [
+            {field: one.get(field) or one["metadata"][field] for field in ("apiVersion", "kind", "name", "uid")}
+            for one in owners
+        ]
+        metadata = {"name": name, "namespace": "default", "annotations": annotations, "ownerReferences": references}
+        pod_sets = [{"name": "main", "count": len(owners), "template": TEMPLATE}]
+        spec = {"queueName": LOCAL_QUEUE_NAME, "podSets": pod_sets}
+        made = {"apiVersion": WORKLOAD.gvk.api_version, "kind": "Workload", "metadata": metadata, "spec": spec}
+        await self.client().create(WORKLOAD, made)
+        admission = {"clusterQueue": "cluster-queue", "podSetAssignments": [{"name": "main", "count": len(owners)}]}
+        await self.say(name, admission=admission, conditions=said("QuotaReserved"))
+
+    async def make_group(self, *names: str) -> None:
+        """A group of pods with quota."""
+        pods = [await self.make_pod(name) for name in names]
+        await self.make_workload(GROUP, pods, {GROUP_WORKLOAD_ANNOTATION: "true"})
+
+    async def make_part(self, owner: Json, index: int) -> str:
+        """One replica's Workload, with quota."""
+        name = workload_name(SETS.gvk, f"lws-{index}", owner["metadata"]["uid"])
+        marks = {JOB_OWNER_GVK_ANNOTATION: str(SETS.gvk), JOB_OWNER_NAME_ANNOTATION: "lws"}
+        marks |= {COMPONENT_INDEX_ANNOTATION: str(index), GROUP_WORKLOAD_ANNOTATION: "true"}
+        await self.make_workload(name, [owner], marks)
+        return name
+
+    async def say(self, name: str, where: str = "", **status: Any) -> None:
+        if not where:
+            entry = {"name": CHECK, "state": "Pending", "message": "", "lastTransitionTime": AT}
+            status["admissionChecks"] = [entry]
+        key = ObjectKey("default", name)
+        await self.client(where).merge_patch(WORKLOAD, key, {"status": status}, subresource="status")
+
+    async def admit(self, name: str, where: str) -> None:
+        """Let a worker's Kueue admit a copy."""
+
+        async def is_there() -> bool:
+            return await self.get(WORKLOAD, name, where) is not None
+
+        await until(is_there)
+        await self.say(name, where, conditions=said("QuotaReserved", "Admitted"))
+
+    async def placed(self, name: str, where: str) -> None:
+        """Wait until a Workload is assigned."""
+
+        async def is_placed() -> bool:
+            return cluster_name(await self.get(WORKLOAD, name) or {}) == where
+
+        await until(is_placed)
+
+    async def set_phase(self, name: str, where: str, phase: str) -> None:
+        patch = {"status": {"phase": phase}}
+        await self.client(where).merge_patch(PODS, ObjectKey("default", name), patch, subresource="status")
+
+    async def shows(self, expected: dict[str, str], where: str = "") -> None:
+        """Wait until the pods of a cluster are these."""
+
+        async def holds() -> bool:
+            return await self.pods(where) == expected
+
+        await until(holds)
+
+
+async def test_a_group_of_pods_lives_on_a_worker() -> None:
+    """All of it is copied before it is recorded, each pod shows what its copy does, and a replacement follows."""
+    bench = await Bench.of("worker1")
+    async with bench.fleet.running(bench.manager()):
+        await until(is_active(bench.fleet))
+        await bench.make_group("a", "b")
+        await bench.admit(GROUP, "worker1")
+        await bench.placed(GROUP, "worker1")
+        workload = await bench.get(WORKLOAD, GROUP) or {}
+        assert check_state(workload, CHECK) == "Pending"
+        assert await bench.pods("worker1") == {"a": "Pending", "b": "Pending"}
+
+        for name in ("a", "b"):
+            await bench.set_phase(name, "worker1", "Running")
+        await bench.shows({"a": "Running", "b": "Running"})
+        await bench.set_phase("b", "worker1", "Failed")
+        await bench.shows({"a": "Running", "b": "Failed"})
+        await bench.make_pod("c")
+        await bench.shows({"a": "Running", "b": "Failed", "c": "Pending"}, "worker1")
+        await bench.client().delete(PODS, ObjectKey("default", "b"))
+        await bench.shows({"a": "Running", "c": "Pending"}, "worker1")
+
+        await bench.client().delete(WORKLOAD, ObjectKey("default", GROUP))
+        await bench.shows({}, "worker1")
+        assert await bench.get(WORKLOAD, GROUP, "worker1") is None
+
+
+async def test_a_pod_that_is_somebody_elses_is_left_alone_and_the_group_goes_elsewhere() -> None:
+    """Every member is guarded, not the first one only; what was already made there is removed."""
+    bench = await Bench.of("worker1", "worker2")
+    theirs = await bench.make_pod("b", "worker1", app="theirs")
+    async with bench.fleet.running(bench.manager()):
+        await until(is_active(bench.fleet))
+        await until(is_active(bench.fleet, "worker2"))
+        await bench.make_group("a", "b")
+        await bench.admit(GROUP, "worker1")
+        await bench.shows({"a": "Pending", "b": "Pending"}, "worker1")
+        await bench.shows({"b": "Pending"}, "worker1")
+        await bench.admit(GROUP, "worker2")
+        await bench.placed(GROUP, "worker2")
+        assert await bench.pods("worker2") == {"a": "Pending", "b": "Pending"}
+        assert (await bench.get(PODS, "b", "worker1") or {})["metadata"] == theirs["metadata"]
+
+
+async def test_pods_that_kueue_does_not_manage_are_nobodys_concern() -> None:
+    """They are not even read on the manager."""
+    bench = await Bench.of("worker1")
+    manager = bench.manager()
+    async with bench.fleet.running(manager):
+        await until(is_active(bench.fleet))
+        await bench.client().create(
+            PODS,
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "plain", "namespace": "default"},
+                "spec": TEMPLATE["spec"],
+            },
+        )
+        await bench.make_pod("a")
+        mirror = manager.home.jobs[PODS.gvk]
+        await until(lambda: len(list(mirror.cache.keys())) == 1)
+
+
+async def test_replicas_of_a_set_come_and_go_with_their_workloads() -> None:
+    """One copy for all of them, that names none; it follows the number, and goes with the last (adapters.md H3)."""
+    bench = await Bench.of("worker1", "worker2")
+    async with bench.fleet.running(bench.manager()):
+        await until(is_active(bench.fleet))
+        await until(is_active(bench.fleet, "worker2"))
+        body: Json = {"apiVersion": SETS.gvk.api_version, "kind": SETS.gvk.kind, "spec": {"replicas": 2}}
+        made = await bench.client().create(SETS, {**body, "metadata": {"name": "lws", "namespace": "default"}})
+        first, second = [await bench.make_part(made, index) for index in (0, 1)]
+        await bench.admit(first, "worker2")
+        await bench.placed(first, "worker2")
+        await bench.admit(second, "worker2")
+        await bench.placed(second, "worker2")
+        copy = await bench.get(SETS, "lws", "worker2")
+        assert copy is not None
+        assert await bench.get(SETS, "lws", "worker1") is None
+        assert check_state(await bench.get(WORKLOAD, second) or {}, CHECK) == "Pending"
+
+        await bench.client().merge_patch(SETS, ObjectKey("default", "lws"), {"spec": {"replicas": 3}})
+        third = await bench.make_part(made, 2)
+        await bench.admit(third, "worker2")
+        await bench.placed(third, "worker2")
+        assert dig(await bench.get(SETS, "lws", "worker2"), "spec", "replicas") == 3
+
+        await bench.client().delete(WORKLOAD, ObjectKey("default", first))
+        await anyio.sleep(30)
+        left = await bench.get(SETS, "lws", "worker2") or {}
+        assert left["metadata"]["uid"] == copy["metadata"]["uid"]
+        assert await bench.get(WORKLOAD, first, "worker2") is None
+        for name in (second, third):
+            await bench.client().delete(WORKLOAD, ObjectKey("default", name))
+        await anyio.sleep(30)
+        assert await bench.get(SETS, "lws", "worker2") is None
