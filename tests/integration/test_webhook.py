@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import attrs
@@ -13,6 +15,8 @@ from multikueue.core.kinds import JOB, MUTATING_WEBHOOKS, SECRET
 from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.workloads import check
+from multikueue.runtime.certificate_rotation import FIELDS, Credentials
+from multikueue.runtime.certificates import is_signed_by, make_authority, make_certificate
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueued.config import ObjectName, Port, ServerUrl, Settings, WebhookSettings
 from tests.controlplane.polling import poll_until
@@ -26,6 +30,7 @@ from tests.integration.view import NAMESPACE
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
 
 _JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+_SECRET = f"/api/v1/namespaces/{KUEUE_NAMESPACE}/secrets/{WEBHOOK}"
 
 
 def settings(*, failure_policy: str = "Ignore") -> Settings:
@@ -44,11 +49,14 @@ def settings(*, failure_policy: str = "Ignore") -> Settings:
 
 
 @asynccontextmanager
-async def installed(planes: Planes, chosen: Settings) -> AsyncIterator[Fleet]:
-    """A fleet with the chart's objects for the webhook, and a daemon that serves it."""
+async def installed(planes: Planes, chosen: Settings, earlier: Credentials | None = None) -> AsyncIterator[Fleet]:
+    """A fleet with the chart's objects, and a daemon that serves the webhook, with an earlier one's certificate."""
     for template in ("rbac-webhook.yaml", "webhook.yaml"):
         for obj in chart_objects(template):
             await planes.manager.admin.apply(obj)
+    if earlier is not None:
+        data = {field: base64.b64encode(text.encode()).decode() for field, text in earlier.written().items()}
+        await planes.manager.admin.merge_patch(_SECRET, {"data": data})
     try:
         async with fleet(planes, settings=chosen) as real:
             await asked(planes)
@@ -57,7 +65,7 @@ async def installed(planes: Planes, chosen: Settings) -> AsyncIterator[Fleet]:
         with anyio.CancelScope(shield=True), anyio.move_on_after(10):  # other tests' Jobs are not to be asked about
             path = f"/apis/{MUTATING_WEBHOOKS.gvk.api_version}/{MUTATING_WEBHOOKS.plural}/{WEBHOOK_CONFIGURATION}"
             await planes.manager.admin.delete(path)
-            await planes.manager.admin.delete(f"/api/v1/namespaces/{KUEUE_NAMESPACE}/secrets/{WEBHOOK}")
+            await planes.manager.admin.delete(_SECRET)
 
 
 async def created(planes: Planes, obj: Json, *, dry: bool = True) -> Json:
@@ -146,6 +154,46 @@ async def test_a_restart_with_another_certificate_is_believed_again(planes: Plan
         await real.daemon.connected()
         await asked(planes)
         assert await _authority(real) != before
+
+
+async def test_while_the_authority_changes_every_job_is_asked_about(planes: Planes) -> None:
+    """A year is over: a new authority has been announced for two hours, and signs from now on."""
+    now = datetime.now(UTC)
+    old = make_authority("old", now - timedelta(days=300), timedelta(days=365))
+    new = make_authority("new", now - timedelta(hours=2), timedelta(days=365))
+    serving = make_certificate(old, "127.0.0.1", now - timedelta(days=10), timedelta(days=90))
+    earlier = Credentials(serving, (new.certificate, old.certificate), new)
+    asked_about = 0
+
+    async def create_without_end() -> None:
+        nonlocal asked_about
+        while True:  # with `Fail` any of them would be refused that cannot be asked about
+            made = await created(planes, job("meanwhile", managed_by=None))
+            assert made["spec"]["managedBy"] == CONTROLLER_NAME
+            asked_about += 1
+
+    async with installed(planes, settings(failure_policy="Fail"), earlier) as real, anyio.create_task_group() as tasks:
+        tasks.start_soon(create_without_end)
+        note = {"metadata": {"annotations": {"tests": "have the daemon look again"}}}
+        await planes.manager.admin.merge_patch(_SECRET, note)
+
+        async def signed_by_the_new_one() -> bool:
+            data = (await planes.manager.admin.get(_SECRET))["data"]
+            found = Credentials.read({field: base64.b64decode(data[field]).decode() for field in FIELDS})
+            return is_signed_by(found.serving.certificate, new.certificate)
+
+        await poll_until(signed_by_the_new_one, seconds=20, otherwise="the new authority signs nothing")
+        before = asked_about
+
+        async def twenty_more() -> bool:
+            return asked_about >= before + 20
+
+        await poll_until(twenty_more, seconds=20, otherwise="no more jobs are asked about")
+        tasks.cancel_scope.cancel()
+
+        await real.daemon.stop()  # and with new connections
+        real.daemon.start()
+        await asked(planes)
 
 
 async def _authority(real: Fleet) -> str:
