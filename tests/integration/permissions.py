@@ -63,6 +63,26 @@ async def install_chart_permissions(manager: Cluster) -> Json:
     return kubeconfig(manager.name, url=manager.url, ca_pem=manager.ca_pem, user=_ACCOUNT, token=token)
 
 
+async def grant_daemon(manager: Cluster, rules: list[Json]) -> None:
+    """Let the daemon's service account do more on the manager: what its operator grants for more kinds."""
+    name = "tests:daemon-kinds"
+    subject = {"kind": "ServiceAccount", "namespace": _NAMESPACE, "name": _ACCOUNT}
+    api = "rbac.authorization.k8s.io"
+    version = f"{api}/v1"
+    metadata = {"name": name}
+    role = {"apiGroup": api, "kind": "ClusterRole", "name": name}
+    await manager.admin.apply({"apiVersion": version, "kind": "ClusterRole", "metadata": metadata, "rules": rules})
+    await manager.admin.apply(
+        {
+            "apiVersion": version,
+            "kind": "ClusterRoleBinding",
+            "metadata": metadata,
+            "roleRef": role,
+            "subjects": [subject],
+        }
+    )
+
+
 async def _wait_in_force(manager: Cluster) -> None:
     """Wait for the cluster's and the namespace's rules: the API server reads them from a watch of its own."""
     asked = (

@@ -35,7 +35,7 @@ TEMPLATE: Json = {
         ],
     },
 }
-_SECONDS = 90.0  # what must happen takes a hundredth of that
+_SECONDS = 60.0  # what must happen takes a tenth of that
 
 T = TypeVar("T")
 

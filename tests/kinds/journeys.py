@@ -64,7 +64,10 @@ async def deleted(ground: Ground, case: Case) -> None:
 
 
 async def leaves_foreign_jobs_alone(ground: Ground, case: Case) -> None:
-    """Somebody else's object of the same name is neither changed nor deleted; the job runs on the other worker."""
+    """Somebody else's object of the same name is neither changed nor deleted; the job runs on the other worker.
+
+    Then it is deleted on the manager: it does not go on anywhere.
+    """
     kind, name = case.kind, f"{case.name}-taken"
     await ground.queue_on(name, "worker1")
     taken = kind.example(name, TEMPLATE, queue="somebodys", delegated=False)
@@ -78,6 +81,7 @@ async def leaves_foreign_jobs_alone(ground: Ground, case: Case) -> None:
     assert await ground.running(kind, name) == "worker2"
     await ground.manager.client.delete(kind.resource, ObjectKey.of(job), propagation="Background")
     await ground.cleaned(kind, name)
+    await ground.gone(kind, name)
 
     left = await ground.workers["worker1"].client.get(kind.resource, ObjectKey.of(job))
     assert left["metadata"]["uid"] == before["metadata"]["uid"]

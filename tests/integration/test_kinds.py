@@ -1,0 +1,126 @@
+"""Journeys of every kind on real servers, with the kinds' own definitions where they are beside the checkout.
+
+There is nobody who runs most of these kinds here: the sandbox's job runner plays their controllers, as an ordinary
+client. All kinds go at the same time, so that one fleet serves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.names import Json
+from multikueue.kube import KubeClient
+from multikueue.sandbox.jobs import JobRunner
+from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
+from multikueued.demo.kinds import with_kinds
+from tests.controlplane.crds import establish
+from tests.integration.daemon import SETTINGS, Daemon
+from tests.integration.permissions import WORKER_RULES, grant_daemon
+from tests.integration.planes import WORKER_USER, Planes, connection
+from tests.kinds import journeys
+from tests.kinds.cases import Case, cases, definitions
+from tests.kinds.ground import Cluster, Ground
+from tests.kinds.journeys import Journey
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
+
+_QUOTA = {"cpu": "64", "memory": "64Gi"}
+_BUILT_IN = frozenset(("job",))
+"""Kinds that kube-controller-manager runs: their journeys are in `test_journeys.py`."""
+
+
+def _cases() -> list[Case]:
+    return [case for case in cases() if case.name not in _BUILT_IN]
+
+
+def _rules(rows: Sequence[Case], verbs: Sequence[str], status_verbs: Sequence[str] = ()) -> list[Json]:
+    """RBAC rules for these kinds."""
+    rules: list[Json] = []
+    for case in rows:
+        resource = case.kind.resource
+        group, own = resource.gvk.group, case.kind.status_subresource
+        rules.append({"apiGroups": [group], "resources": [resource.plural], "verbs": [*verbs]})
+        if status_verbs:
+            where = f"{resource.plural}/status" if own else resource.plural
+            rules.append({"apiGroups": [group], "resources": [where], "verbs": [*status_verbs]})
+    return rules
+
+
+@asynccontextmanager
+async def real_ground(planes: Planes, rows: Sequence[Case]) -> AsyncIterator[Ground]:
+    """The control planes with a small Kueue, a job runner and our daemon for these kinds."""
+    crds = definitions(list(rows))
+    async with anyio.create_task_group() as tasks:
+        for plane in planes.all:
+            tasks.start_soon(establish, plane.admin, crds)
+    await grant_daemon(planes.manager, _rules(rows, ("list", "watch"), ("patch",)))
+    for worker in planes.workers.values():
+        verbs = ("create", "delete", "list", "watch", "patch")
+        await worker.grant(WORKER_USER, [*WORKER_RULES, *_rules(rows, verbs)])
+    async with AsyncExitStack() as stack:
+        clusters = [
+            Cluster(plane.name, await stack.enter_async_context(_client(plane.name, plane.kubeconfig())))
+            for plane in planes.all
+        ]
+        ground = Ground(clusters[0], {cluster.name: cluster for cluster in clusters[1:]})
+        await _connect(ground, planes)
+        running = await stack.enter_async_context(anyio.create_task_group())
+        stack.callback(running.cancel_scope.cancel)
+        kinds = [case.kind for case in rows]
+        for cluster in clusters:
+            await running.start(SmallKueue(cluster.client, kinds=kinds).run)
+            await running.start(JobRunner(cluster.client, kinds=kinds).run)
+        await running.start(ground.follow, [kind.resource for kind in kinds])
+        settings = attrs.evolve(with_kinds(SETTINGS, kinds))
+        daemon = Daemon(connection(planes.daemon_kubeconfig), running, settings=settings)
+        daemon.start()
+        await daemon.connected()
+        yield ground
+
+
+def _client(name: str, kubeconfig: Json) -> KubeClient:
+    return KubeClient(connection(kubeconfig), name=name)
+
+
+async def _connect(ground: Ground, planes: Planes) -> None:
+    await set_up_queues(ground.manager.client, _QUOTA, [CHECK])
+    for worker in ground.workers.values():
+        await set_up_queues(worker.client, _QUOTA)
+    await connect_workers(ground.manager.client, planes.worker_kubeconfigs())
+
+
+async def _all(ground: Ground, rows: Sequence[Case], *ways: Journey) -> dict[str, str]:
+    """Have every kind go these ways at the same time; what went wrong, by kind and way."""
+    wrong: dict[str, str] = {}
+
+    async def go(way: Journey, case: Case) -> None:
+        try:
+            await way(ground, case)
+        except Exception as error:  # the other kinds go on: all that is wrong is told
+            wrong[f"{case.name} {way.__name__}"] = f"{type(error).__name__}: {error}"
+
+    async with anyio.create_task_group() as tasks:
+        for way in ways:
+            for case in rows:
+                tasks.start_soon(go, way, case)
+    return wrong
+
+
+async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes) -> None:
+    """Copied as it is and finished, failed, beside somebody else's and deleted, and changed while it runs."""
+    rows = _cases()
+    ending = [case for case in rows if case.kind.course.ends]
+    followed = [case for case in rows if case.adapter.forwarded]
+    async with real_ground(planes, rows) as ground:
+        wrong = await _all(ground, rows, journeys.finishes)
+        wrong |= await _all(ground, ending, journeys.fails)
+        wrong |= await _all(ground, rows, journeys.leaves_foreign_jobs_alone)
+        wrong |= await _all(ground, followed, journeys.follows)
+
+    assert wrong == {}
