@@ -56,7 +56,7 @@ class Worker:
     awaited: bool = False
     """Whether it has yet to say anything for the first time: it is neither lost, nor known to be there."""
     blocked: bool = False
-    """Whether somebody else's object has the name of one of ours there."""
+    """Whether somebody else's object has the name of one of ours there, or it refuses ours."""
     starting: bool = False
     """Whether the job is being created there just now."""
     lost_since: datetime | None = None

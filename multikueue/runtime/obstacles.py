@@ -1,8 +1,8 @@
-"""Names that somebody else's objects have on a worker.
+"""What stands in the way of copies on a worker: others' objects of the same name, and refusals.
 
-They cannot be seen: our watches show only what carries our label. That one is there is learnt when a creation is
-refused. But the same happens after a lost reply, when the object is our own and its event is on the way. So an
-obstacle counts only once the watch has had time to show the object, and is tried again after a while.
+Others' objects cannot be seen: our watches show only what carries our label. That one is there is learnt when a
+creation is refused. But the same happens after a lost reply, when the object is our own and its event is on the way. So
+an obstacle counts only once the watch has had time to show the object, and is tried again after a while.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 import attrs
 
@@ -22,12 +22,16 @@ from multikueue.core.effects import (
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.workloads import cluster_queue
-from multikueue.errors import AlreadyExists, Conflict, NotFound, Unreachable
+from multikueue.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Unreachable
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.mirror import Mirror
 from multikueue.runtime.obstacles import Obstacles
+
+REFUSALS: Final = (Forbidden, Invalid, NotFound)
+"""A worker's answers that stay as they are until somebody changes something there: a permission, a webhook, a quota, a
+namespace. The user is told, and other workers are offered the job."""
 
 
 class Place(Protocol):
@@ -109,7 +113,7 @@ class Performer:
             case CreateWorkload():
                 await self._create_workload(place, effect, workload)
             case CreateJob(resource=resource):
-                _note(place, resource, await _create(place, effect, resource, workload))
+                _note(place, resource, await self._create(place, effect, resource, workload))
             case PatchWorkload(key=key, patch=patch):
                 place.workloads.wrote(await place.client.merge_patch(WORKLOAD, key, patch))
             case PatchJob(resource=resource, key=key, patch=patch):
@@ -120,30 +124,37 @@ class Performer:
                 await _delete_workload(place, effect)
 
     async def _create_workload(self, place: Place, effect: CreateWorkload, workload: Json | None) -> None:
-        place.workloads.wrote(await _create(place, effect, WORKLOAD, workload))
+        place.workloads.wrote(await self._create(place, effect, WORKLOAD, workload))
         if self.hook is not None and workload is not None:
             self.hook.dispatched(cluster_queue(workload), effect.cluster)
+
+    async def _create(
+        self, place: Place, effect: CreateWorkload | CreateJob, resource: Resource, workload: Json | None
+    ) -> Json:
+        key = ObjectKey.of(effect.object)
+        try:
+            return await place.client.create(resource, effect.object)
+        except AlreadyExists as error:
+            if workload is not None:
+                place.obstacles.met(resource, ObjectKey.of(workload), key)
+            raise AlreadyExists(
+                f'{resource} "{key}" exists on worker cluster "{effect.cluster}" and is not known as a copy of ours: '
+                "if it is somebody else's, rename or delete one of the two",
+                status=error.status,
+                reason=error.reason,
+            ) from error
+        except REFUSALS as error:
+            if workload is not None:
+                place.obstacles.met(resource, ObjectKey.of(workload), key)
+                note = f'worker cluster "{effect.cluster}" refuses {resource} "{key}": {error}'
+                self.events.emit(workload, type="Warning", reason="MultiKueue", action="MultiKueue", note=note)
+            raise
 
 
 def _note(place: Place, resource: Resource, written: Json) -> None:
     mirror = place.mirror(resource.gvk)
     if mirror is not None:
         mirror.wrote(written)
-
-
-async def _create(place: Place, effect: CreateWorkload | CreateJob, resource: Resource, workload: Json | None) -> Json:
-    try:
-        return await place.client.create(resource, effect.object)
-    except AlreadyExists as error:
-        key = ObjectKey.of(effect.object)
-        if workload is not None:
-            place.obstacles.met(resource, ObjectKey.of(workload), key)
-        raise AlreadyExists(
-            f'{resource} "{key}" exists on worker cluster "{effect.cluster}" and is not known as a copy of ours: '
-            "if it is somebody else's, rename or delete one of the two",
-            status=error.status,
-            reason=error.reason,
-        ) from error
 
 
 async def _delete(place: Place, mirror: Mirror | None, resource: Resource, key: ObjectKey, uid: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import anyio
 import attrs
 import pytest
 
@@ -20,12 +21,12 @@ from multikueue.core.effects import (
 from multikueue.core.kinds import JOB, WORKLOAD
 from multikueue.core.labels import WORKLOAD_FINALIZER
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
-from multikueue.errors import AlreadyExists, Conflict, NotFound, ServerFault, Unreachable
+from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerFault, Unreachable
 from multikueue.kube import ObjectCache
 from multikueue.protocols import ApiClient
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mirror import Mirror
-from multikueue.runtime.obstacles import Obstacles
+from multikueue.runtime.obstacles import CERTAIN_AFTER, FORGOTTEN_AFTER, Obstacles
 from multikueue.runtime.performing import Performer, Place
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse, Registry, Reset
 from multikueue.sandbox.crds import load_crds
@@ -176,6 +177,24 @@ async def test_a_name_that_is_taken_is_told_and_noted() -> None:
         await perform.perform(a_workload(), (CreateJob(W1, JOB, a_job()),))
 
     assert not fleet.clusters[W1].obstacles.block(JOB, KEY, own=())
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("status", [403, 404, 422], ids=["forbidden", "no such namespace", "invalid"])
+async def test_what_a_worker_refuses_is_told_and_stands_in_the_way(status: int) -> None:
+    """adapters.md H2, 9.9: a webhook, a quota or a missing namespace there; Kueue's controller tries on in silence."""
+    fleet = Fleet()
+    fleet.clusters[W1].client.faults.add(Refuse(status), on=Match(verbs=("create",)))
+    perform, events = performer(fleet)
+    with pytest.raises(ApiError):
+        await perform.perform(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+    obstacles = fleet.clusters[W1].obstacles
+    await anyio.sleep(CERTAIN_AFTER)
+    assert obstacles.block(JOB, KEY, own=())
+    assert not obstacles.block(WORKLOAD, KEY, own=())
+    await anyio.sleep(FORGOTTEN_AFTER)
+    assert not obstacles.block(JOB, KEY, own=())
+    assert events.statistics().waiting == 1
 
 
 async def test_a_lost_reply_is_an_error_and_no_news() -> None:
