@@ -124,7 +124,7 @@ async def world(
         options: of the runner.
     """
     registry = Registry(clock=wall_clock, garbage_collection=collect)
-    client = DirectClient(registry)
+    client = DirectClient(registry, user="kueue")
     for obj in [*load_crds(), *([flavor(), cluster_queue(cpu=cpu), local_queue()] if queues else []), *objects]:
         registry.create_object(obj, manager="tester")
     kueue = SmallKueue(client, clock=wall_clock)

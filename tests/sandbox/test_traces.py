@@ -295,7 +295,7 @@ def _owners(workload: Json) -> Json:
     Managers of plain writes are called as in the traces.
     """
     result: dict[str, set[str]] = {}
-    names = {"multikueue": "kueue", "tester": "Python-urllib"}
+    names = {"tester": "Python-urllib"}
     for entry in workload["metadata"]["managedFields"]:
         manager = names.get(entry["manager"], entry["manager"])
         leaves = (re.sub(r"(/ownerReferences/k:[^/]*)/.*", r"\1", leaf) for leaf in _leaves(entry["fieldsV1"]))
