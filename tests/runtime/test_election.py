@@ -2,156 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-from datetime import UTC, datetime, timedelta
-
 import anyio
 import anyio.abc
-import attrs
 import pytest
 
-from multikueue.core.kinds import LEASE
-from multikueue.core.lease import LeaseSettings
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unreachable
-from multikueue.protocols import ObjectList, Propagation, Subresource
-from multikueue.runtime.election import Elector
+from tests.runtime.stage import Stage, lead_as, run
 
 pytestmark = pytest.mark.looptime
-
-KEY = ObjectKey("kueue-system", "multikueue")
-
-
-@attrs.define(eq=False)
-class Store:
-    """The Lease as the API server keeps it."""
-
-    lease: Json | None = None
-    version: int = 0
-
-    def keep(self, lease: Json) -> Json:
-        self.version += 1
-        lease = copy.deepcopy(lease)
-        lease["metadata"]["resourceVersion"] = str(self.version)
-        self.lease = lease
-        return copy.deepcopy(lease)
-
-
-@attrs.define(eq=False)
-class LeaseServer:
-    """One process's way to the store: slow, cut off, or with answers that get lost."""
-
-    store: Store
-    latency: float = 0.01
-    cut: bool = False
-    hangs: bool = False
-    loses_answers: bool = False
-    forbidden: bool = False
-    requests: int = 0
-
-    async def _pass(self) -> None:
-        self.requests += 1
-        await anyio.sleep(self.latency)
-        if self.cut:
-            raise Unreachable("connection refused")
-        if self.hangs:
-            await anyio.sleep_forever()
-        if self.forbidden:
-            raise Forbidden("leases is forbidden", status=403)
-
-    async def get(self, resource: Resource, key: ObjectKey) -> Json:
-        assert (resource, key) == (LEASE, KEY)
-        await self._pass()
-        if self.store.lease is None:
-            raise NotFound("no such lease", status=404)
-        return copy.deepcopy(self.store.lease)
-
-    async def create(self, resource: Resource, obj: Json) -> Json:
-        await self._pass()
-        if self.store.lease is not None:
-            raise AlreadyExists("the lease exists", status=409)
-        return await self._answer(self.store.keep(obj))
-
-    async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
-        await self._pass()
-        if self.store.lease is None:
-            raise NotFound("no such lease", status=404)
-        if obj["metadata"]["resourceVersion"] != self.store.lease["metadata"]["resourceVersion"]:
-            raise Conflict("the lease changed", status=409)
-        return await self._answer(self.store.keep(obj))
-
-    async def _answer(self, lease: Json) -> Json:
-        if self.loses_answers:
-            await anyio.sleep_forever()
-        return lease
-
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
-        raise AssertionError("election reads one object")
-
-    async def merge_patch(
-        self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
-    ) -> Json:
-        raise AssertionError("election replaces the whole lease")
-
-    async def apply(
-        self, resource: Resource, obj: Json, *, field_manager: str, force: bool = True, subresource: Subresource = ""
-    ) -> Json:
-        raise AssertionError("election replaces the whole lease")
-
-    async def delete(
-        self,
-        resource: Resource,
-        key: ObjectKey,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        propagation: Propagation | None = None,
-    ) -> None:
-        raise AssertionError("election deletes nothing")
-
-
-def wall_clock() -> datetime:
-    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=anyio.current_time())
-
-
-@attrs.define(eq=False)
-class Stage:
-    """Who leads, from when until when; it refuses to have two."""
-
-    store: Store = attrs.field(factory=Store)
-    terms: list[tuple[str, float, float]] = attrs.field(factory=list)
-    on_stage: str = ""
-    changed: anyio.Event = attrs.field(factory=anyio.Event)
-
-    def elector(self, identity: str, *, forbidden: bool = False) -> tuple[Elector, LeaseServer]:
-        way = LeaseServer(self.store, forbidden=forbidden)
-        return Elector(way, KEY, identity, LeaseSettings(), wall_clock), way
-
-    async def lead(self, identity: str, ends_after: float = 0.0) -> None:
-        """Lead until cancelled; then take `ends_after` seconds to end."""
-        assert not self.on_stage, f"{identity} leads while {self.on_stage} does"
-        began, self.on_stage = anyio.current_time(), identity
-        self._tell()
-        try:
-            await anyio.sleep_forever()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.sleep(ends_after)
-            self.on_stage = ""
-            self.terms.append((identity, began, anyio.current_time()))
-            self._tell()
-
-    async def until(self, identity: str) -> float:
-        """Wait until this one leads; answer how long that took."""
-        began = anyio.current_time()
-        with anyio.fail_after(120):
-            while self.on_stage != identity:
-                await self.changed.wait()
-        return anyio.current_time() - began
-
-    def _tell(self) -> None:
-        self.changed.set()
-        self.changed = anyio.Event()
 
 
 async def test_one_of_two_leads_for_as_long_as_it_renews() -> None:
@@ -174,7 +31,7 @@ async def test_of_many_that_start_at_once_one_leads() -> None:
     electors = [stage.elector(f"replica-{number}")[0] for number in range(5)]
     async with anyio.create_task_group() as tasks:
         for elector in electors:
-            tasks.start_soon(_lead_as, elector, stage)
+            tasks.start_soon(lead_as, elector, stage)
         await anyio.sleep(60)
 
         assert sum(elector.leading for elector in electors) == 1
@@ -188,7 +45,7 @@ async def test_a_leader_that_is_stopped_hands_over_at_once() -> None:
     first, _ = stage.elector("a")
     second, _ = stage.elector("b")
     async with anyio.create_task_group() as tasks:
-        running = await tasks.start(_run, first, stage)
+        running = await tasks.start(run, first, stage)
         await stage.until("a")
         tasks.start_soon(second.run, lambda: stage.lead("b"))
         await anyio.sleep(5)
@@ -205,7 +62,7 @@ async def test_a_leader_that_died_is_replaced_after_the_duration() -> None:
     first, way = stage.elector("a")
     second, _ = stage.elector("b")
     async with anyio.create_task_group() as tasks:
-        running = await tasks.start(_run, first, stage)
+        running = await tasks.start(run, first, stage)
         await stage.until("a")
         tasks.start_soon(second.run, lambda: stage.lead("b"))
         await anyio.sleep(5)
@@ -314,7 +171,7 @@ async def test_the_lease_is_kept_while_the_stopped_leader_still_ends() -> None:
     first, _ = stage.elector("a")
     second, _ = stage.elector("b")
     async with anyio.create_task_group() as tasks:
-        running = await tasks.start(_run, first, stage, 40.0)
+        running = await tasks.start(run, first, stage, 40.0)
         await stage.until("a")
         tasks.start_soon(second.run, lambda: stage.lead("b"))
         await anyio.sleep(5)
@@ -356,7 +213,7 @@ async def test_a_release_that_gets_no_answer_holds_nobody_up() -> None:
     stage = Stage()
     elector, way = stage.elector("a")
     async with anyio.create_task_group() as tasks:
-        running = await tasks.start(_run, elector, stage)
+        running = await tasks.start(run, elector, stage)
         await stage.until("a")
         way.hangs = True
         running.cancel()
@@ -392,19 +249,3 @@ async def test_a_standby_that_is_stopped_touches_nothing() -> None:
         assert way.requests == asked
         assert stage.on_stage == "a"
         tasks.cancel_scope.cancel()
-
-
-async def _run(
-    elector: Elector,
-    stage: Stage,
-    ends_after: float = 0.0,
-    *,
-    task_status: anyio.abc.TaskStatus[anyio.CancelScope],
-) -> None:
-    with anyio.CancelScope() as scope:
-        task_status.started(scope)
-        await elector.run(lambda: stage.lead(elector.identity, ends_after))
-
-
-async def _lead_as(elector: Elector, stage: Stage) -> None:
-    await elector.run(lambda: stage.lead(elector.identity))
