@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from multikueue.adapters import JobKind
+from multikueue.core.guard import Guard
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import dig, is_terminating
 
@@ -28,9 +30,26 @@ def concerned(kind: JobKind, old: Json | None, new: Json | None) -> list[ObjectK
     Where the status stays on the worker, its changes are nobody's concern. A large LeaderWorkerSet would otherwise
     wake one Workload per replica each time one of its pods becomes ready.
     """
-    if old is not None and new is not None and kind.status is None and _says(old) == _says(new):
+    if kind.status is None and is_of_status_only(old, new):
         return []
     return list(dict.fromkeys((*carriers_of(kind, old), *carriers_of(kind, new))))
+
+
+STATUS_BATCH: Final = 1.0
+"""Seconds for which status changes of a running job are collected. Kueue's own controller collects everything as long;
+here what decides something is acted on at once: a job's start and its end, and whatever happens to its Workload."""
+
+
+def patience(kind: JobKind, old: Json | None, new: Json | None) -> float:
+    """Seconds that a change of a job or its copy may wait: none, but for numbers in the status of one that runs."""
+    if old is None or new is None or not is_of_status_only(old, new) or not old.get("status"):
+        return 0.0
+    return STATUS_BATCH if Guard(kind).outcome(new) is None else 0.0
+
+
+def is_of_status_only(old: Json | None, new: Json | None) -> bool:
+    """Whether only the status of an object has changed."""
+    return old is not None and new is not None and _says(old) == _says(new)
 
 
 def _says(copy: Json) -> tuple[object, ...]:
@@ -39,12 +58,15 @@ def _says(copy: Json) -> tuple[object, ...]:
     return (metadata.get("uid"), is_terminating(copy), dig(copy, "spec"), *marks)
 
 
-def telling(kind: JobKind, tell: Callable[[ObjectKey], None]) -> Callable[[ObjectKey, Json | None, Json | None], None]:
-    """A handler for changes of copies of a kind: it tells of each Workload that is concerned."""
+def telling(
+    kind: JobKind, tell: Callable[[ObjectKey, float], None]
+) -> Callable[[ObjectKey, Json | None, Json | None], None]:
+    """A handler for changes of copies of a kind: it tells which Workloads are concerned, and how long they may wait."""
 
     def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
         del key
+        after = patience(kind, old, new)
         for workload in concerned(kind, old, new):
-            tell(workload)
+            tell(workload, after)
 
     return changed

@@ -213,7 +213,7 @@ class RemotePool:
 
     def _look_again(self, keys: list[ObjectKey]) -> None:
         for key in keys:
-            self.settings.on_workload(key)
+            self.settings.on_workload(key, 0.0)
 
 
 def _stop(line: Line | None) -> None:

@@ -36,8 +36,8 @@ class SessionSettings:
 
     adapters: AdapterRegistry
     origin: str
-    on_workload: Callable[[ObjectKey], None]
-    """Something of this Workload changed there."""
+    on_workload: Callable[[ObjectKey, float], None]
+    """Something of this Workload changed there; it may wait for so many seconds."""
     on_queue: Callable[[], None]
     """A queue or its quota changed there."""
     fraction: Callable[[], float]
@@ -78,7 +78,7 @@ class Session:
 
         def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
             del old, new
-            settings.on_workload(key)
+            settings.on_workload(key, 0.0)
 
         selector = f"{ORIGIN_LABEL}={settings.origin}"
         cache = functools.partial(

@@ -13,7 +13,8 @@ from multikueue.core.conditions import condition
 from multikueue.core.kinship import concerned, have_kin
 from multikueue.core.names import GVK, Json, ObjectKey
 from multikueue.core.objects import dig
-from multikueue.core.workloads import cluster_name, has_quota, is_finished, owner
+from multikueue.core.workloads import cluster_name, has_quota, is_evicted, is_finished, owner
+from multikueue.runtime.carriers import STATUS_BATCH, is_of_status_only
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.home import Changed, Home, kubeconfig_path
 from multikueue.runtime.hooks import ManagerHook
@@ -65,10 +66,10 @@ class Sources:
             "secrets": self._secret_changed,
         }
 
-    def remote_workload_changed(self, key: ObjectKey) -> None:
-        """Something of this Workload changed on a worker: decisive or not, the plan tells."""
+    def remote_workload_changed(self, key: ObjectKey, after: float) -> None:
+        """Something of this Workload changed on a worker; it may wait for so many seconds."""
         self._touched(key)
-        self._enqueue_workloads([key])
+        self._enqueue_workloads([key], after)
 
     def quiet_for(self, key: ObjectKey) -> timedelta:
         """How long nothing of this Workload has changed."""
@@ -119,9 +120,12 @@ class Sources:
         job = new or old or {}
         gvk = GVK.of(job["apiVersion"], job["kind"])
         owned = self.home.workloads_of(key, gvk, job)
+        status_only = is_of_status_only(old, new)
         for workload in owned:
             self._touched(workload)
-        self._enqueue_workloads(owned)
+            # The echo of a status we brought home says nothing new. What else it may be is looked at a little later.
+            waits = status_only and _runs(self.home.workloads.get(workload))
+            self._enqueue_workloads([workload], STATUS_BATCH if waits else 0.0)
 
     def _check_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         if not any(obj and dig(obj, "spec", "controllerName") == self.controller_name for obj in (old, new)):
@@ -161,10 +165,17 @@ class Sources:
     def _enqueue_check(self, check: str) -> None:
         self._enqueue_workloads(ObjectKey.of(entry) for entry in self.home.workloads.cache.by("check", check))
 
-    def _enqueue_workloads(self, keys: Iterator[ObjectKey] | list[ObjectKey]) -> None:
+    def _enqueue_workloads(self, keys: Iterator[ObjectKey] | list[ObjectKey], after: float = 0.0) -> None:
         if self._workloads is not None:
             for key in keys:
-                self._workloads.enqueue(key)
+                self._workloads.enqueue(key, after)
+
+
+def _runs(workload: Json | None) -> bool:
+    """Whether a worker has it and it goes on there."""
+    if workload is None or is_finished(workload) or is_evicted(workload):
+        return False
+    return cluster_name(workload) is not None
 
 
 def _spec_of(cluster: Json | None) -> object:

@@ -6,7 +6,7 @@ from multikueue.adapters.job import KINDS as JOBS
 from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import with_value
-from multikueue.runtime.carriers import carriers_of, concerned, index_entries
+from multikueue.runtime.carriers import STATUS_BATCH, carriers_of, concerned, index_entries, patience
 
 (JOB,) = JOBS
 (SET,) = LEADER_WORKER_SETS
@@ -45,3 +45,14 @@ def test_one_that_is_being_deleted_or_was_made_again_is_news() -> None:
     """Whoever runs in it must know."""
     for field in ("deletionTimestamp", "uid"):
         assert len(concerned(SET, OF_TWO, with_value(OF_TWO, ("metadata", field), "x"))) == 2
+
+
+def test_only_the_numbers_of_a_running_job_may_wait() -> None:
+    """Its start, its end and whatever else changes of it are acted on at once."""
+    running = {**NAMED, "status": {"active": 1}}
+    assert patience(JOB, running, {**NAMED, "status": {"active": 2}}) == STATUS_BATCH
+
+    ended = {**NAMED, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    renamed = {**with_value(running, ("metadata", "annotations"), {}), "status": {"active": 2}}
+    for old, new in ((NAMED, running), (running, ended), (running, renamed), (None, running), (running, None)):
+        assert patience(JOB, old, new) == 0.0
