@@ -9,8 +9,8 @@ from typing import Final
 import attrs
 
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
-from multikueue.adapters.declared_rules import Ending, Following, HomeStatus, Preparing
-from multikueue.adapters.kind import JobKind, never_finished
+from multikueue.adapters.declared_rules import Ending, Following, HomeStatus, Preparing, Stopped
+from multikueue.adapters.kind import JobKind, never_finished, unchanged
 from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.profiles import profile_for
 from multikueue.adapters.reading import Reading
@@ -79,14 +79,16 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
     creation = reading.patch("creationPatches", declared.creation_patches or (), _CREATING)
     sync = reading.patch("syncPatches", declared.sync_patches or (), _SYNCING)
     forwarded = reading.paths("forwardedPaths", declared.forwarded_paths or (), _may_follow)
+    statuses = reading.paths("statusPaths", declared.status_paths or (), _in_status)
     plural = reading.part("plural", lambda: _plural(declared, gvk), "")
     return JobKind(
         resource=Resource(gvk, plural),
         managed_by=delegation.steps if delegation is not None else None,
         managed_by_value=value,
         suspend=suspend.steps if suspend is not None else ("spec", "suspend"),
-        status=HomeStatus(reading.paths("statusPaths", declared.status_paths or (), _in_status)),
-        finished=ending if ending.finished is not None or ending.failed is not None else never_finished,
+        status=HomeStatus(statuses),
+        finished=ending if ending.is_declared else never_finished,
+        stopped=Stopped(statuses) if ending.is_declared else unchanged,
         prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
         followed=Following(forwarded, sync, delegation) if forwarded or sync.operations else None,
         status_subresource=declared.status_subresource is not False,

@@ -32,6 +32,11 @@ class Ending:
     failed: Expression | None
     message: Expression | None
 
+    @property
+    def is_declared(self) -> bool:
+        """Whether anything is said about it."""
+        return self.finished is not None or self.failed is not None
+
     def __call__(self, job: Json) -> Outcome | None:
         """See `JobKind.finished`."""
         failed = self._holds("failed", self.failed, job)
@@ -74,6 +79,20 @@ class HomeStatus:
         for path in self.paths:
             wanted = _with(wanted, path, dig(remote, *path.steps))
         return dict(wanted["status"])
+
+
+@attrs.frozen
+class Stopped:
+    """The status of a job that runs nowhere any more: what came home is taken back, as if it had never started.
+
+    What "runs" looks like is not declared, and the manager's Kueue keeps the quota of a job that seems to run.
+    """
+
+    paths: tuple[FieldPath, ...] = ()
+
+    def __call__(self, status: Json) -> Json:
+        """See `JobKind.stopped`."""
+        return without({"status": status}, [path.steps for path in self.paths])["status"] if self.paths else {}
 
 
 @attrs.frozen

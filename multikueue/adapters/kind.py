@@ -85,6 +85,11 @@ def _parents(value: Any, path: tuple[str, ...]) -> Iterator[Json]:
         yield from _parents(dig(value, path[0]), path[1:])
 
 
+def unchanged(status: Json) -> Json:
+    """For kinds of whose status nobody knows what says that something runs."""
+    return status
+
+
 def never_finished(job: Json) -> Outcome | None:
     """For kinds that serve and do not end."""
     del job
@@ -120,7 +125,7 @@ class JobKind:
     """How the job ended."""
     all_finished: Callable[[Sequence[Json]], Outcome | None] | None = None
     """How the jobs of one Workload ended, for kinds of which there may be several."""
-    stopped: Callable[[Json], Json] = lambda status: status
+    stopped: Callable[[Json], Json] = unchanged
     """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`."""
     sanitised: Callable[[Json], Json] = lambda spec: spec
     """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
@@ -213,7 +218,9 @@ class JobKind:
         return self.finished(jobs[0]) if self.all_finished is None else self.all_finished(jobs)
 
     def release_patch(self, local: Json) -> Json | None:
-        """See `JobAdapter`."""
+        """See `JobAdapter`. Of a job that has ended nothing runs, and what it says of its end stays."""
+        if self.finished(local) is not None:
+            return None
         return self._status_change(local, self.stopped(copy.deepcopy(dig(local, "status") or {})))
 
     def _status_change(self, local: Json, wanted: Json) -> Json | None:

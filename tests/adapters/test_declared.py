@@ -140,6 +140,23 @@ class TestEnd:
         assert kind.outcome(widget(status={"broken": True})) == Outcome("Failed", "Job failed")
         assert kind.outcome(widget(status={"broken": False})) is None
 
+    def test_a_job_that_runs_nowhere_shows_what_one_shows_that_never_started(self) -> None:
+        """Kueue keeps the quota of a job that seems to run. What has ended keeps what it says of that."""
+        kind = declare(**RULES)
+        patch = kind.release_patch(widget(status={"phase": "Running", "pods": 2}))
+
+        assert patch == {"metadata": {"resourceVersion": "7"}, "status": {"phase": None, "pods": None}}
+        assert kind.release_patch(widget(status={"phase": "Done"})) is None
+        assert kind.release_patch(widget()) is None
+
+        some = declare(status_paths=(".status.phase",), **RULES)
+        patch = some.release_patch(widget(status={"phase": "Running", "own": 1}))
+        assert patch == {"metadata": {"resourceVersion": "7"}, "status": {"phase": None}}
+
+    def test_without_a_rule_for_its_end_a_status_is_never_taken_back(self) -> None:
+        """It may be that of a job that has ended."""
+        assert declare().release_patch(widget(status={"phase": "Running"})) is None
+
     def test_a_rule_that_fails_names_the_setting(self) -> None:
         told = r"externalFrameworks\[0\]\.finished: object.status.n \+ 1 > 0: Unsupported operation: string \+ int$"
         with pytest.raises(RuleError, match=told):

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from multikueue.adapters.declaration import Declaration
+from multikueue.adapters.declaration import Declaration, dotted
 from multikueue.adapters.declared import declared_kind
+from multikueue.adapters.profiles import PROFILES
 from multikueue.core.kinds import EVENT, WORKLOAD
 from multikueue.core.labels import PREBUILT_WORKLOAD
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.objects import annotations_of, dig, labels_of
 from multikueue.core.workloads import cluster_name
 from multikueue.sandbox.kinds import SandboxKind
-from tests.kinds.cases import Case
+from tests.kinds.cases import Case, cases
 from tests.kinds.ground import Ground
 from tests.kinds.sandbox_ground import sandbox_ground
 
@@ -140,3 +141,23 @@ async def test_somebody_elses_controller_may_move_the_jobs() -> None:
             lambda: not ground.workers[name].get(WORKLOAD, workload), lambda: ground.story(WIDGET, "theirs")
         )
         assert on(ground, name, "theirs"), "the job on the worker is not ours to delete"
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+async def test_a_job_whose_copy_is_lost_runs_again(profile: Declaration) -> None:
+    """Its status says that it runs, and the manager's Kueue keeps its quota for that, until it is taken back."""
+    found = next(one for one in cases() if dotted(one.adapter.resource.gvk) == profile.name)
+    async with sandbox_ground(found) as ground:
+        await ground.submit(found.kind, "lost", duration="1h")
+        worker = await ground.running(found.kind, "lost")
+        client, key = ground.workers[worker].client, ObjectKey("default", "lost")
+        before = (ground.workers[worker].get(found.kind.resource, "lost") or {})["metadata"]["uid"]
+        await client.delete(found.kind.resource, key, propagation="Background")  # with it goes its Workload
+
+        def runs_again() -> bool:
+            shown = ground.manager.get(found.kind.resource, "lost") or {}
+            copies = [there.get(found.kind.resource, "lost") for there in ground.workers.values()]
+            fresh = [copy for copy in copies if copy is not None and copy["metadata"]["uid"] != before]
+            return bool(fresh) and found.kind.course.pods_ready(shown)
+
+        await ground.until(runs_again, lambda: ground.story(found.kind, "lost"))
