@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from multikueue.core.conditions import timestamp
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from multikueue.core.conditions import condition, timestamp
 from multikueue.core.connection import Connection, Notice, active_status, notice, remembered_loss
 from multikueue.core.names import Json
 from tests.core.building import NOW
@@ -116,3 +120,98 @@ def test_a_change_to_connected_and_back_moves_the_time() -> None:
 def test_no_word_yet_is_told_without_a_time_of_loss() -> None:
     """A connection that was never tried has lost nothing."""
     assert Connection().active_condition(NOW, None)["lastTransitionTime"] == timestamp(NOW)
+
+
+ERRORS = st.sampled_from(["connection refused", "no answer in time"])
+KINDS = st.dictionaries(st.sampled_from(["Job.v1.batch", "JobSet.v1alpha2.jobset.x-k8s.io"]), st.just("not found"))
+
+
+class Connecting(RuleBasedStateMachine):
+    """A worker that comes and goes, a process that restarts, and the MultiKueueCluster that remembers.
+
+    The model is three variables: since when the worker is lost, whether it is connected, and what was told last.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = NOW
+        self.connection = Connection()
+        self.object = cluster(None)
+        self.unusable: dict[str, str] = {}
+        self.lost: datetime | None = None
+        self.attempts = 0
+        self.notices: list[Notice] = []
+
+    def write(self) -> None:
+        """What the reconciler does after every word."""
+        found = condition(self.object, "Active")
+        wanted = active_status(self.object, self.connection, self.now, self.unusable)
+        if wanted is not None:
+            told = notice(found, wanted)
+            self.notices += [told] if told is not None else []
+            self.object = cluster(wanted)
+
+    @rule(seconds=st.integers(0, 1000))
+    def passes(self, seconds: int) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    @rule(error=ERRORS)
+    def fails(self, error: str) -> None:
+        """One more attempt; only the first since it was connected is the loss."""
+        self.attempts += 1
+        self.lost = self.lost or self.now
+        self.connection = self.connection.failed(
+            error, self.now, failures=self.attempts, next_attempt=self.now + timedelta(seconds=5)
+        )
+        self.write()
+
+    @rule(reason=st.sampled_from(["BadKubeConfig", "InsecureKubeConfig"]))
+    def is_refused(self, reason: str) -> None:
+        """Its kubeconfig cannot be used any more."""
+        self.lost, self.attempts = self.lost or self.now, 0
+        self.connection = self.connection.failed("no", self.now, failures=0, next_attempt=None, reason=reason)
+        self.write()
+
+    @rule(unusable=KINDS)
+    def connects(self, unusable: dict[str, str]) -> None:
+        """With some kinds missing, or none."""
+        self.lost, self.attempts, self.unusable = None, 0, unusable
+        self.connection = self.connection.succeeded()
+        self.write()
+
+    @precondition(lambda self: condition(self.object, "Active") is not None)
+    @rule()
+    def restarts(self) -> None:
+        """Another process takes over: it knows what the object says, and has not asked the worker yet."""
+        self.connection = Connection(lost_since=remembered_loss(self.object))
+        self.attempts = 0
+
+    @invariant()
+    def the_loss_is_the_first_one_and_survives(self) -> None:
+        """The grace of what runs there is counted from it (item 39)."""
+        assert self.connection.lost_since == self.lost
+
+    @invariant()
+    def the_object_tells_it(self) -> None:
+        active = condition(self.object, "Active")
+        if active is None:
+            return
+        assert (active["status"] == "True") == (self.lost is None)
+        if self.lost is not None:
+            assert active["lastTransitionTime"] == timestamp(self.lost)
+
+    @invariant()
+    def nothing_is_written_twice(self) -> None:
+        """The same word again changes nothing."""
+        if self.connection.connected or self.connection.error:
+            assert active_status(self.object, self.connection, self.now, self.unusable) is None
+
+    @invariant()
+    def events_tell_changes_only(self) -> None:
+        """Never the same one twice in a row."""
+        pairs = zip(self.notices, self.notices[1:], strict=False)
+        assert all((first.reason, first.note) != (second.reason, second.note) for first, second in pairs)
+
+
+Connecting.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
+TestConnecting = Connecting.TestCase

@@ -222,5 +222,5 @@ class Watching(RuleBasedStateMachine):
             assert self.state.position.resource_version == str(self.known)
 
 
-Watching.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+Watching.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
 TestWatching = Watching.TestCase
