@@ -49,7 +49,7 @@ class Declaration:
     """In CEL over `object`: what is told about the end."""
     creation_patches: tuple[Json, ...] | None = None
     """JSON patch of a copy before it is created. In place of `value` a step may have `valueExpression`, in CEL over
-    `object` (the manager's job), `workload` and `origin`."""
+    `object` (the manager's job), `workload` and `origin`; and `when`, for a step that is not always done."""
     sync_patches: tuple[Json, ...] | None = None
     """JSON patch of a copy that is there, with `remote` (the copy) as one more variable."""
     forwarded_paths: tuple[str, ...] | None = None

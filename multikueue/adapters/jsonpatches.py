@@ -34,10 +34,12 @@ class Operation:
     raw: Json
     """The step as RFC 6902 has it; without a value if that is an expression."""
     value: Expression | None
+    when: Expression | None = None
+    """Whether the step is done; None for always."""
 
     @classmethod
     def parse(cls, given: Any, variables: tuple[str, ...]) -> Operation:
-        """Read one step, whose value may stand as an expression in `valueExpression`.
+        """Read one step. Its value may be an expression, in `valueExpression`, and `when` a condition for it.
 
         Raises:
             ValueError: it is none, or changes what is not the copy's to have; the message says why.
@@ -45,12 +47,12 @@ class Operation:
         if not isinstance(given, Mapping):
             raise ValueError(f"{given!r} is not a step of a patch: write it like {{op: add, path: /spec/a, value: 1}}")
         raw = dict(given)
-        expression = raw.pop("valueExpression", None)
+        expression, when = raw.pop("valueExpression", None), raw.pop("when", None)
         _check_fields(raw, has_expression=expression is not None)
         _check_pointer("path", raw["path"], written=True)
         if "from" in raw:
             _check_pointer("from", raw["from"], written=raw["op"] == "move")
-        return cls(raw, None if expression is None else _compiled(expression, variables))
+        return cls(raw, _compiled("valueExpression", expression, variables), _compiled("when", when, variables))
 
     def applied(self, target: Json, variables: Mapping[str, Json | str]) -> Json:
         """The target after this step; the argument stays as it is.
@@ -58,6 +60,11 @@ class Operation:
         Raises:
             RuleError: the step does not apply, or its value cannot be told.
         """
+        try:
+            if self.when is not None and not self.when.holds(**variables):
+                return target
+        except EvaluationError as error:
+            raise RuleError(f"when: {error}") from None
         try:
             step = self.raw if self.value is None else {**self.raw, "value": self.value.value(**variables)}
             changed = jsonpatch.apply_patch(target, [step])
@@ -101,11 +108,11 @@ class Patch:
         return once
 
 
-def _compiled(expression: Any, variables: tuple[str, ...]) -> Expression:
+def _compiled(field: str, expression: Any, variables: tuple[str, ...]) -> Expression | None:
     try:
-        return Expression.compiled(expression, variables)
+        return None if expression is None else Expression.compiled(expression, variables)
     except ValueError as error:
-        raise ValueError(f"valueExpression: {error}") from None
+        raise ValueError(f"{field}: {error}") from None
 
 
 def _check_fields(raw: Json, *, has_expression: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from multikueue.adapters.declaration import Declaration
-from multikueue.core.names import GVK
+from multikueue.core.names import GVK, Json
 
 GENERIC: Final = Declaration(name="", managed_by_path=".spec.managedBy")
 """What Kueue's own adapter for external frameworks does, whatever the kind."""
@@ -17,8 +17,18 @@ _TEKTON_ENDED: Final = "object.status.conditions.exists(c, c.type == 'Succeeded'
 _TEKTON_FAILED: Final = "object.status.conditions.exists(c, c.type == 'Succeeded' && c.status == 'False')"
 _TEKTON_MESSAGE: Final = "object.status.conditions.filter(c, c.type == 'Succeeded')[0].message"
 
+
+def _cancelled_by(field: str, *values: str) -> tuple[Json, ...]:
+    """A patch that brings these values of a field of the spec to the copy, and no others: what cancels a copy on its
+    worker stays there."""
+    value = f"object.spec.{field}"
+    step = {"op": "add", "path": f"/spec/{field}", "valueExpression": value, "when": f"{value} in {list(values)}"}
+    return (step,)
+
+
 # Tekton leaves alone what names another controller than `tekton.dev/pipeline` (tektoncd/pipeline#8891). A PipelineRun
-# can be held before it starts; a TaskRun cannot, so it has no path for that.
+# can be held before it starts; a TaskRun cannot, so it has no path for that. Both are cancelled by the field that holds
+# a PipelineRun; `StoppedRunFinally` there is how tekton-kueue stops one on its own cluster, and stays there.
 _TASK_RUN: Final = Declaration(
     name="TaskRun.v1.tekton.dev",
     managed_by_path=".spec.managedBy",
@@ -26,6 +36,7 @@ _TASK_RUN: Final = Declaration(
     finished=_TEKTON_ENDED,
     failed=_TEKTON_FAILED,
     message=_TEKTON_MESSAGE,
+    sync_patches=_cancelled_by("status", "TaskRunCancelled"),
 )
 _PIPELINE_RUN: Final = Declaration(
     name="PipelineRun.v1.tekton.dev",
@@ -36,6 +47,7 @@ _PIPELINE_RUN: Final = Declaration(
     finished=_TEKTON_ENDED,
     failed=_TEKTON_FAILED,
     message=_TEKTON_MESSAGE,
+    sync_patches=_cancelled_by("status", "Cancelled", "CancelledRunFinally"),
 )
 
 # Argo has no field for it: its controllers take only Workflows whose label names their instance, and one without an
@@ -48,6 +60,7 @@ _WORKFLOW: Final = Declaration(
     finished="object.status.phase in ['Succeeded', 'Failed', 'Error']",
     failed="object.status.phase in ['Failed', 'Error']",
     message="object.status.message",
+    sync_patches=_cancelled_by("shutdown", "Stop", "Terminate"),
 )
 
 PROFILES: Final = {

@@ -62,6 +62,7 @@ def test_every_operation_of_the_standard_works(step: Json, spec: Json) -> None:
         ({"op": "add", "path": "/spec/a", "valueExpression": 1}, "put it in quotes"),
         ({"op": "add", "path": "spec.a", "value": 1}, "path: 'spec.a' is not a JSON pointer"),
         ({"op": "add", "path": 1, "value": 1}, "path: 1 is not a JSON pointer"),
+        ({"op": "remove", "path": "/spec/a", "when": "job.x"}, "when: 'job.x': there is no variable 'job'"),
         ({"op": "replace", "path": "", "value": {}}, "is what makes the copy a copy"),
         ({"op": "add", "path": "/kind", "value": "Other"}, "is what makes the copy a copy"),
         ({"op": "add", "path": "/metadata/name", "value": "x"}, "is not ours to change"),
@@ -91,6 +92,15 @@ def test_a_step_that_does_not_apply_names_the_setting(step: Json, why: str) -> N
     with pytest.raises(RuleError, match=why) as failed:
         patch(first, step).applied(target(), {"object": {}})
     assert str(failed.value).startswith("externalFrameworks[0].creationPatches[1]: ")
+
+
+def test_a_step_may_have_a_condition() -> None:
+    step = {"op": "add", "path": "/spec/x", "value": 1, "when": "object.spec.stop == 'now'"}
+    assert patch(step).applied(target(), {"object": {"spec": {"stop": "now"}}})["spec"]["x"] == 1
+    assert patch(step).applied(target(), {"object": {}}) == target()
+
+    with pytest.raises(RuleError, match=r"creationPatches\[0\]: when: object.spec.stop: gives 'now', which is neither"):
+        patch({**step, "when": "object.spec.stop"}).applied(target(), {"object": {"spec": {"stop": "now"}}})
 
 
 def test_a_patch_that_never_comes_to_rest_is_told_instead_of_sent_for_ever() -> None:

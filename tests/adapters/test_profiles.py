@@ -123,6 +123,33 @@ def test_argo_says_with_a_phase_how_a_workflow_ended(phase: str, reason: str | N
     assert outcome == (None if reason is None else Outcome(reason, "child 'a' failed"))
 
 
+@pytest.mark.parametrize(
+    ("name", "cancelled", "patch"),
+    [
+        ("PipelineRun.v1.tekton.dev", {"status": "Cancelled"}, {"status": "Cancelled"}),
+        ("PipelineRun.v1.tekton.dev", {"status": "CancelledRunFinally"}, {"status": "CancelledRunFinally"}),
+        ("PipelineRun.v1.tekton.dev", {"status": "StoppedRunFinally"}, None),  # the manager's own Kueue says so
+        ("PipelineRun.v1.tekton.dev", {"status": "PipelineRunPending"}, None),
+        ("TaskRun.v1.tekton.dev", {"status": "TaskRunCancelled"}, {"status": "TaskRunCancelled"}),
+        ("Workflow.v1alpha1.argoproj.io", {"shutdown": "Terminate"}, {"shutdown": "Terminate"}),
+        ("Workflow.v1alpha1.argoproj.io", {"suspend": True}, None),
+    ],
+)
+def test_a_job_that_its_user_cancels_is_cancelled_where_it_runs(name: str, cancelled: Json, patch: Json | None) -> None:
+    kind = row(name)
+    api_version, of = kind.resource.gvk.api_version, kind.resource.gvk.kind
+    running = kind.copy(job(api_version, of, {}), STAMP)
+    running["metadata"]["uid"] = "there"
+    running["spec"] = {}
+
+    decided = kind.forward_patch(job(api_version, of, cancelled), running, STAMP)
+    assert decided == (None if patch is None else {"metadata": {"uid": "there"}, "spec": patch})
+    assert kind.forward_patch(job(api_version, of, {}), running, STAMP) is None
+
+    running["spec"] = cancelled  # by somebody on the worker
+    assert kind.forward_patch(job(api_version, of, {}), running, STAMP) is None
+
+
 def test_what_a_user_says_comes_before_what_the_profile_says() -> None:
     """A fleet whose workers give their Argo an instance sets the label on the copies."""
     step = {"op": "add", "path": f"/metadata/labels/{INSTANCE.replace('/', '~1')}", "value": "blue"}
