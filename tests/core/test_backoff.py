@@ -103,7 +103,7 @@ class Reconnecting(RuleBasedStateMachine):
     def a_worker_that_is_down_is_hardly_asked(self) -> None:
         """After the first minute at most once per cap: 1,070 times a second was seen (item 36)."""
         late = [at for at in self.asked if at > self.asked[0] + 4 * self.backoff.cap]
-        assert all(second - first >= self.backoff.cap for first, second in itertools.pairwise(late))
+        assert all(second - first > self.backoff.cap - 0.001 for first, second in itertools.pairwise(late))
 
 
 Reconnecting.TestCase.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)

@@ -141,9 +141,15 @@ class Connecting(RuleBasedStateMachine):
         self.lost: datetime | None = None
         self.attempts = 0
         self.notices: list[Notice] = []
+        self.told = True
+        """Whether the last word has been written."""
 
+    @rule()
     def write(self) -> None:
-        """What the reconciler does after every word."""
+        """What the reconciler does after a word."""
+        if not (self.connection.connected or self.connection.error):
+            return  # no word yet
+        self.told = True
         found = condition(self.object, "Active")
         wanted = active_status(self.object, self.connection, self.now, self.unusable)
         if wanted is not None:
@@ -157,13 +163,13 @@ class Connecting(RuleBasedStateMachine):
 
     @rule(error=ERRORS)
     def fails(self, error: str) -> None:
-        """One more attempt; only the first since it was connected is the loss."""
+        """One more attempt; only the first since it was connected is the loss. It may be a while until it is written."""
         self.attempts += 1
         self.lost = self.lost or self.now
         self.connection = self.connection.failed(
             error, self.now, failures=self.attempts, next_attempt=self.now + timedelta(seconds=5)
         )
-        self.write()
+        self.told = False
 
     @rule(reason=st.sampled_from(["BadKubeConfig", "InsecureKubeConfig"]))
     def is_refused(self, reason: str) -> None:
@@ -179,7 +185,7 @@ class Connecting(RuleBasedStateMachine):
         self.connection = self.connection.succeeded()
         self.write()
 
-    @precondition(lambda self: condition(self.object, "Active") is not None)
+    @precondition(lambda self: self.told and condition(self.object, "Active") is not None)
     @rule()
     def restarts(self) -> None:
         """Another process takes over: it knows what the object says, and has not asked the worker yet."""
@@ -194,7 +200,7 @@ class Connecting(RuleBasedStateMachine):
     @invariant()
     def the_object_tells_it(self) -> None:
         active = condition(self.object, "Active")
-        if active is None:
+        if active is None or not self.told:
             return
         assert (active["status"] == "True") == (self.lost is None)
         if self.lost is not None:
@@ -203,7 +209,7 @@ class Connecting(RuleBasedStateMachine):
     @invariant()
     def nothing_is_written_twice(self) -> None:
         """The same word again changes nothing."""
-        if self.connection.connected or self.connection.error:
+        if self.told and (self.connection.connected or self.connection.error):
             assert active_status(self.object, self.connection, self.now, self.unusable) is None
 
     @invariant()
