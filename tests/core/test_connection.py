@@ -163,7 +163,7 @@ class Connecting(RuleBasedStateMachine):
 
     @rule(error=ERRORS)
     def fails(self, error: str) -> None:
-        """One more attempt; only the first since it was connected is the loss. It may be a while until it is written."""
+        """One more attempt; only the first since it was connected is the loss. It may be written later."""
         self.attempts += 1
         self.lost = self.lost or self.now
         self.connection = self.connection.failed(
