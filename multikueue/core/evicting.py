@@ -13,7 +13,7 @@ import attrs
 
 from multikueue.core.cleaning import clean, clean_all, delete_job
 from multikueue.core.conditions import is_true
-from multikueue.core.copies import is_spent, prebuilt_workload
+from multikueue.core.copies import is_spent, is_started, prebuilt_workload
 from multikueue.core.effects import Effect, Plan
 from multikueue.core.finishing import bring_end_home, status_effect, sync_status
 from multikueue.core.labels import ATTEMPT_ANNOTATION
@@ -121,7 +121,12 @@ def _busiest(situation: Situation, jobs: list[Json]) -> Json:
 
 
 def release(situation: Situation, local: Json) -> Iterator[Effect]:
-    """No copy can be seen running: say so on the manager's job, or its quota would be held for ever."""
+    """No copy can be seen running: say so on the manager's job, or its quota would be held for ever.
+
+    A pod that was started on the manager itself, before its queue had our check, is no copy's: it does run.
+    """
+    if situation.adapter.keeps_check_pending and is_started(local):
+        return
     patch = situation.adapter.release_patch(local)
     if patch is not None:
         yield status_effect(situation, local, patch)

@@ -26,8 +26,10 @@ TEMPLATE: Json = {
         "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}],
     },
 }
+SERVING = with_value(TEMPLATE, ("spec", "restartPolicy"), "Always")
 COUNTS: Json = {"name": "w", "failed": 0, "succeeded": 0, "suspended": 0}
 GATED: Json = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "gated"}
+READY: Json = {"type": "Ready", "status": "True", "lastTransitionTime": AT}
 SCHEDULED: Json = {"type": "PodScheduled", "status": "True", "lastTransitionTime": AT}
 
 
@@ -183,7 +185,13 @@ CASES: dict[str, Case] = {
         {**POD, "priority": 1000, "preemptionPolicy": "PreemptLowerPriority"},
         {"phase": "Succeeded"},
         {"phase": "Failed", "message": "out of memory"},
-        {"phase": "Running", "podIP": "10.0.0.1", "qosClass": "BestEffort", "conditions": [SCHEDULED]},
+        {
+            "phase": "Running",
+            "podIP": "10.0.0.1",
+            "podIPs": [{"ip": "10.0.0.1"}],
+            "qosClass": "BestEffort",
+            "conditions": [SCHEDULED],
+        },
         {
             "phase": "Pending",
             "qosClass": "BestEffort",
@@ -203,7 +211,7 @@ CASES: dict[str, Case] = {
         annotations={**PREBUILT, **UID_NOTED},
     ),
     "StatefulSet": Case(
-        {"replicas": 2, "serviceName": "s", "selector": {"matchLabels": {"app": "x"}}, "template": TEMPLATE},
+        {"replicas": 2, "serviceName": "s", "selector": {"matchLabels": {"app": "x"}}, "template": SERVING},
         None,
         None,
         {"replicas": 2},
@@ -212,7 +220,7 @@ CASES: dict[str, Case] = {
         comes_home=False,
     ),
     "LeaderWorkerSet": Case(
-        {"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": TEMPLATE}},
+        {"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": SERVING}},
         None,
         None,
         {"replicas": 2},

@@ -8,11 +8,10 @@ from multikueue.adapters.pod import group_name
 from multikueue.core.names import Json
 from multikueue.core.objects import dig, with_value
 from multikueue.sandbox.apiserver.merging import merge_patch
-from tests.adapters.kinds import AT, GATED, NOW, SCHEDULED, STAMP, a_job, row
+from tests.adapters.kinds import AT, GATED, NOW, READY, SCHEDULED, STAMP, a_job, row
 
 POD = row("Pod")
 UNSCHEDULABLE: Json = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
-READY: Json = {"type": "Ready", "status": "True", "lastTransitionTime": AT}
 
 
 def local(status: Json | None = None, *, gated: bool = True, deleting: bool = False) -> Json:
