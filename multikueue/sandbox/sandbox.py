@@ -20,7 +20,7 @@ from multikueue.sandbox.apiserver.server import ApiServer
 from multikueue.sandbox.apiserver.statuses import StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
-from multikueue.sandbox.kinds import KINDS, SandboxKind, definition
+from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, definition
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 
@@ -95,7 +95,7 @@ class Sandbox:
         if workers < 1:
             raise SandboxError("a sandbox needs at least one worker cluster")
         self.options = options or SandboxOptions()
-        self.kinds = tuple(kinds)
+        self.kinds = completed(kinds)
         self._crds = tuple(crds)
         self._seed = seed
         self._clock = clock

@@ -14,6 +14,8 @@ from multikueue.adapters.profiles import PROFILES
 from multikueue.core.names import Json
 from multikueue.sandbox import kinds
 from multikueue.sandbox.kinds import SandboxKind, definition
+from multikueue.sandbox.kinds.pods import POD_RESOURCE
+from multikueue.sandbox.kinds.sets import DEPLOYMENT
 from tests.controlplane.crds import read
 
 _UPSTREAM: Final = Path(__file__).parents[3] / "shared" / "crds" / "jobs"
@@ -30,7 +32,7 @@ class Case:
     @property
     def name(self) -> str:
         """As part of the names of objects, and of the test."""
-        return self.kind.resource.gvk.kind.lower()
+        return self.kind.name
 
 
 @cache
@@ -41,10 +43,9 @@ def _upstream() -> dict[tuple[str, str], Json]:
 
 
 def cases() -> list[Case]:
-    """Every row that comes with the library, and every ready-made profile."""
-    rows = [*AVAILABLE, *(declared_kind(profile) for profile in PROFILES.values())]
-    known = {kind.resource.gvk: kind for kind in kinds.AVAILABLE}
-    return [Case(row, known[row.resource.gvk]) for row in rows if row.resource.gvk in known]
+    """Every kind of the sandbox, with the library's row or the ready-made profile that dispatches it."""
+    rows = {row.resource: row for row in (*AVAILABLE, *(declared_kind(profile) for profile in PROFILES.values()))}
+    return [Case(rows[POD_RESOURCE if kind is DEPLOYMENT else kind.resource], kind) for kind in kinds.AVAILABLE]
 
 
 def definitions(rows: list[Case]) -> list[Json]:

@@ -10,6 +10,7 @@ import anyio
 import anyio.abc
 import attrs
 
+from multikueue.core.conditions import is_true
 from multikueue.core.kinds import LOCAL_QUEUE, WORKLOAD
 from multikueue.core.labels import ORIGIN_LABEL
 from multikueue.core.names import Json, ObjectKey, Resource
@@ -116,32 +117,41 @@ class Ground:
 
     async def submit(
         self, kind: SandboxKind, name: str, *, queue: str = LOCAL_QUEUE_NAME, duration: str = "1s", fails: bool = False
-    ) -> Json:
-        """Create a job on the manager, as a user would."""
-        job = kind.example(name, TEMPLATE, queue=queue)
+    ) -> list[Json]:
+        """Create a job on the manager, as a user would; return the objects it is made of."""
         noted = {DURATION_ANNOTATION: duration, OUTCOME_ANNOTATION: "fail" if fails else "complete"}
-        job["metadata"]["annotations"] = {**(job["metadata"].get("annotations") or {}), **noted}
-        return await self.manager.client.create(kind.resource, job)
+        made = []
+        for job in kind.examples(name, TEMPLATE, queue=queue):
+            job["metadata"]["annotations"] = {**(job["metadata"].get("annotations") or {}), **noted}
+            made.append(await self.manager.client.create(kind.resource, job))
+        return made
+
+    async def delete(self, kind: SandboxKind, jobs: list[Json]) -> None:
+        """Delete a job on the manager, as `kubectl delete` does."""
+        for job in jobs:
+            await self.manager.client.delete(kind.resource, ObjectKey.of(job), propagation="Background")
 
     async def running(self, kind: SandboxKind, name: str) -> str:
-        """Wait until the manager shows that a job runs; return the worker's name."""
+        """Wait until a job is seen to run; return the worker's name, or some if its pods have spread."""
 
         def look() -> str | None:
-            job, workload = self.manager.get(kind.resource, name), self.workload_of(name)
-            runs = job is not None and kind.course.pods_ready(job)
-            return cluster_name(workload) if runs and workload is not None else None
+            shown = [self.manager] if kind.reports else [*self.workers.values()]
+            found = [job for cluster in shown for job in self.jobs(cluster, kind, name)]
+            runs = bool(found) and all(kind.course.pods_ready(job) for job in found)
+            places = {cluster_name(workload) for workload in self.workloads_of(kind, name)}
+            return max(place for place in places if place) if runs and places and None not in places else None
 
         return await self.until(look, lambda: self.story(kind, name))
 
-    async def ended(self, kind: SandboxKind, name: str, reason: str) -> Json:
-        """Wait until a job has ended so on the manager, and its Workload with it; return the job."""
+    async def ended(self, kind: SandboxKind, name: str, reason: str) -> list[Json]:
+        """Wait until a job has ended so on the manager, and its Workload with it; return what it is made of."""
 
-        def look() -> Json | None:
-            job, workload = self.manager.get(kind.resource, name), self.workload_of(name)
-            ending = kind.ending(job) if job is not None else None
-            finished = [entry for entry in dig(workload, "status", "conditions") or [] if entry["type"] == "Finished"]
-            so = ending is not None and ending.reason == reason
-            return job if so and [entry["reason"] for entry in finished] == [reason] else None
+        def look() -> list[Json] | None:
+            jobs = self.jobs(self.manager, kind, name)
+            endings = [kind.ending(job) for job in jobs]
+            so = bool(jobs) and all(ending is not None and ending.reason == reason for ending in endings)
+            over = all(is_true(workload, "Finished") for workload in self.workloads_of(kind, name))
+            return jobs if so and over else None
 
         return await self.until(look, lambda: self.story(kind, name))
 
@@ -152,9 +162,19 @@ class Ground:
     async def gone(self, kind: SandboxKind, name: str) -> None:
         """Wait until the manager has neither the job nor its Workload."""
         await self.until(
-            lambda: self.manager.get(kind.resource, name) is None and self.workload_of(name) is None,
+            lambda: not self.jobs(self.manager, kind, name) and not self.workloads_of(kind, name),
             lambda: self.story(kind, name),
         )
+
+    def jobs(self, cluster: Cluster, kind: SandboxKind, name: str) -> list[Json]:
+        """What a job is made of on a cluster; on workers only what is ours."""
+        return [
+            obj
+            for (resource, _), obj in sorted(cluster.now.items(), key=lambda item: item[0][1])
+            if resource == kind.resource
+            and kind.job_name(obj) == name
+            and (cluster is self.manager or ORIGIN_LABEL in labels_of(obj))
+        ]
 
     async def open_queue(self, worker: str, queue: str) -> None:
         """Give a worker a LocalQueue, so that it can admit what is for it."""
@@ -166,22 +186,20 @@ class Ground:
         for worker in workers:
             await self.open_queue(worker, queue)
 
-    def workload_of(self, name: str, cluster: Cluster | None = None) -> Json | None:
-        """The Workload that Kueue made for a job."""
-        for (resource, _), workload in (cluster or self.manager).now.items():
-            owners = workload["metadata"].get("ownerReferences") or []
-            if resource == WORKLOAD and any(owner["name"] == name for owner in owners):
-                return workload
-        return None
+    def workloads_of(self, kind: SandboxKind, name: str) -> list[Json]:
+        """The Workloads that Kueue made for a job."""
+        wanted = self._workload_names(kind, name)
+        return [obj for (resource, own), obj in self.manager.now.items() if resource == WORKLOAD and own in wanted]
 
     def copies(self, kind: SandboxKind, name: str) -> list[str]:
-        """What workers have of ours for a job, as `worker1 Job sample`."""
+        """What workers have of ours for a job, as `worker1 Job sample`, and the pods of a set there."""
+        jobs, workloads = self._names(kind, name), self._workload_names(kind, name)
         return [
-            f"{worker.name} {obj['kind']} {obj['metadata']['name']}"
+            f"{worker.name} {obj['kind']} {own}"
             for worker in self.workers.values()
             for (resource, own), obj in worker.now.items()
-            if ORIGIN_LABEL in labels_of(obj)
-            and ((resource == kind.resource and own == name) or own == _workload_name(self, name))
+            if (own in (workloads if resource == WORKLOAD else jobs) and ORIGIN_LABEL in labels_of(obj))
+            or labels_of(obj).get("app") == name
         ]
 
     def ran_on(self, kind: SandboxKind, name: str) -> list[str]:
@@ -189,25 +207,40 @@ class Ground:
         return [
             worker.name
             for worker in self.workers.values()
-            if ORIGIN_LABEL in labels_of(worker.last.get((kind.resource, name)) or {})
+            if any(
+                resource == kind.resource and kind.job_name(obj) == name and ORIGIN_LABEL in labels_of(obj)
+                for (resource, _), obj in worker.last.items()
+            )
         ]
 
     def story(self, kind: SandboxKind, name: str) -> dict[str, Any]:
         """What there is to know when a journey does not go on."""
+        names = self._names(kind, name) | self._workload_names(kind, name)
         return {
-            "job": {field: (self.manager.get(kind.resource, name) or {}).get(field) for field in ("spec", "status")},
-            "workload": dig(self.workload_of(name), "status"),
-            "copies": {
-                worker.name: (worker.get(kind.resource, name) or {}).get("status") for worker in self.workers.values()
-            },
-            "remote": {
-                worker.name: [
-                    dig(obj, "status", "conditions")
-                    for (resource, own), obj in worker.now.items()
-                    if resource == WORKLOAD and own == _workload_name(self, name)
-                ]
-                for worker in self.workers.values()
-            },
+            cluster.name: {
+                f"{obj['kind']} {own}": {"status": obj.get("status"), "metadata": obj["metadata"].get("annotations")}
+                for (_, own), obj in cluster.now.items()
+                if own in names or labels_of(obj).get("app") == name
+            }
+            for cluster in self.clusters
+        }
+
+    def _names(self, kind: SandboxKind, name: str) -> set[str]:
+        """The names of a job's objects on the manager, and of the pods of a set, gone or not."""
+        return {name} | {
+            own
+            for (resource, own), obj in self.manager.last.items()
+            if (resource == kind.resource and kind.job_name(obj) == name) or labels_of(obj).get("app") == name
+        }
+
+    def _workload_names(self, kind: SandboxKind, name: str) -> set[str]:
+        """The names of the Workloads of a job, gone or not."""
+        jobs = self._names(kind, name)
+        return {
+            own
+            for (resource, own), obj in self.manager.last.items()
+            if resource == WORKLOAD
+            and jobs & {owner["name"] for owner in dig(obj, "metadata", "ownerReferences") or []}
         }
 
     def _observe(
@@ -216,15 +249,6 @@ class Ground:
         cluster.observe(resource, key, old, new)
         self._changed.set()
         self._changed = anyio.Event()
-
-
-def _workload_name(ground: Ground, job: str) -> str:
-    """The name of the Workload of a job, gone or not."""
-    for (resource, name), workload in ground.manager.last.items():
-        owners = workload["metadata"].get("ownerReferences") or []
-        if resource == WORKLOAD and any(owner["name"] == job for owner in owners):
-            return name
-    return ""
 
 
 def _queue(name: str) -> Json:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from multikueue.core.kinds import WORKLOAD
-from multikueue.core.labels import ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import annotations_of, dig, labels_of, with_value, without
 from multikueue.core.workloads import is_admitted
@@ -17,6 +17,7 @@ from tests.kinds.ground import TEMPLATE, Ground
 ATTEMPT: Final = "multikueue.dev/attempt"
 FILLED_IN: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "Job": (("spec", "selector"), ("spec", "template", "metadata", "labels")),
+    "Pod": (("spec", "priority"), ("spec", "preemptionPolicy")),
 }
 """What every API server fills in for itself."""
 
@@ -27,20 +28,22 @@ async def finishes(ground: Ground, case: Case) -> None:
     """It is copied as it is, runs on one worker, and the manager shows how it went."""
     kind, name = case.kind, f"{case.name}-finishes"
     submitted = await ground.submit(kind, name)
-    worker = await ground.running(kind, name) if not kind.course.ends else ""
     if kind.course.ends:
         done = await ground.ended(kind, name, "Succeeded")
-        worker = ground.ran_on(kind, name)[0]
-        shown = ground.workers[worker].last[kind.resource, name]["status"]
+        (worker,) = ground.ran_on(kind, name)
     else:
-        shown = (ground.workers[worker].get(kind.resource, name) or {})["status"]
-        done = ground.manager.get(kind.resource, name) or {}
-        await ground.manager.client.delete(kind.resource, ObjectKey.of(done), propagation="Background")
+        worker = await ground.running(kind, name)
+        done = ground.jobs(ground.manager, kind, name)
+        await ground.delete(kind, submitted)
     await ground.cleaned(kind, name)
 
-    assert done["status"] == shown
-    assert ground.ran_on(kind, name) == [worker]
-    _check_copy(case, submitted, ground.workers[worker].first[kind.resource, name])
+    if case.adapter.resource == kind.resource:  # else its pods were copied, one by one
+        assert ground.ran_on(kind, name) == [worker]
+        for job, made in zip(submitted, done, strict=True):
+            place = (kind.resource, job["metadata"]["name"])
+            _check_copy(case, job, ground.workers[worker].first[place])
+            if kind.reports:
+                assert made["status"] == ground.workers[worker].last[place]["status"]
 
 
 async def fails(ground: Ground, case: Case) -> None:
@@ -56,9 +59,9 @@ async def fails(ground: Ground, case: Case) -> None:
 async def deleted(ground: Ground, case: Case) -> None:
     """What is deleted on the manager does not go on anywhere."""
     kind, name = case.kind, f"{case.name}-deleted"
-    job = await ground.submit(kind, name, duration="1h")
+    jobs = await ground.submit(kind, name, duration="1h")
     await ground.running(kind, name)
-    await ground.manager.client.delete(kind.resource, ObjectKey.of(job), propagation="Background")
+    await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
     await ground.gone(kind, name)
 
@@ -70,20 +73,23 @@ async def leaves_foreign_jobs_alone(ground: Ground, case: Case) -> None:
     """
     kind, name = case.kind, f"{case.name}-taken"
     await ground.queue_on(name, "worker1")
-    taken = kind.example(name, TEMPLATE, queue="somebodys", delegated=False)
+    (first, *_) = kind.examples(name, TEMPLATE, queue="somebodys")
+    taken = kind.example(first["metadata"]["name"], TEMPLATE, queue="somebodys", delegated=False)
     before = await ground.workers["worker1"].client.create(kind.resource, taken)
-    job = await ground.submit(kind, name, queue=name, duration="1h")
+    jobs = await ground.submit(kind, name, queue=name, duration="1h")
     await ground.until(
-        lambda: any(is_admitted(found) for found in _copies_of(ground, "worker1", name)),
+        lambda: any(is_admitted(found) for found in _copies_of(ground, case, "worker1", name)),
         lambda: ground.story(kind, name),
     )
     await ground.open_queue("worker2", name)
     assert await ground.running(kind, name) == "worker2"
-    await ground.manager.client.delete(kind.resource, ObjectKey.of(job), propagation="Background")
-    await ground.cleaned(kind, name)
+    await ground.delete(kind, jobs)
     await ground.gone(kind, name)
+    await ground.until(
+        lambda: set(ground.copies(kind, name)) <= _foreign(ground, name), lambda: ground.story(kind, name)
+    )
 
-    left = await ground.workers["worker1"].client.get(kind.resource, ObjectKey.of(job))
+    left = await ground.workers["worker1"].client.get(kind.resource, ObjectKey.of(before))
     assert left["metadata"]["uid"] == before["metadata"]["uid"]
     assert left["spec"] == before["spec"]
     assert labels_of(left) == labels_of(before)
@@ -94,42 +100,51 @@ async def runs_again_after_eviction(ground: Ground, case: Case) -> None:
     kind, name = case.kind, f"{case.name}-evicted"
     submitted = await ground.submit(kind, name, duration="1h")
     worker = await ground.running(kind, name)
-    (copy,) = _copies_of(ground, worker, name)
-    first = ground.workers[worker].uids[WORKLOAD, copy["metadata"]["name"]].copy()
+    (copy, *_) = _copies_of(ground, case, worker, name)
+    place = (WORKLOAD, copy["metadata"]["name"])
+    seen = {uid for other in ground.workers.values() for uid in other.uids.get(place, ())}
     await evict(ground.workers[worker].client, ObjectKey.of(copy))
 
     def again() -> bool:
-        later = {
-            found["metadata"]["uid"] for other in ground.workers for found in _copies_of(ground, other, name)
-        } - first
-        return bool(later) and kind.course.pods_ready(ground.manager.get(kind.resource, name) or {})
+        there = [found for other in ground.workers for found in _copies_of(ground, case, other, name)]
+        new = [found for found in there if ("Workload", found["metadata"]["name"]) == ("Workload", place[1])]
+        return any(is_admitted(found) and found["metadata"]["uid"] not in seen for found in new)
 
     await ground.until(again, lambda: ground.story(kind, name))
     second = await ground.running(kind, name)
-    _check_copy(case, submitted, ground.workers[second].first[kind.resource, name])
-    await ground.manager.client.delete(kind.resource, ObjectKey.of(submitted), propagation="Background")
+    for job in submitted if case.adapter.resource == kind.resource else ():
+        _check_copy(case, job, ground.workers[second].first[kind.resource, job["metadata"]["name"]])
+    await ground.delete(kind, submitted)
     await ground.cleaned(kind, name)
 
 
 async def follows(ground: Ground, case: Case) -> None:
     """What may change of a running job reaches its copy."""
     kind, name = case.kind, f"{case.name}-followed"
-    job = await ground.submit(kind, name, duration="1h")
+    jobs = await ground.submit(kind, name, duration="1h")
     worker = await ground.running(kind, name)
     (path,) = case.adapter.forwarded
-    await ground.manager.client.merge_patch(kind.resource, ObjectKey.of(job), with_value({}, path, "changed: true\n"))
+    changed = 3 if path[-1] == "replicas" else "changed: true\n"
+    await ground.manager.client.merge_patch(kind.resource, ObjectKey.of(jobs[0]), with_value({}, path, changed))
     await ground.until(
-        lambda: dig(ground.workers[worker].get(kind.resource, name), *path) == "changed: true\n",
+        lambda: dig(ground.workers[worker].get(kind.resource, name), *path) == changed,
         lambda: ground.story(kind, name),
     )
-    await ground.manager.client.delete(kind.resource, ObjectKey.of(job), propagation="Background")
+    await ground.running(kind, name)
+    await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
 
 
-def _copies_of(ground: Ground, worker: str, job: str) -> list[Json]:
-    workload = ground.workload_of(job) or {"metadata": {"name": ""}}
-    found = ground.workers[worker].get(WORKLOAD, workload["metadata"]["name"])
-    return [found] if found is not None else []
+def _copies_of(ground: Ground, case: Case, worker: str, job: str) -> list[Json]:
+    """The Workload copies of a job on a worker."""
+    names = [workload["metadata"]["name"] for workload in ground.workloads_of(case.kind, job)]
+    return [found for name in names if (found := ground.workers[worker].get(WORKLOAD, name)) is not None]
+
+
+def _foreign(ground: Ground, name: str) -> set[str]:
+    """The pods of somebody else's set of that name."""
+    pods = ground.workers["worker1"].now.items()
+    return {f"worker1 Pod {own}" for (_, own), obj in pods if labels_of(obj).get("app") == name}
 
 
 def _check_copy(case: Case, submitted: Json, copy: Json) -> None:
@@ -142,10 +157,14 @@ def _check_copy(case: Case, submitted: Json, copy: Json) -> None:
     assert without({"spec": copy["spec"]}, ignored) == without({"spec": submitted["spec"]}, ignored)
 
     labels, annotations = labels_of(copy), annotations_of(copy)
-    workload = annotations[PREBUILT_WORKLOAD]
+    marks: Json = {}
+    if case.adapter.carriers is None:
+        marks[PREBUILT_WORKLOAD] = annotations[PREBUILT_WORKLOAD]
     delegated_by = {kind.managed_by_label} if kind.managed_by_label else set()
     kept = {key: value for key, value in labels_of(submitted).items() if key not in delegated_by}
-    assert labels == {**kept, ORIGIN_LABEL: "multikueue", PREBUILT_WORKLOAD: workload}
+    assert labels == {**kept, ORIGIN_LABEL: "multikueue", **marks}
     assert annotations.pop(ATTEMPT)
-    assert annotations == {**annotations_of(submitted), PREBUILT_WORKLOAD: workload}
+    if kind.gated:
+        marks = {**marks, ORIGIN_UID_ANNOTATION: submitted["metadata"]["uid"]}
+    assert annotations == {**annotations_of(submitted), **marks}
     assert "ownerReferences" not in copy["metadata"]

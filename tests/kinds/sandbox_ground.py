@@ -19,6 +19,7 @@ from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient, Registry
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner
+from multikueue.sandbox.kinds import completed
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 from tests.kinds.cases import Case, definitions
@@ -52,7 +53,7 @@ async def sandbox_ground(case: Case) -> AsyncIterator[Ground]:
             kueue, runner = (DirectClient(registry, user=user) for user in ("kueue", "runner"))
             await tasks.start(SmallKueue(kueue, clock=_now, kinds=[case.kind], events=False).run)
             await tasks.start(JobRunner(runner, clock=_now, kinds=[case.kind], events=False).run)
-        await tasks.start(ground.follow, [case.kind.resource])
+        await tasks.start(ground.follow, [kind.resource for kind in completed([case.kind])])
         await tasks.start(_manager(case, registries).run)
         await until(lambda: _active(ground.manager.client))
         yield ground

@@ -12,6 +12,8 @@ pytestmark = pytest.mark.looptime
 
 ALL = [pytest.param(case, id=case.name) for case in cases()]
 ENDING = [pytest.param(case, id=case.name) for case in cases() if case.kind.course.ends]
+COPIED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.resource == case.kind.resource]
+"""All but Deployments, whose pods are copied."""
 FOLLOWED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.forwarded]
 
 
@@ -36,7 +38,7 @@ async def test_a_deleted_job_does_not_go_on_anywhere(case: Case) -> None:
         await journeys.deleted(ground, case)
 
 
-@pytest.mark.parametrize("case", ALL)
+@pytest.mark.parametrize("case", COPIED)
 async def test_somebody_elses_job_of_the_same_name_is_left_alone(case: Case) -> None:
     """What does not carry our mark is not ours; ours runs on the other worker."""
     async with sandbox_ground(case) as ground:

@@ -10,7 +10,7 @@ import attrs
 
 from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.core.quantities import MILLI
-from multikueue.core.workloads import cluster_name, has_quota
+from multikueue.core.workloads import cluster_name
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kueue.podsets import request
 from multikueued.demo.jobs import Submission
@@ -39,7 +39,8 @@ class Story:
     queued: float
     cpus: float
     """What it asks for."""
-    cluster: str = ""
+    placed: dict[str, str] = attrs.field(factory=dict)
+    """The worker that each of its Workloads is assigned to."""
     admitted: float | None = None
     ended: float | None = None
     failed: bool = False
@@ -53,6 +54,16 @@ class Story:
     """Whether users would see that it runs."""
 
     @property
+    def clusters(self) -> set[str]:
+        """The workers that the manager names."""
+        return set(self.placed.values())
+
+    @property
+    def cluster(self) -> str:
+        """The same for people."""
+        return ", ".join(sorted(self.clusters))
+
+    @property
     def stage(self) -> Stage:
         """How far it has come."""
         if self.ended is not None:
@@ -64,7 +75,7 @@ class Story:
     @property
     def went_well(self) -> bool:
         """Whether it finished, ran on one worker, and on the one that the manager names."""
-        return self.stage in (Stage.FINISHED, Stage.SERVED) and self.ran_on == {self.cluster}
+        return self.stage in (Stage.FINISHED, Stage.SERVED) and self.ran_on == self.clusters
 
     def saw(self, job: Json, at: float) -> None:
         """The manager shows an object of it."""
@@ -81,6 +92,8 @@ class Tally:
     """Collects what the watches of the manager and the workers show."""
 
     stories: dict[Place, Story] = attrs.field(factory=dict)
+    owned: dict[str, Story] = attrs.field(factory=dict)
+    """The Deployments that pods belong to, by the pod's name."""
     copies: dict[str, set[str]] = attrs.field(factory=dict)
     """Objects of ours on each worker right now."""
 
@@ -93,13 +106,18 @@ class Tally:
 
     def saw_workload(self, workload: Json, at: float) -> None:
         """The manager shows this Workload."""
-        for story in self._stories_of(workload):
-            story.cluster = cluster_name(workload) or story.cluster
-            if story.admitted is None and story.cluster and has_quota(workload):
-                story.admitted = at
+        place = cluster_name(workload)
+        story = self._story_of(workload)
+        if story is None or place is None:
+            return
+        story.placed[workload["metadata"]["name"]] = place
+        if story.admitted is None:
+            story.admitted = at
 
     def saw_job(self, kind: SandboxKind, job: Json | None, name: str, at: float) -> None:
         """The manager shows this job, or shows it no more."""
+        if job is not None:
+            self._note_owner(job)
         story = self.stories.get((kind.resource, kind.job_name(job) if job is not None else name))
         if story is None:
             return
@@ -120,10 +138,13 @@ class Tally:
     def saw_running(self, worker: str, kind: SandboxKind, copy: Json) -> None:
         """A worker shows a copy of a job."""
         story = self.stories.get((kind.resource, kind.job_name(copy)))
+        story = story or self.owned.get(copy["metadata"]["name"])
         if story is None:
             return
         if kind.course.is_active(copy) or kind.ending(copy) is not None:
             story.ran_on.add(worker)
+        if not kind.reports and kind.course.pods_ready(copy):
+            story.ready = True
 
     def count(self, *stages: Stage) -> int:
         """How many jobs are in one of these stages."""
@@ -131,7 +152,7 @@ class Tally:
 
     def running_on(self, worker: str) -> Iterable[Story]:
         """The jobs a worker has now."""
-        return (story for story in self.stories.values() if story.stage is Stage.RUNNING and story.cluster == worker)
+        return (story for story in self.stories.values() if story.stage is Stage.RUNNING and worker in story.clusters)
 
     @property
     def all_ended(self) -> bool:
@@ -143,14 +164,22 @@ class Tally:
         """How many objects of ours are still on workers."""
         return sum(len(copies) for copies in self.copies.values())
 
-    def _stories_of(self, workload: Json) -> Iterable[Story]:
-        """The job that a Workload belongs to; for a group of pods it has the group's name."""
-        owners = {owner["name"] for owner in workload["metadata"].get("ownerReferences") or []}
-        kinds = {owner["kind"] for owner in workload["metadata"].get("ownerReferences") or []}
-        owners.add(workload["metadata"]["name"])
-        return [
-            story for (resource, name), story in self.stories.items() if resource.gvk.kind in kinds and name in owners
-        ]
+    def _note_owner(self, pod: Json) -> None:
+        """Remember which Deployment a pod belongs to: its pods are dispatched one by one."""
+        for owner in pod["metadata"].get("ownerReferences") or []:
+            for (resource, name), story in self.stories.items():
+                if (resource.gvk.kind, name) == (owner["kind"], owner["name"]):
+                    self.owned[pod["metadata"]["name"]] = story
+
+    def _story_of(self, workload: Json) -> Story | None:
+        """The job that a Workload belongs to; the Workload of a group of pods has the group's name."""
+        for owner in workload["metadata"].get("ownerReferences") or []:
+            for (resource, name), story in self.stories.items():
+                if resource.gvk.kind == owner["kind"] and name in (owner["name"], workload["metadata"]["name"]):
+                    return story
+            if owner["name"] in self.owned:
+                return self.owned[owner["name"]]
+        return None
 
 
 def requested_cpus(kind: SandboxKind, job: Json) -> float:

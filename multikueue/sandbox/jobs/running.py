@@ -18,8 +18,10 @@ from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.jobs.deciding import decide_run
 from multikueue.sandbox.jobs.options import RunnerOptions, fate
-from multikueue.sandbox.kinds import KINDS, SandboxKind
+from multikueue.sandbox.jobs.replicating import SetRunner
+from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
+from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.performing import Performer, typed
@@ -51,6 +53,7 @@ class JobRunner:
     """Whether to write Event objects."""
     _jobs: dict[Resource, Newest] = attrs.field(init=False)
     _rows: dict[Resource, SandboxKind] = attrs.field(init=False)
+    _sets: list[SetKind] = attrs.field(init=False)
     _runs: dict[str, Run] = attrs.field(factory=dict, init=False)
     """By the job's UID."""
     _starts: dict[str, int] = attrs.field(factory=dict, init=False)
@@ -59,7 +62,9 @@ class JobRunner:
     _controller: Controller[tuple[Resource, ObjectKey]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._rows = {kind.resource: kind for kind in self.kinds}
+        kinds = completed(self.kinds)
+        self._rows = {kind.resource: kind for kind in kinds if not isinstance(kind, SetKind)}
+        self._sets = [kind for kind in kinds if isinstance(kind, SetKind)]
         self._jobs = {resource: Newest() for resource in self._rows}
         self._recorder = Recorder(self.client, self.clock, self.events)
         self._performer = Performer(self.client, self._recorder, self._observe)
@@ -76,6 +81,8 @@ class JobRunner:
             for cache in caches:
                 await cache.wait_synced()
             tasks.start_soon(self._controller.run)
+            if self._sets:
+                await tasks.start(SetRunner(self.client, self._sets, self._recorder).run)
             tasks.start_soon(self._recorder.run)
             task_status.started()
 

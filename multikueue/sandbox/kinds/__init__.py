@@ -7,9 +7,10 @@ is nothing special.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from multikueue.sandbox.kinds import appwrapper, jobset, kubeflow, ray, trainer, workflows
+from multikueue.sandbox.kinds import appwrapper, jobset, kubeflow, pods, ray, sets, trainer, workflows
 from multikueue.sandbox.kinds.course import Course, Ending
 from multikueue.sandbox.kinds.definitions import definition
 from multikueue.sandbox.kinds.job import BATCH_JOB
@@ -27,9 +28,20 @@ AVAILABLE: Final = (
     *trainer.KINDS,
     *ray.KINDS,
     *appwrapper.KINDS,
+    *pods.KINDS,
+    *sets.KINDS,
     *workflows.KINDS,
 )
 """All rows."""
+
+
+def completed(kinds: Iterable[SandboxKind]) -> tuple[SandboxKind, ...]:
+    """These kinds, one row for each resource, with that of pods if some are made of pods."""
+    rows = {kind.resource: kind for kind in kinds}
+    if any(kind.gated for kind in rows.values()):
+        rows[pods.POD_RESOURCE] = pods.POD
+    return tuple(rows.values())
+
 
 __all__ = [
     "AVAILABLE",
@@ -46,5 +58,6 @@ __all__ = [
     "SandboxKind",
     "Stage",
     "Stages",
+    "completed",
     "definition",
 ]

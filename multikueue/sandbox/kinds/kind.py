@@ -44,6 +44,10 @@ class SandboxKind:
     course: Course = BY_CONDITIONS
     status_subresource: bool = True
     """Whether the API server serves `status` apart."""
+    gated: bool = False
+    """Whether its pods wait behind Kueue's scheduling gate, instead of a job being suspended."""
+    reports: bool = True
+    """Whether the manager's job shows what the copy does."""
     resets_start_time: bool = False
     """Whether the template may only be edited once `status.startTime` is gone."""
     spec: Mapping[str, Any] = attrs.field(factory=dict)

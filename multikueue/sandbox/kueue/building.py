@@ -1,13 +1,23 @@
-"""The Workload Kueue makes for a job."""
+"""The Workload Kueue makes for a job, or for gated pods."""
 
 from __future__ import annotations
 
 from multikueue.core.kinds import KUEUE_GROUP, WORKLOAD
-from multikueue.core.labels import JOB_UID_LABEL, WORKLOAD_FINALIZER
+from multikueue.core.labels import (
+    COMPONENT_INDEX_ANNOTATION,
+    GROUP_WORKLOAD_ANNOTATION,
+    JOB_OWNER_GVK_ANNOTATION,
+    JOB_OWNER_NAME_ANNOTATION,
+    JOB_UID_LABEL,
+    WORKLOAD_FINALIZER,
+)
 from multikueue.core.names import Json
 from multikueue.core.objects import labels_of, uid
 from multikueue.sandbox.kinds import SandboxKind
+from multikueue.sandbox.kinds.pods import POD
+from multikueue.sandbox.kinds.sets import SetKind, pod_sets
 from multikueue.sandbox.kueue.naming import queue_name, workload_name
+from multikueue.sandbox.kueue.units import Unit
 
 PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
 
@@ -42,6 +52,43 @@ def build_workload(kind: SandboxKind, job: Json, priority: int) -> Json:
         },
         "spec": spec,
     }
+
+
+def unit_workload(unit: Unit) -> Json:
+    """The Workload for a pod, a group of pods or a part of a set. Only a pod on its own is its controller."""
+    owner = unit.owners[0][2]
+    spec: Json = {"active": True, "podSets": _unit_pod_sets(unit), "priority": 0, "queueName": queue_name(owner)}
+    metadata: Json = {
+        "name": unit.key.name,
+        "namespace": unit.key.namespace,
+        "finalizers": [WORKLOAD_FINALIZER],
+        "ownerReferences": [
+            {"apiVersion": version, "kind": kind, "name": obj["metadata"]["name"], "uid": uid(obj)}
+            for version, kind, obj in unit.owners
+        ],
+    }
+    if unit.kind is not None:
+        metadata["annotations"] = _owner_annotations(unit, unit.kind, owner["metadata"]["name"])
+    elif unit.group:
+        metadata["annotations"] = {GROUP_WORKLOAD_ANNOTATION: "true"}
+    else:
+        metadata["labels"] = {JOB_UID_LABEL: uid(owner)}
+        metadata["ownerReferences"][0].update(controller=True, blockOwnerDeletion=True)
+    return {"apiVersion": WORKLOAD.gvk.api_version, "kind": WORKLOAD.gvk.kind, "metadata": metadata, "spec": spec}
+
+
+def _owner_annotations(unit: Unit, kind: SetKind, name: str) -> Json:
+    gvk = kind.resource.gvk
+    noted = {JOB_OWNER_GVK_ANNOTATION: f"{gvk.api_version}, Kind={gvk.kind}", JOB_OWNER_NAME_ANNOTATION: name}
+    return {**noted, COMPONENT_INDEX_ANNOTATION: unit.component} if unit.component else noted
+
+
+def _unit_pod_sets(unit: Unit) -> list[Json]:
+    if unit.kind is not None:
+        return pod_sets(unit.members)
+    (first, *_) = unit.pods
+    (made,) = POD.pods.read(first)
+    return [{**made, "count": len(unit.pods)}]
 
 
 def owner_reference(kind: SandboxKind, job: Json) -> Json:

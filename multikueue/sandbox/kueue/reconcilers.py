@@ -14,6 +14,7 @@ from multikueue.core.objects import dig, pruned
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kueue.building import priority_class
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
+from multikueue.sandbox.kueue.deciding_units import UnitSituation, decide_unit
 from multikueue.sandbox.kueue.deciding_workloads import Situation, decide_workload
 from multikueue.sandbox.kueue.effects import Decision, Delete, Replace, Rest, Step
 from multikueue.sandbox.kueue.performing import Performer
@@ -75,14 +76,35 @@ class JobReconciler:
                 workload=workload,
                 now=self.clock(),
                 priority=priority or 0,
-                injections=lambda: injections(workload or {}, self._flavors(workload or {})),
+                injections=lambda: injections(workload or {}, self.stores.flavors_of(workload or {})),
             )
         )
 
-    def _flavors(self, workload: Json) -> dict[str, Json]:
-        entries = dig(workload, "status", "admission", "podSetAssignments") or []
-        names = {flavor for entry in entries for flavor in (entry.get("flavors") or {}).values()}
-        return self.stores.configuration.flavors_of(names)
+
+@attrs.define(eq=False)
+class UnitReconciler:
+    """What Kueue does about gated pods. Keys are those of their Workloads, there or not."""
+
+    stores: Stores
+    performer: Performer
+    clock: Clock
+
+    async def reconcile(self, key: ObjectKey) -> Action:
+        """Bring the pods behind one Workload forward."""
+        return await _until_rest(self.performer, lambda: self._decide(key))
+
+    def _decide(self, key: ObjectKey) -> Decision | None:
+        unit, workload = self.stores.unit(key), self.stores.workload(key)
+        if not unit.owners:
+            return None
+        return decide_unit(
+            UnitSituation(
+                unit,
+                workload,
+                self.clock(),
+                injections=lambda: injections(workload or {}, self.stores.flavors_of(workload or {})),
+            )
+        )
 
 
 @attrs.define(eq=False)

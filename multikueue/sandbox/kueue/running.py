@@ -17,10 +17,11 @@ from multikueue.core.objects import dig
 from multikueue.kube.caching import ObjectCache
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
-from multikueue.sandbox.kinds import KINDS, SandboxKind
+from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
+from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kueue.assigning import Scheduler
 from multikueue.sandbox.kueue.performing import Performer, typed
-from multikueue.sandbox.kueue.reconcilers import JobReconciler, QueueReconciler, WorkloadReconciler
+from multikueue.sandbox.kueue.reconcilers import JobReconciler, QueueReconciler, UnitReconciler, WorkloadReconciler
 from multikueue.sandbox.kueue.recording import Recorder
 from multikueue.sandbox.kueue.stores import Stores
 
@@ -51,11 +52,12 @@ class SmallKueue:
     _recorder: Recorder = attrs.field(init=False)
     _workloads: Controller[ObjectKey] = attrs.field(init=False)
     _jobs: dict[Resource, Controller[ObjectKey]] = attrs.field(init=False)
+    _units: Controller[ObjectKey] = attrs.field(init=False)
     _scheduler: Controller[str] = attrs.field(init=False)
     _queues: Controller[tuple[Resource, ObjectKey]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        stores = self.stores = Stores(self.kinds)
+        stores = self.stores = Stores(completed(self.kinds))
         self._recorder = Recorder(self.client, self.clock, self.events)
         performer = Performer(self.client, self._recorder, self._observe)
         self._workloads = Controller(
@@ -68,7 +70,11 @@ class SmallKueue:
                 concurrency=self.concurrency,
             )
             for kind in self.kinds
+            if not kind.gated
         }
+        self._units = Controller(
+            "kueue-pods", UnitReconciler(stores, performer, self.clock), concurrency=self.concurrency
+        )
         self._scheduler = Controller("kueue-scheduler", Scheduler(stores, performer, self.clock))
         self._queues = Controller("kueue-queues", QueueReconciler(stores, performer, self.clock))
 
@@ -95,7 +101,7 @@ class SmallKueue:
 
     @property
     def _controllers(self) -> list[Controller[Any]]:
-        return [self._workloads, self._scheduler, self._queues, *self._jobs.values()]
+        return [self._workloads, self._scheduler, self._queues, self._units, *self._jobs.values()]
 
     def _changed(self, resource: Resource, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
         if new is not None:
@@ -128,6 +134,8 @@ class SmallKueue:
         owner = self.stores.job_of(workload)
         for kind, job in dict.fromkeys((*([owner] if owner else ()), *self.stores.jobs_waiting_for(key))):
             self._jobs[kind.resource].enqueue(job)
+        if POD_RESOURCE in self.stores.objects:
+            self._units.enqueue(key)
         name = self.stores.cluster_queue_name(workload)
         if not moved or not name:
             return
@@ -141,6 +149,8 @@ class SmallKueue:
         key = ObjectKey.of(obj)
         if resource in self._jobs:
             self._job_changed(resource, key, obj)
+        elif any(kind.gated and kind.resource == resource for kind in self.stores.kinds):
+            self._gated_changed(resource, obj, before)
         elif resource == LOCAL_QUEUE and _differ(obj, before):
             self._queue_changed(dig(obj, "spec", "clusterQueue") or "", only=key)
         elif resource == CLUSTER_QUEUE and _differ(obj, before):
@@ -158,6 +168,12 @@ class SmallKueue:
         workload = self.stores.workload_of(kind, job)
         if workload is not None:  # it may have lost its job
             self._workloads.enqueue(ObjectKey.of(workload))
+
+    def _gated_changed(self, resource: Resource, obj: Json, before: Json | None) -> None:
+        for version in (obj, before):
+            for key in self.stores.units_of(resource, version) if version is not None else ():
+                self._units.enqueue(key)
+                self._workloads.enqueue(key)  # it may have lost its pods
 
     def _queue_changed(self, name: str, *, only: ObjectKey | None = None) -> None:
         """Look at a ClusterQueue again, and at all Workloads in it, or in one of its LocalQueues."""

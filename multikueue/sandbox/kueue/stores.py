@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import cast
 
 import attrs
 
@@ -20,11 +22,14 @@ from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.objects import dig, labels_of, uid
 from multikueue.core.workloads import cluster_queue, is_finished
 from multikueue.sandbox.kinds import SandboxKind
+from multikueue.sandbox.kinds.pods import POD_RESOURCE
+from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.building import priority_class
 from multikueue.sandbox.kueue.configuration import Configuration
 from multikueue.sandbox.kueue.ledger import Ledger
 from multikueue.sandbox.kueue.naming import prebuilt_name, workload_name
 from multikueue.sandbox.kueue.newest import Newest
+from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, present, set_places, set_workloads
 
 _CONFIGURED = (LOCAL_QUEUE, CLUSTER_QUEUE, RESOURCE_FLAVOR, ADMISSION_CHECK, NAMESPACE, WORKLOAD_PRIORITY_CLASS)
 
@@ -52,6 +57,12 @@ def _cluster_queue_places(queue: Json) -> Iterator[Hashable]:
         yield ADMISSION_CHECK, check["name"]
 
 
+def _places_of(kind: SandboxKind) -> Callable[[Json], Iterable[Hashable]]:
+    if isinstance(kind, SetKind):
+        return partial(set_places, kind)
+    return pod_places if kind.gated else _job_places
+
+
 _PLACES = {LOCAL_QUEUE: _queue_places, CLUSTER_QUEUE: _cluster_queue_places}
 
 
@@ -68,7 +79,7 @@ class Stores:
         self.objects = {
             resource: Newest(_PLACES[resource]) if resource in _PLACES else Newest() for resource in _CONFIGURED
         }
-        self.objects.update({kind.resource: Newest(_job_places) for kind in self.kinds})
+        self.objects.update({kind.resource: Newest(_places_of(kind)) for kind in self.kinds})
 
     @property
     def resources(self) -> list[Resource]:
@@ -85,6 +96,12 @@ class Stores:
             checks=self.objects[ADMISSION_CHECK],
             namespaces=self.objects[NAMESPACE],
         )
+
+    def flavors_of(self, workload: Json) -> dict[str, Json]:
+        """The flavors that a Workload's pods are to run on, by name."""
+        entries = dig(workload, "status", "admission", "podSetAssignments") or []
+        names = {flavor for entry in entries for flavor in (entry.get("flavors") or {}).values()}
+        return self.configuration.flavors_of(names)
 
     def workload(self, key: ObjectKey) -> Json | None:
         """A Workload."""
@@ -113,7 +130,7 @@ class Stores:
 
     def job_of(self, workload: Json) -> tuple[SandboxKind, ObjectKey] | None:
         """Kind and key of the job a Workload says it belongs to, whether or not it is there."""
-        by_gvk = {kind.resource.gvk: kind for kind in self.kinds}
+        by_gvk = {kind.resource.gvk: kind for kind in self.kinds if not kind.gated}
         for reference in dig(workload, "metadata", "ownerReferences") or []:
             kind = by_gvk.get(GVK.of(reference["apiVersion"], reference["kind"]))
             if kind is not None and reference.get("controller"):
@@ -123,8 +140,38 @@ class Stores:
     def jobs_waiting_for(self, key: ObjectKey) -> Iterable[tuple[SandboxKind, ObjectKey]]:
         """The jobs that were built for this Workload."""
         for kind in self.kinds:
-            for job in self.objects[kind.resource].by(key):
+            for job in self.objects[kind.resource].by(key) if not kind.gated else ():
                 yield kind, ObjectKey.of(job)
+
+    def unit(self, key: ObjectKey) -> Unit:
+        """The gated pods behind a Workload."""
+        pods = self.objects[POD_RESOURCE]
+        for kind in self.sets:
+            for found in self.objects[kind.resource].by(key):
+                part = set_workloads(kind, found)[key]
+                place = (kind.parent, ObjectKey.of(found), part)
+                return Unit(key, present(pods.by(place)), kind, found, part)
+        return Unit(key, present(pods.by(key)))
+
+    def units_of(self, resource: Resource, obj: Json) -> Iterable[ObjectKey]:
+        """The Workloads that a gated pod or a set of them belongs to."""
+        sets = {kind.parent: kind for kind in self.sets}
+        if resource != POD_RESOURCE:
+            kind = next(kind for kind in self.sets if kind.resource == resource)
+            return set_workloads(kind, obj)
+        place = pod_place(obj)
+        if isinstance(place, ObjectKey):
+            return (place,)
+        parent, owner, part = cast(tuple[str, ObjectKey, str], place)
+        found = self.objects[sets[parent].resource].get(owner) if parent in sets else None
+        if found is None:
+            return ()
+        return [key for key, of in set_workloads(sets[parent], found).items() if of == part]
+
+    @property
+    def sets(self) -> list[SetKind]:
+        """The kinds of sets whose pods are gated."""
+        return [kind for kind in self.kinds if isinstance(kind, SetKind)]
 
     def is_orphaned(self, workload: Json) -> bool:
         """Whether it belonged to a job that is gone; always false for kinds that are not known here."""

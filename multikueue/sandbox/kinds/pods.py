@@ -1,0 +1,177 @@
+"""`v1` Pod, alone and in groups: kept from running by Kueue's scheduling gate."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from multikueue.core.labels import (
+    ADMISSION_GATE,
+    MANAGED_LABEL,
+    POD_GROUP_NAME,
+    POD_GROUP_TOTAL_ANNOTATION,
+    RETRIABLE_ANNOTATION,
+)
+from multikueue.core.names import GVK, Json, Resource
+from multikueue.core.objects import annotations_of, dig, labels_of
+from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
+from multikueue.sandbox.kinds.injecting import Injection, inject
+from multikueue.sandbox.kinds.kind import SandboxKind
+from multikueue.sandbox.kinds.roles import pod_set
+from multikueue.sandbox.kinds.stages import Stage, Stages
+
+POD_RESOURCE: Final = Resource(GVK("", "v1", "Pod"), "pods")
+GATE: Final[Json] = {"name": ADMISSION_GATE}
+_GROUP_SIZE: Final = 2
+_MAIN: Final = "main"
+
+_RUNNING: Final = Stage(
+    fields={"phase": "Running"},
+    conditions={"PodScheduled": "True", "Initialized": "True", "ContainersReady": "True", "Ready": "True"},
+    times=("startTime",),
+)
+_STARTING: Final = Stage(
+    fields={"phase": "Pending"}, conditions={"PodScheduled": "True", "Ready": "False"}, times=("startTime",)
+)
+_BATCH: Final = Stages(
+    starting=_STARTING,
+    running=_RUNNING,
+    succeeded=Stage(
+        fields={"phase": "Succeeded"}, conditions={"ContainersReady": "False", "Ready": "False"}, reason="PodCompleted"
+    ),
+    failed=Stage(
+        fields={"phase": "Failed"}, conditions={"ContainersReady": "False", "Ready": "False"}, reason="PodFailed"
+    ),
+)
+_SERVING: Final = Stages(starting=_STARTING, running=_RUNNING)
+
+
+class PodCourse:
+    """A pod runs and ends; one that is always restarted serves. Implements `Course`."""
+
+    ends = True
+
+    def turn(self, job: Json, run: Run | None, moment: Moment) -> Turn:
+        """See `Course`."""
+        if moment.suspended:
+            return Turn()
+        stages = _SERVING if dig(job, "spec", "restartPolicy") == "Always" else _BATCH
+        return stages.turn(job, run, moment)
+
+    def ending(self, job: Json) -> Ending | None:
+        """See `Course`."""
+        return _BATCH.ending(job)
+
+    def is_active(self, job: Json) -> bool:
+        """See `Course`."""
+        return bool(dig(job, "status", "phase") == "Running")
+
+    def pods_ready(self, job: Json) -> bool:
+        """See `Course`."""
+        return _RUNNING.shown(job)
+
+
+class OnePod:
+    """The pod is its own template. Implements `multikueue.sandbox.kinds.roles.PodSets`."""
+
+    def read(self, job: Json) -> list[Json]:
+        """See `PodSets`."""
+        metadata = {key: value for key, value in job["metadata"].items() if key in ("labels", "annotations")}
+        return [pod_set(_MAIN, 1, copy.deepcopy({"metadata": metadata, "spec": job["spec"]}))]
+
+    def counts(self, job: Json) -> Mapping[str, int]:
+        """See `PodSets`."""
+        del job
+        return {_MAIN: 1}
+
+    def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
+        """See `PodSets`. The gate goes at the same time: afterwards no node could be chosen any more."""
+        inject(job, injections.get(_MAIN, Injection()))
+        gates = [gate for gate in dig(job, "spec", "schedulingGates") or [] if gate.get("name") != ADMISSION_GATE]
+        job["spec"]["schedulingGates"] = gates
+
+    def restore(self, job: Json, originals: Mapping[str, Json]) -> None:
+        """See `PodSets`. A pod that was started is never stopped but deleted."""
+        del job, originals
+
+    def is_started(self, job: Json) -> bool:
+        """See `PodSets`."""
+        return not is_gated(job)
+
+    def fill(self, job: Json, template: Json) -> None:
+        """See `PodSets`."""
+        filled = copy.deepcopy(template)
+        for field in ("labels", "annotations"):
+            found = dig(filled, "metadata", field)
+            if found:
+                job["metadata"][field] = {**found, **(job["metadata"].get(field) or {})}
+        job["spec"] = {**filled["spec"], **job["spec"]}
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class PodKind(SandboxKind):
+    """The row of pods on their own."""
+
+    def is_held(self, job: Json) -> bool:
+        """See `SandboxKind`."""
+        return is_gated(job)
+
+    def with_suspend(self, job: Json, suspended: bool) -> Json:
+        """See `SandboxKind`. A gate cannot be put back, so this is for pods that are yet to be created."""
+        made = copy.deepcopy(job)
+        if suspended:
+            gate(made["metadata"], made["spec"])
+        return made
+
+    def job_name(self, obj: Json) -> str:
+        """See `SandboxKind`: a group's pods are one job."""
+        return group_of(obj) or str(obj["metadata"]["name"])
+
+
+class PodGroupKind(PodKind):
+    """Pods that are admitted together."""
+
+    @property
+    def name(self) -> str:
+        """See `SandboxKind`."""
+        return "podgroup"
+
+    def examples(self, name: str, template: Json, *, queue: str) -> list[Json]:
+        """See `SandboxKind`."""
+        pods = []
+        for number in range(_GROUP_SIZE):
+            pod = self.example(f"{name}-{number}", template, queue=queue)
+            pod["metadata"]["labels"][POD_GROUP_NAME] = name
+            noted = {POD_GROUP_TOTAL_ANNOTATION: str(_GROUP_SIZE), RETRIABLE_ANNOTATION: "false"}
+            pod["metadata"]["annotations"] = {**annotations_of(pod), **noted}
+            pods.append(pod)
+        return pods
+
+
+def gate(metadata: Json, spec: Json) -> None:
+    """Mark a pod or a pod template as Kueue's webhook does with new pods, in place."""
+    metadata.setdefault("labels", {})[MANAGED_LABEL] = "true"
+    others = [one for one in spec.get("schedulingGates") or [] if one != GATE]
+    spec["schedulingGates"] = [*others, dict(GATE)]
+
+
+def is_gated(pod: Json) -> bool:
+    """Whether Kueue has yet to start it."""
+    return any(one.get("name") == ADMISSION_GATE for one in dig(pod, "spec", "schedulingGates") or [])
+
+
+def group_of(pod: Json) -> str:
+    """The group it belongs to; empty for a pod on its own."""
+    return labels_of(pod).get(POD_GROUP_NAME) or annotations_of(pod).get(POD_GROUP_NAME) or ""
+
+
+POD: Final = PodKind(
+    resource=POD_RESOURCE, integration="pod", managed_by=None, pods=OnePod(), course=PodCourse(), gated=True
+)
+POD_GROUP: Final = PodGroupKind(
+    resource=POD_RESOURCE, integration="pod", managed_by=None, pods=OnePod(), course=PodCourse(), gated=True
+)
+KINDS: Final = (POD, POD_GROUP)

@@ -1,0 +1,165 @@
+"""What Kueue does next about gated pods: their Workload, opening the gate, taking them away, seeing them end.
+
+A list of rules, as for jobs. A pod is never stopped: one that has lost its quota is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final
+
+import attrs
+
+from multikueue.core.kinds import WORKLOAD
+from multikueue.core.labels import JOB_UID_LABEL, POD_GROUP_TOTAL_ANNOTATION, RETRIABLE_ANNOTATION
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import annotations_of, dig, is_terminating, labels_of, uid
+from multikueue.core.workloads import has_quota, is_admitted, is_evicted, is_finished
+from multikueue.sandbox.kinds.course import Ending
+from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
+from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, is_gated
+from multikueue.sandbox.kueue.building import unit_workload
+from multikueue.sandbox.kueue.deciding_workloads import admission, without_finalizer
+from multikueue.sandbox.kueue.effects import NOTHING, Create, Decision, Delete, Note, Replace, Step
+from multikueue.sandbox.kueue.naming import prebuilt_name, queue_name
+from multikueue.sandbox.kueue.statuses import finished, released
+from multikueue.sandbox.kueue.units import Unit
+
+
+@attrs.frozen
+class UnitSituation:
+    """Gated pods, their Workload, and what is needed to act on them."""
+
+    unit: Unit
+    workload: Json | None
+    now: datetime
+    injections: Callable[[], dict[str, Injection]] = dict
+    """What admission puts into the pods, by pod set; may raise `TemplateConflictError`."""
+
+
+def decide_unit(situation: UnitSituation) -> Decision:
+    """The next thing to do."""
+    if situation.workload is None:
+        return _to_create(situation.unit) or NOTHING
+    for rule in _RULES:
+        decision = rule(situation, situation.workload)
+        if decision is not None:
+            return decision
+    return NOTHING
+
+
+def _to_create(unit: Unit) -> Decision | None:
+    """Make the Workload once all it is for is there; a copy's is made by whoever made the copy."""
+    owners = unit.owners
+    if not owners or unit.is_copy or any(prebuilt_name(obj) for _, _, obj in owners):
+        return None
+    if not all(queue_name(obj) for _, _, obj in owners):
+        return None
+    if unit.set is None and len(_live(unit)) < _total(unit):
+        return None
+    workload = unit_workload(unit)
+    told = f"Created Workload: {ObjectKey.of(workload)}"
+    return Step(Create(WORKLOAD, workload), (_note(owners[0][2], "CreatedWorkload", told),))
+
+
+def _over(situation: UnitSituation, workload: Json) -> Decision | None:
+    if is_finished(workload):
+        return NOTHING
+    if is_terminating(workload):
+        return _taken_away(situation.unit.pods) or without_finalizer(workload) or NOTHING
+    return None
+
+
+def _to_adopt(situation: UnitSituation, workload: Json) -> Decision | None:
+    unit = situation.unit
+    known = dig(workload, "metadata", "ownerReferences") or []
+    missing = [one for one in unit.owners if uid(one[2]) not in {owner["uid"] for owner in known}]
+    if not missing:
+        return None
+    alone = unit.set is None and not unit.group
+    if alone and known:
+        return NOTHING  # another pod's: not ours to touch
+    added = [_reference(*one, controller=alone) for one in missing]
+    metadata = {**workload["metadata"], "ownerReferences": [*known, *added]}
+    if alone:
+        metadata["labels"] = {**labels_of(workload), JOB_UID_LABEL: uid(missing[0][2])}
+    return Step(Replace(WORKLOAD, {**workload, "metadata": metadata}))
+
+
+def _to_finish(situation: UnitSituation, workload: Json) -> Decision | None:
+    ending = unit_ending(situation.unit)
+    if ending is None:
+        return None
+    return admission(finished(workload, ending.reason, ending.message, situation.now))
+
+
+def unit_ending(unit: Unit) -> Ending | None:
+    """How pods ended: one by its phase; a group when enough have succeeded, or none is to be tried again."""
+    if unit.set is not None or not unit.pods:
+        return None
+    if not unit.group:
+        return POD.ending(unit.pods[0])
+    succeeded = sum(dig(pod, "status", "phase") == "Succeeded" for pod in unit.pods)
+    total = _total(unit)
+    over = all(POD.ending(pod) is not None for pod in unit.pods)
+    final = any(annotations_of(pod).get(RETRIABLE_ANNOTATION) == "false" for pod in unit.pods)
+    if succeeded >= total or (over and final):
+        return Ending("Succeeded", f"Pods succeeded: {succeeded}/{total}.")
+    return None
+
+
+def _evicted(situation: UnitSituation, workload: Json) -> Decision | None:
+    if not is_evicted(workload):
+        return None
+    pods = situation.unit.pods
+    taken = _taken_away(pods)
+    if taken is not None:
+        return taken
+    if has_quota(workload) and not any(POD.course.is_active(pod) for pod in pods):
+        return admission(released(workload, situation.now))
+    return NOTHING
+
+
+def _to_start(situation: UnitSituation, workload: Json) -> Decision | None:
+    gated = next((pod for pod in situation.unit.pods if is_gated(pod)), None)
+    if gated is None or not is_admitted(workload):
+        return None
+    result = {**gated, "metadata": dict(gated["metadata"]), "spec": dict(gated["spec"])}
+    try:
+        injection = next(iter(situation.injections().values()), Injection())
+        POD.pods.inject(result, {"main": injection})
+    except TemplateConflictError as conflict:
+        return admission(finished(workload, "FailedToStart", str(conflict), situation.now))
+    told = f"Admitted by clusterQueue {dig(workload, 'status', 'admission', 'clusterQueue')}"
+    return Step(Replace(POD_RESOURCE, result), (_note(gated, "Started", told),))
+
+
+def _taken_away(pods: Iterable[Json]) -> Decision | None:
+    """Delete one that was started and has not ended."""
+    for pod in pods:
+        if not is_gated(pod) and POD.ending(pod) is None:
+            return Step(Delete(POD_RESOURCE, ObjectKey.of(pod), uid(pod)))
+    return None
+
+
+def _live(unit: Unit) -> list[Json]:
+    return [pod for pod in unit.pods if POD.ending(pod) is None]
+
+
+def _total(unit: Unit) -> int:
+    told = annotations_of(unit.pods[0]).get(POD_GROUP_TOTAL_ANNOTATION, "") if unit.group else ""
+    return int(told) if told.isdecimal() else 1
+
+
+def _note(about: Json, reason: str, note: str) -> Note:
+    return Note(POD.controller, about, reason, note)
+
+
+def _reference(api_version: str, kind: str, obj: Json, *, controller: bool) -> Json:
+    reference = {"apiVersion": api_version, "kind": kind, "name": obj["metadata"]["name"], "uid": uid(obj)}
+    return {**reference, "controller": True, "blockOwnerDeletion": True} if controller else reference
+
+
+_Rule = Callable[[UnitSituation, Json], Decision | None]
+_RULES: Final[tuple[_Rule, ...]] = (_over, _to_adopt, _to_finish, _evicted, _to_start)

@@ -1,0 +1,98 @@
+"""What stands behind the Workload of gated pods: a pod, a group of pods, or a part of a set."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+import attrs
+
+from multikueue.core.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION
+from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import annotations_of, dig, is_terminating, labels_of, uid
+from multikueue.core.workloads import is_finished
+from multikueue.sandbox.kinds.pods import POD_RESOURCE, group_of
+from multikueue.sandbox.kinds.sets import LWS_GROUP, PARENT_ANNOTATION, Member, SetKind
+from multikueue.sandbox.kueue.naming import prebuilt_name, workload_name
+
+
+@attrs.frozen
+class Unit:
+    """One Workload, there or not, and what it is for."""
+
+    key: ObjectKey
+    pods: tuple[Json, ...] = ()
+    """Those that are not on their way out."""
+    kind: SetKind | None = None
+    set: Json | None = None
+    component: str = ""
+    """The part of the set."""
+
+    @property
+    def members(self) -> list[Member]:
+        """The pods that the part of the set should have."""
+        if self.kind is None or self.set is None:
+            return []
+        return [member for member in self.kind.members(self.set) if member.component == self.component]
+
+    @property
+    def owners(self) -> list[tuple[str, str, Json]]:
+        """What the Workload belongs to: apiVersion, kind and object."""
+        if self.kind is not None and self.set is not None:
+            gvk = self.kind.resource.gvk
+            return [(gvk.api_version, gvk.kind, self.set)]
+        return [("v1", "Pod", pod) for pod in self.pods]
+
+    @property
+    def group(self) -> str:
+        """The pods' group; empty for a pod on its own, and for sets."""
+        return group_of(self.pods[0]) if self.pods and self.set is None else ""
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether MultiKueue made it: then the Workload is made by it, too."""
+        return any(ORIGIN_LABEL in labels_of(obj) for _, _, obj in self.owners)
+
+
+def pod_places(pod: Json) -> Iterator[Hashable]:
+    """What a pod can be looked up by: its UID, and its Workload or its set."""
+    yield uid(pod)
+    yield pod_place(pod)
+
+
+def pod_place(pod: Json) -> Hashable:
+    """The key of the Workload of a pod; for a pod of a set that is admitted in parts, the set and the part."""
+    namespace, parent = pod["metadata"]["namespace"], annotations_of(pod).get(PARENT_ANNOTATION)
+    owner = next((one for one in dig(pod, "metadata", "ownerReferences") or [] if one.get("controller")), None)
+    if parent not in (None, "", "deployment") and owner is not None:
+        return (parent, ObjectKey(namespace, owner["name"]), labels_of(pod).get(LWS_GROUP, ""))
+    name = prebuilt_name(pod) or group_of(pod)
+    return ObjectKey(namespace, name or workload_name(POD_RESOURCE.gvk, pod["metadata"]["name"], uid(pod)))
+
+
+def set_places(kind: SetKind, job: Json) -> Iterator[Hashable]:
+    """What a set can be looked up by: its UID and its Workloads."""
+    yield uid(job)
+    yield from set_workloads(kind, job)
+
+
+def set_workloads(kind: SetKind, job: Json) -> Mapping[ObjectKey, str]:
+    """The Workloads of a set, each with its part. On a worker their names come from the set they are a copy of."""
+    if kind.apart:
+        return {}
+    origin = annotations_of(job).get(ORIGIN_UID_ANNOTATION) or uid(job)
+    namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
+    parts = dict.fromkeys(member.component for member in kind.members(job))
+    return {
+        ObjectKey(namespace, workload_name(kind.resource.gvk, f"{name}-{part}" if part else name, origin)): part
+        for part in parts
+    }
+
+
+def present(pods: Iterable[Json]) -> tuple[Json, ...]:
+    """The pods that are not on their way out, by name."""
+    return tuple(sorted((pod for pod in pods if not is_terminating(pod)), key=lambda pod: str(pod["metadata"]["name"])))
+
+
+def is_over(workload: Json | None) -> bool:
+    """Whether there is nothing to be done for a Workload any more."""
+    return workload is not None and is_finished(workload)
