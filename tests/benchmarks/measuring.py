@@ -51,6 +51,8 @@ class Measured:
     requests: dict[str, Requests] = attrs.field(factory=dict)
     """By cluster."""
     controller_cpu: float = 0.0
+    controller_system: float = 0.0
+    """CPU seconds of the controller, and those of them in the kernel."""
     peak_memory: int = 0
     cpu: dict[str, float] = attrs.field(factory=dict)
     """CPU seconds of everything else."""
@@ -102,6 +104,7 @@ async def spending(around: Fleet, tested: Controller, measured: Measured) -> Asy
     measured.seconds = time.perf_counter() - began
     spent = tested.usage()
     measured.controller_cpu, measured.peak_memory = spent.cpu - own.cpu, spent.peak_memory
+    measured.controller_system = spent.system - own.system
     measured.cpu = {name: seconds - cpu[name] for name, seconds in around.cpu().items()}
     measured.requests = {name: found - requests[name] for name, found in (await around.requests()).items()}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import time
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Final
@@ -41,6 +43,7 @@ def result_of(measured: Measured) -> Json:
         "manager_reads_per_workload": round(at_home["reads"] / jobs, 2),
         "watches_opened": on_workers["watches"] + at_home["watches"],
         "controller_cpu_ms_per_workload": round(measured.controller_cpu * 1000 / jobs, 2),
+        "controller_kernel_ms_per_workload": round(measured.controller_system * 1000 / jobs, 2),
         "controller_peak_memory_mb": round(measured.peak_memory / 1e6, 1),
         "latency_ms": {name: quantiles(seconds for _, seconds in seen.latencies(name)) for name in LATENCIES},
         "seconds": round(measured.seconds, 2),
@@ -94,11 +97,23 @@ def _rounded(values: dict[str, float]) -> dict[str, float]:
     return {name: round(value, 2) for name, value in values.items()}
 
 
+def _reference() -> float:
+    """CPU milliseconds of a fixed piece of work: tells how much slower a busy machine is."""
+    best = float("inf")
+    for _ in range(5):
+        began = time.process_time()
+        value: Json = {str(number): {"a": [number]} for number in range(20_000)}
+        sum(len(json.dumps(item)) for item in value.values())
+        best = min(best, time.process_time() - began)
+    return round(best * 1000, 1)
+
+
 def _machine() -> Json:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
+        "reference_cpu_ms": _reference(),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
     }

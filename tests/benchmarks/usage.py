@@ -19,6 +19,8 @@ class Usage:
 
     cpu: float
     """Seconds, of those that have ended and were waited for too."""
+    system: float
+    """Those of them that were spent in the kernel."""
     peak_memory: int
     """Bytes; the sum of what each has held at most."""
     memory: int
@@ -30,6 +32,7 @@ def of_processes(pids: Iterable[int]) -> Usage:
     found = [usage for pid in pids if (usage := _of(pid)) is not None]
     return Usage(
         sum(usage.cpu for usage in found),
+        sum(usage.system for usage in found),
         sum(usage.peak_memory for usage in found),
         sum(usage.memory for usage in found),
     )
@@ -49,10 +52,11 @@ def _of(pid: int) -> Usage | None:
     fields = _stat(pid)
     if not fields:
         return None
-    ticks = sum(int(field) for field in fields[11:15])  # utime, stime, and those of children waited for
+    user, system, user_of_children, system_of_children = (int(field) / _TICKS for field in fields[11:15])
     lines = _read(pid, "status").splitlines()
     sizes = {name: value for name, _, value in (line.partition(":") for line in lines)}
-    return Usage(ticks / _TICKS, _bytes(sizes.get("VmHWM")), _bytes(sizes.get("VmRSS")))
+    in_kernel = system + system_of_children
+    return Usage(user + user_of_children + in_kernel, in_kernel, _bytes(sizes.get("VmHWM")), _bytes(sizes.get("VmRSS")))
 
 
 def _bytes(text: str | None) -> int:
