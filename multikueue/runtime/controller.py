@@ -14,6 +14,7 @@ from multikueue.core.action import Action
 from multikueue.core.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.queue import QueueStatistics, WorkQueue
 from multikueue.errors import ApiError, Conflict
+from multikueue.runtime.clock import loop_time
 
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
@@ -63,7 +64,7 @@ class Controller(Generic[K]):
 
     def enqueue(self, key: K, after: float = 0.0) -> None:
         """Have `key` reconciled in `after` seconds; of several requests the earliest counts."""
-        self._queue.add(key, anyio.current_time() + after)
+        self._queue.add(key, loop_time() + after)
         self._wakeup.set()
 
     async def run(self) -> None:
@@ -87,11 +88,11 @@ class Controller(Generic[K]):
         """Whether nothing is due and nothing is being reconciled."""
         statistics = self._queue.statistics()
         due = self._queue.next_due()
-        return statistics.held == 0 and (due is None or due > anyio.current_time())
+        return statistics.held == 0 and (due is None or due > loop_time())
 
     def _start_due(self, tasks: anyio.abc.TaskGroup) -> None:
         while not self._draining and self._queue.held < self.concurrency:
-            key = self._queue.take(anyio.current_time())
+            key = self._queue.take(loop_time())
             if key is None:
                 return
             tasks.start_soon(self._work, key)
@@ -109,12 +110,12 @@ class Controller(Generic[K]):
         due = None if full or self._draining else self._queue.next_due()
         if self._wakeup.is_set():
             self._wakeup = anyio.Event()
-        timeout = None if due is None else max(0.0, due - anyio.current_time())
+        timeout = None if due is None else max(0.0, due - loop_time())
         with anyio.move_on_after(timeout):
             await self._wakeup.wait()
 
     async def _reconcile(self, key: K) -> None:
-        started = anyio.current_time()
+        started = loop_time()
         error: Exception | None = None
         try:
             with structlog.contextvars.bound_contextvars(controller=self.name, key=str(key)):
@@ -127,7 +128,7 @@ class Controller(Generic[K]):
             if action.delay is not None:
                 self.enqueue(key, action.delay)
         if self.hook is not None:
-            self.hook.reconciled(self.name, anyio.current_time() - started, error)
+            self.hook.reconciled(self.name, loop_time() - started, error)
 
     def _retry(self, key: K, failure: Exception) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1

@@ -18,6 +18,7 @@ from multikueue.core.names import Json
 from multikueue.core.objects import dig, shortened, uid
 from multikueue.errors import AlreadyExists, ApiError
 from multikueue.protocols import Writer
+from multikueue.runtime.clock import loop_time
 
 CAPACITY: Final = 1_000
 """Events that may wait, 1-2 MB: the bursts of a few seconds. Beyond it the oldest are dropped."""
@@ -123,7 +124,7 @@ class EventRecorder:
         return EventStatistics(len(self._waiting), self._sent, self._dropped, self._repeated)
 
     def _is_repeated(self, message: _Message) -> bool:
-        now = anyio.current_time()
+        now = loop_time()
         while self._said and (len(self._said) >= REMEMBERED or next(iter(self._said.values())) <= now - REPEAT_AFTER):
             self._said.popitem(last=False)
         if message in self._said:

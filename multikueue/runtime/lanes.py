@@ -18,6 +18,7 @@ from multikueue.core.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.effects import MANAGER, CreateJob, Effect
 from multikueue.core.names import ClusterName, Json, ObjectKey
 from multikueue.errors import ApiError, Conflict
+from multikueue.runtime.clock import loop_time
 from multikueue.runtime.performing import Performer
 
 Lane: TypeAlias = tuple[ClusterName, ObjectKey]
@@ -87,7 +88,7 @@ class Lanes:
         if lane in self._under_way:
             self._wanted.add(lane)
             return
-        rest = self._rests_until.get(lane, 0.0) - anyio.current_time()
+        rest = self._rests_until.get(lane, 0.0) - loop_time()
         if rest > 0.0:
             # What planned this took the place of the plan that was to come when the rest is over: ask for it again.
             self.enqueue(lane[1], rest)
@@ -129,5 +130,5 @@ class Lanes:
             tell("retry", cluster=lane[0], key=str(lane[1]), error=str(error), seconds=round(delay, 3))
         else:
             log.error("cannot carry out", cluster=lane[0], key=str(lane[1]), exc_info=error)
-        self._rests_until[lane] = anyio.current_time() + delay
+        self._rests_until[lane] = loop_time() + delay
         self.enqueue(lane[1], delay)

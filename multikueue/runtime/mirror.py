@@ -10,12 +10,12 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import anyio
 import attrs
 
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import resource_version, uid, version_number
 from multikueue.kube.caching import ObjectCache
+from multikueue.runtime.clock import loop_time
 
 DELETION_GRACE: Final = 30.0
 """Seconds for which an object we deleted stays hidden if the watch does not confirm it. Long enough for a slow watch;
@@ -69,7 +69,7 @@ class Mirror:
         self._forget_settled()
         self._written.pop(key, None)
         self._deleted.pop(key, None)  # so that the dictionary stays in the order of time
-        self._deleted[key] = (object_uid, anyio.current_time() + DELETION_GRACE)
+        self._deleted[key] = (object_uid, loop_time() + DELETION_GRACE)
 
     def inherit(self, earlier: Mirror) -> None:
         """Know what an earlier mirror of the same kind on the same server knows, until the cache has caught up.
@@ -107,7 +107,7 @@ class Mirror:
         if deleted is None:
             return False
         object_uid, until = deleted
-        if object_uid == uid(obj) and anyio.current_time() < until and "deletionTimestamp" not in obj["metadata"]:
+        if object_uid == uid(obj) and loop_time() < until and "deletionTimestamp" not in obj["metadata"]:
             return True
         del self._deleted[key]
         return False
@@ -115,7 +115,7 @@ class Mirror:
     def _forget_settled(self) -> None:
         """Forget what nobody asked for again, oldest first: for most deletions that is the rule."""
         self._forget_other_histories()
-        now = anyio.current_time()
+        now = loop_time()
         for key in _leading(self._deleted, lambda key: self._deleted[key][1] <= now):
             del self._deleted[key]
         for key in _leading(self._written, lambda key: not self._is_ahead(self._written[key], None)):

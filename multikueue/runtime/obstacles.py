@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-import anyio
 import attrs
 
 from multikueue.core.names import ObjectKey, Resource
+from multikueue.runtime.clock import loop_time
 
 CERTAIN_AFTER: Final = 5.0
 """Seconds a watch may lag behind the answer to a write; it is milliseconds as a rule."""
@@ -35,7 +35,7 @@ class Obstacles:
             workload: whose object it is.
             key: its name.
         """
-        now, since = anyio.current_time(), self._since.setdefault((resource, workload), {})
+        now, since = loop_time(), self._since.setdefault((resource, workload), {})
         if now - since.get(key, float("-inf")) > FORGOTTEN_AFTER:
             since[key] = now
 
@@ -50,7 +50,7 @@ class Obstacles:
         since = self._since.get((resource, workload))
         if since is None:
             return False
-        now = anyio.current_time()
+        now = loop_time()
         for key in [key for key, met in since.items() if key in own or now - met > FORGOTTEN_AFTER]:
             del since[key]
         if not since:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 
-import anyio
 import attrs
 
 from multikueue.core.admissioncheck import clusters, config_name
@@ -15,6 +14,7 @@ from multikueue.core.names import GVK, Json, ObjectKey
 from multikueue.core.objects import dig
 from multikueue.core.workloads import cluster_name, has_quota, is_evicted, is_finished, owner
 from multikueue.runtime.carriers import STATUS_BATCH, is_of_status_only
+from multikueue.runtime.clock import loop_time
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.home import Changed, Home, kubeconfig_path
 from multikueue.runtime.hooks import ManagerHook
@@ -73,12 +73,12 @@ class Sources:
 
     def quiet_for(self, key: ObjectKey) -> timedelta:
         """How long nothing of this Workload has changed."""
-        now = anyio.current_time()
+        now = loop_time()
         return timedelta(seconds=now - self._touched_at.setdefault(key, now))
 
     def _touched(self, key: ObjectKey) -> None:
         if key in self.home.workloads.cache:
-            self._touched_at[key] = anyio.current_time()
+            self._touched_at[key] = loop_time()
 
     def remote_cluster_changed(self, remote: RemoteCluster) -> None:
         """A worker came or went: whatever waits for one, runs there or lies there is looked at again."""
