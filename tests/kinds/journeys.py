@@ -93,6 +93,7 @@ async def leaves_foreign_jobs_alone(ground: Ground, case: Case) -> None:
     assert left["metadata"]["uid"] == before["metadata"]["uid"]
     assert left["spec"] == before["spec"]
     assert labels_of(left) == labels_of(before)
+    await ground.workers["worker1"].client.delete(kind.resource, ObjectKey.of(left), propagation="Background")
 
 
 async def runs_again_after_eviction(ground: Ground, case: Case) -> None:

@@ -26,10 +26,10 @@ def summary(tally: Tally, workers: list[str], seconds: float) -> dict[str, Any]:
 
 
 def print_table(console: Console, tally: Tally) -> None:
-    """The stories, one line each; with their kinds if there are several."""
+    """The stories, one line each; with the kinds, and less about times, if there are several."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     several = len({story.kind for story in tally.stories.values()}) > 1
-    columns = ["admitted", "finished", "ran"] if several else ["queued", "admitted", "finished", "ran"]
+    columns = ["finished"] if several else ["queued", "admitted", "finished", "ran"]
     for column in ["kind", "job", "cluster"] if several else ["job", "cluster"]:
         table.add_column(column, no_wrap=True)
     for column in columns:
@@ -46,10 +46,11 @@ def problems(tally: Tally) -> list[str]:
 
 
 def _row(story: Story, *, several: bool) -> list[str]:
-    times = [_seconds(story.admitted), _seconds(story.ended), _difference(story.admitted, story.ended)]
-    named = [story.kind.name] if several else []
-    queued = [] if several else [_seconds(story.queued)]
-    return [*named, story.key.name, story.cluster or "-", *queued, *times, str(story.stage)]
+    name, cluster, ended = story.key.name, story.cluster or "-", _seconds(story.ended)
+    if several:
+        return [story.kind.name, name, cluster, ended, str(story.stage)]
+    ran = _difference(story.admitted, story.ended)
+    return [name, cluster, _seconds(story.queued), _seconds(story.admitted), ended, ran, str(story.stage)]
 
 
 def _problem(story: Story) -> str:
