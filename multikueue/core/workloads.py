@@ -116,6 +116,22 @@ def is_replaced(workload: Json) -> bool:
     return is_elastic(workload) and is_finished(workload) and finish_reason(workload) == SLICE_REPLACED
 
 
+def is_made_for(workload: Json, job: Json) -> bool:
+    """Whether the Workload was made for this very object: another of the same kind and name may have taken its place.
+
+    Args:
+        workload: of which the job is the owner by kind and name.
+        job: the object of that name.
+    """
+    found = owner(workload)
+    noted = [
+        str(reference.get("uid") or "")
+        for reference in dig(workload, "metadata", "ownerReferences") or []
+        if found is not None and (reference.get("kind"), reference.get("name")) == (found.gvk.kind, found.name)
+    ]
+    return not noted or uid(job) in noted
+
+
 def has_members(workload: Json) -> bool:
     """Whether several jobs of one kind stand behind it: the pods of a group.
 

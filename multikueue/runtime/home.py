@@ -20,7 +20,7 @@ from multikueue.core.kinds import (
 )
 from multikueue.core.names import GVK, Json, ObjectKey
 from multikueue.core.objects import dig
-from multikueue.core.workloads import Owner, checks, has_members, owner
+from multikueue.core.workloads import Owner, checks, has_members, is_made_for, owner
 from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mirror import Mirror
@@ -150,7 +150,7 @@ class Home:
         if has_members(workload):
             return {job["metadata"]["name"]: job for job in mirror.of(key)}
         job = mirror.get(ObjectKey(key.namespace, owned_by.name))
-        return {} if job is None else {owned_by.name: job}
+        return {owned_by.name: job} if job is not None and is_made_for(workload, job) else {}
 
     def workloads_of(self, key: ObjectKey, gvk: GVK, job: Json) -> list[ObjectKey]:
         """The Workloads that stand for a job."""

@@ -15,11 +15,12 @@ from multikueue.core.workloads import (
     check_state,
     cluster_queue,
     finish_reason,
+    is_made_for,
     is_of_attempt,
     other_checks_ready,
     owner,
 )
-from tests.core.building import CHECK, EARLIER, UNMARKED, copy_of, workload
+from tests.core.building import CHECK, EARLIER, UNMARKED, copy_of, job, workload
 from tests.core.recorded import recorded
 
 BATCH_JOB = Owner(GVK("batch", "v1", "Job"), "train")
@@ -40,6 +41,14 @@ class TestOwner:
         assert owner(local) == Owner(GVK("", "v1", "Pod"), "a")
         local["metadata"]["ownerReferences"].append(reference("c", controller=True))
         assert owner(local) == Owner(GVK("", "v1", "Pod"), "c")
+
+    def test_another_job_of_the_same_name_is_not_the_owner(self) -> None:
+        """The Workload of the one before lingers for a moment. One that notes no UID goes by the name."""
+        assert is_made_for(workload(), job())
+        assert not is_made_for(workload(), {"metadata": {"name": "train", "uid": "uid-of-the-next"}})
+        local = workload()
+        local["metadata"]["ownerReferences"] = []
+        assert is_made_for(local, job())
 
     def test_the_owner_annotations_come_first(self) -> None:
         """StatefulSets: the Workload's owner reference leads to a pod."""

@@ -213,3 +213,13 @@ def _kubeconfig() -> Json:
         "users": [{"name": "x", "user": {"token": "t"}}],
         "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
     }
+
+
+@pytest.mark.parametrize(
+    ("frameworks", "expected"),
+    [(["deployment"], ["pods"]), (["pod", "deployment"], ["pods"]), (["statefulset"], ["statefulsets.apps"])],
+    ids=" ".join,
+)
+def test_a_deployment_is_dispatched_by_its_pods(frameworks: list[str], expected: list[str]) -> None:
+    """adapters.md H8: Kueue's controller rejects the pods of a Deployment unless `pod` is listed as well."""
+    assert list(chosen({"integrations": {"frameworks": frameworks}})) == expected

@@ -178,6 +178,26 @@ async def test_an_old_slice_deleted_before_the_job_changed_hands_waits_for_that(
         assert await bench.get("old", "worker1") is await bench.get("new", "worker1") is None
 
 
+async def test_what_an_earlier_job_of_the_same_name_did_is_not_told_of_the_new_one() -> None:
+    """Its Workload lingers until it is collected: the new job would look finished before it began."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    bench = Bench(fleet)
+    async with fleet.running():
+        await until(is_active(fleet))
+        job = await bench.make_job(1)
+        await bench.make_workload("old", job, 1, {}, conditions=said("QuotaReserved"))
+        await bench.admit("old", "worker1")
+        await until(lambda: bench.is_ready("old"))
+        await bench.client().delete(JOB, JOB_KEY, propagation="Background")
+        await bench.make_job(1)
+        ended: Json = {"startTime": AT, "completionTime": AT, "succeeded": 1}
+        ended["conditions"] = said("SuccessCriteriaMet", "Complete")
+        await bench.client("worker1").merge_patch(JOB, JOB_KEY, {"status": ended}, subresource="status")
+        await anyio.sleep(60)
+        assert not dig(await bench.job(""), "status")
+
+
 async def test_a_group_goes_to_one_worker_and_nobody_polls() -> None:
     """The first part finds it, the second follows at once, and then it is quiet (item 7)."""
     fleet = Fleet.of("worker1", "worker2")
