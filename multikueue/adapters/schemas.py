@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
 from multikueue.core.names import Json
 from multikueue.core.objects import dig
@@ -32,3 +34,23 @@ def lacks(definition: Json, version: str, path: FieldPath) -> bool:
         else:
             return True
     return False
+
+
+def unknown_paths(declaration: Declaration, definition: Json, version: str) -> Iterator[tuple[str, str]]:
+    """The paths of a declaration that its kind's definition does not have: each as the field it is in, and the path.
+
+    Args:
+        declaration: one that has been compiled.
+        definition: the kind's CustomResourceDefinition on some cluster.
+        version: of the kind.
+    """
+    for field, text in _paths(declaration):
+        if lacks(definition, version, FieldPath.parse(text)):
+            yield field, text
+
+
+def _paths(declaration: Declaration) -> Iterator[tuple[str, str]]:
+    single = (("managedByPath", declaration.managed_by_path), ("suspendPath", declaration.suspend_path))
+    yield from ((field, text) for field, text in single if text is not None)
+    for field, texts in (("statusPaths", declaration.status_paths), ("forwardedPaths", declaration.forwarded_paths)):
+        yield from ((f"{field}[{number}]", text) for number, text in enumerate(texts or ()))

@@ -12,8 +12,7 @@ import attrs
 
 from multikueue.adapters import JobKind
 from multikueue.adapters.declaration import Declaration, dotted
-from multikueue.adapters.paths import FieldPath
-from multikueue.adapters.schemas import lacks
+from multikueue.adapters.schemas import unknown_paths
 from multikueue.core.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError
@@ -127,21 +126,11 @@ async def _definition(found: Served, kind: JobKind, server: Discoverer) -> Json 
 
 def _unknown(kind: JobKind, said: Declaration, definition: Json) -> Iterator[Finding]:
     name, version = definition["metadata"]["name"], kind.resource.gvk.version
-    for field, text in _paths(said):
-        if lacks(definition, version, FieldPath.parse(text)):
-            told = f"the CustomResourceDefinition {name} has no field {text} in version {version}"
-            if field == "managedByPath":
-                told += ": the kind does not honour it, or its version here does not yet; its jobs will be rejected"
-            yield Finding(f"{kind.source}.{field}", told)
-
-
-def _paths(said: Declaration) -> Iterator[tuple[str, str]]:
-    for field, text in (("managedByPath", said.managed_by_path), ("suspendPath", said.suspend_path)):
-        if text is not None:
-            yield field, text
-    for field, texts in (("statusPaths", said.status_paths), ("forwardedPaths", said.forwarded_paths)):
-        for number, text in enumerate(texts or ()):
-            yield f"{field}[{number}]", text
+    for field, text in unknown_paths(said, definition, version):
+        told = f"the CustomResourceDefinition {name} has no field {text} in version {version}"
+        if field == "managedByPath":
+            told += ": the kind does not honour it, or its version here does not yet; its jobs will be rejected"
+        yield Finding(f"{kind.source}.{field}", told)
 
 
 def _named(kind: JobKind) -> str:

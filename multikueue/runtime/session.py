@@ -19,6 +19,7 @@ from multikueue.kube.cache_state import CacheState
 from multikueue.kube.caching import ObjectCache
 from multikueue.protocols import ApiClient
 from multikueue.runtime.carriers import index_entries, telling
+from multikueue.runtime.inspecting import Inspection, inspections
 from multikueue.runtime.mirror import Mirror
 from multikueue.runtime.obstacles import Obstacles
 from multikueue.runtime.queues import Queues
@@ -52,6 +53,8 @@ class Session:
     workloads: Mirror
     jobs: Mapping[GVK, Mirror]
     queues: Queues
+    inspections: Mapping[GVK, Inspection] = attrs.field(factory=dict)
+    """Of declared kinds whose definition there must have certain fields."""
     obstacles: Obstacles = attrs.field(factory=Obstacles)
     _watches: anyio.abc.TaskGroup | None = attrs.field(default=None, init=False)
 
@@ -105,7 +108,7 @@ class Session:
         )
         jobs = {kind.resource.gvk: job_mirror(kind) for kind in settings.adapters.followed}
         queues = Queues.build(client, settings.on_queue, on_state=told, fraction=settings.fraction)
-        return cls(client, Mirror(workloads), jobs, queues)
+        return cls(client, Mirror(workloads), jobs, queues, inspections(client, settings.adapters, on_state))
 
     async def run(self, *, follow_queues: bool) -> None:
         """Keep the caches until cancelled.
@@ -115,10 +118,20 @@ class Session:
         """
         async with anyio.create_task_group() as watches:
             self._watches = watches
-            for mirror in (self.workloads, *self.jobs.values()):
-                watches.start_soon(mirror.cache.run)
+            watches.start_soon(self.workloads.cache.run)
+            for gvk, mirror in self.jobs.items():
+                watches.start_soon(self._follow_jobs, mirror, self.inspections.get(gvk))
             if follow_queues:
                 self.follow_queues()
+
+    async def _follow_jobs(self, mirror: Mirror, inspection: Inspection | None) -> None:
+        """Look at the kind's definition before the kind counts as served, and again while it lacks something."""
+        if inspection is not None:
+            await inspection.look()
+        async with anyio.create_task_group() as tasks:
+            if inspection is not None:
+                tasks.start_soon(inspection.run)
+            tasks.start_soon(mirror.cache.run)
 
     def follow_queues(self) -> None:
         """Keep the queues, too, from now on."""
@@ -143,6 +156,11 @@ class Session:
         mirror = self.mirror(gvk)
         return mirror is not None and _is_followed(mirror.cache)
 
+    def is_flawed(self, gvk: GVK | None) -> bool:
+        """Whether the kind's definition there lacks what its copies need."""
+        inspection = self.inspections.get(gvk) if gvk is not None else None
+        return inspection is not None and bool(inspection.flaw)
+
     @property
     def state(self) -> CacheState:
         """How the watch goes that decides whether the worker is connected."""
@@ -162,7 +180,8 @@ class Session:
     def unusable(self) -> dict[str, str]:
         """The kinds the worker does not give us, and why. A watch that breaks now and then is nobody's business."""
         refused = (cache for cache in self._caches() if cache.state.refused)
-        return {_dotted(cache.resource.gvk): cache.state.last_error for cache in refused}
+        flaws = {_dotted(gvk): one.flaw for gvk, one in self.inspections.items() if one.flaw}
+        return {**flaws, **{_dotted(cache.resource.gvk): cache.state.last_error for cache in refused}}
 
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads of which something lies there."""

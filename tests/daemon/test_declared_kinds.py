@@ -8,7 +8,7 @@ from multikueue.core.conditions import condition
 from multikueue.core.kinds import CUSTOM_RESOURCE_DEFINITION, JOB, MULTIKUEUE_CLUSTER
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxKind, SandboxOptions
-from multikueue.sandbox.kinds import BATCH_JOB
+from multikueue.sandbox.kinds import BATCH_JOB, definition
 from tests.daemon.test_running import daemon, eventually
 
 QUICK = SandboxOptions(runner=RunnerOptions(mean=0.2, minimum=0.1, maximum=0.3))
@@ -64,3 +64,34 @@ async def test_a_kind_travels_by_its_name_alone_and_goes_where_it_is_served(tmp_
                 return active.get("status") == "True" and "Bus.v1.example.com" in active.get("message", "")
 
             await eventually(degraded)
+
+
+async def test_a_worker_whose_definition_is_too_old_is_left_out_and_says_so(tmp_path: Path) -> None:
+    """Its API server would drop the field that holds a copy back, and the copy would run before its turn."""
+    settings: Json = {"externalFrameworks": [{"name": "Bus.v1.example.com", "suspendPath": ".spec.suspend"}]}
+    async with Sandbox(workers=2, kinds=[BATCH_JOB, BUS], options=QUICK) as sandbox:
+        old = definition(BUS)
+        old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {"type": "object"}
+        await (
+            sandbox.workers["worker1"]
+            .client("admin")
+            .merge_patch(CUSTOM_RESOURCE_DEFINITION, ObjectKey("", "busses.example.com"), {"spec": old["spec"]})
+        )
+        async with daemon(tmp_path, sandbox.manager.server.kubeconfig("multikueue"), **settings):
+            manager = sandbox.manager.client("admin")
+
+            async def told() -> bool:
+                active = condition(await manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")), "Active") or {}
+                return (
+                    "Bus.v1.example.com (its CustomResourceDefinition has no field .spec.suspend "
+                    "(externalFrameworks[0].suspendPath) in version v1)" in active.get("message", "")
+                )
+
+            await eventually(told)
+            await manager.create(BUS.resource, BUS.example("line-1", TEMPLATE, queue="user-queue"))
+
+            async def ended() -> bool:
+                return BUS.ending(await manager.get(BUS.resource, ObjectKey("default", "line-1"))) is not None
+
+            await eventually(ended)
+            assert (await sandbox.workers["worker1"].client("admin").list(BUS.resource)).items == []

@@ -30,6 +30,11 @@ def case(**said: Any) -> Case:
     )
 
 
+def workload_of(ground: Ground, name: str) -> Json:
+    """The manager's Workload of a job; empty while there is none."""
+    return next(iter(ground.workloads_of(WIDGET, name)), {})
+
+
 def on(ground: Ground, worker: str, name: str) -> Json:
     """The copy on a worker."""
     return ground.workers[worker].get(WIDGET.resource, name) or {}
@@ -104,7 +109,7 @@ async def test_a_job_that_cannot_be_copied_is_rejected_with_the_setting() -> Non
         await ground.submit(WIDGET, "plain")
 
         def said() -> str | None:
-            workload = ground.workload_of("plain")
+            workload = workload_of(ground, "plain")
             message = next(iter(dig(workload, "status", "admissionChecks") or [{}])).get("message", "")
             return message if dig(workload, "spec", "active") is False else None
 
@@ -118,11 +123,11 @@ async def test_a_job_that_cannot_be_copied_is_rejected_with_the_setting() -> Non
 async def test_somebody_elses_controller_may_move_the_jobs() -> None:
     """We choose the worker and bring the end home; the job there is theirs."""
     async with sandbox_ground(case(workload_only=True)) as ground:
-        job = await ground.submit(WIDGET, "theirs")
+        (job,) = await ground.submit(WIDGET, "theirs")
         name = await ground.until(
-            lambda: cluster_name(ground.workload_of("theirs") or {}), lambda: ground.story(WIDGET, "theirs")
+            lambda: cluster_name(workload_of(ground, "theirs")), lambda: ground.story(WIDGET, "theirs")
         )
-        workload = (ground.workload_of("theirs") or {})["metadata"]["name"]
+        workload = workload_of(ground, "theirs")["metadata"]["name"]
         assert not on(ground, name, "theirs")
 
         marks = {**annotations_of(job), PREBUILT_WORKLOAD: workload}
@@ -133,7 +138,7 @@ async def test_somebody_elses_controller_may_move_the_jobs() -> None:
         await ground.workers[name].client.create(WIDGET.resource, theirs)
 
         def finished() -> bool:
-            conditions = dig(ground.workload_of("theirs"), "status", "conditions") or []
+            conditions = dig(workload_of(ground, "theirs"), "status", "conditions") or []
             return any(entry["type"] == "Finished" and entry["status"] == "True" for entry in conditions)
 
         await ground.until(finished, lambda: ground.story(WIDGET, "theirs"))

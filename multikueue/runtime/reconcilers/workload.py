@@ -182,4 +182,4 @@ def _is_blocked(
     by_workload = session.obstacles.block(WORKLOAD, key, own=() if workload is None else (key,))
     own = [ObjectKey.of(copy.object) for copy in jobs]
     by_job = mirror is not None and session.obstacles.block(mirror.cache.resource, key, own=own)
-    return by_workload or by_job
+    return by_workload or by_job or session.is_flawed(gvk)

@@ -1,0 +1,82 @@
+"""Looking at a worker's own definition of a declared kind: it may be older than the manager's.
+
+An API server drops fields that its definition does not have. A copy that cannot be held back there would run before the
+worker's Kueue lets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.adapters import JobKind
+from multikueue.adapters.schemas import unknown_paths
+from multikueue.core.kinds import CUSTOM_RESOURCE_DEFINITION
+from multikueue.core.names import GVK, ObjectKey
+from multikueue.errors import ApiError
+from multikueue.protocols import Reader
+
+INTERVAL: Final = 300.0
+"""Seconds until a definition that lacks something, or could not be read for now, is looked at again."""
+_NEEDED: Final = ("suspendPath", "forwardedPaths")
+"""What is written there. Who runs a job is asked on the manager alone: its copy does not say."""
+
+
+@attrs.define(eq=False)
+class Inspection:
+    """One declared kind on one worker."""
+
+    client: Reader
+    kind: JobKind
+    on_change: Callable[[], None]
+    """Called when `flaw` is another one."""
+    flaw: str = attrs.field(default="", init=False)
+    """What its definition lacks; empty if nothing does, or it may not be read."""
+    _certain: bool = attrs.field(default=False, init=False)
+
+    async def look(self) -> None:
+        """Read the definition, if that is possible."""
+        gvk, before = self.kind.resource.gvk, self.flaw
+        declaration = self.kind.declaration
+        assert declaration is not None, "only declared kinds are inspected"
+        try:
+            found = await self.client.get(
+                CUSTOM_RESOURCE_DEFINITION, ObjectKey("", f"{self.kind.resource.plural}.{gvk.group}")
+            )
+        except ApiError as error:
+            self._certain = not error.retryable
+            return
+        missing = [
+            (field, path) for field, path in unknown_paths(declaration, found, gvk.version) if field.startswith(_NEEDED)
+        ]
+        self._certain = not missing
+        told = ", ".join(f"{path} ({self.kind.source}.{field})" for field, path in missing)
+        self.flaw = f"its CustomResourceDefinition has no field {told} in version {gvk.version}" if missing else ""
+        if self.flaw != before:
+            self.on_change()
+
+    async def run(self) -> None:
+        """Look again until it is certain that nothing is missing."""
+        while not self._certain:
+            await anyio.sleep(INTERVAL)
+            await self.look()
+
+
+def inspections(client: Reader, kinds: Iterable[JobKind], on_change: Callable[[], None]) -> dict[GVK, Inspection]:
+    """The inspections of one worker: of the kinds for which its definition must have something.
+
+    Args:
+        client: the worker's API server.
+        kinds: all kinds; those of which somebody else moves the jobs are not looked at.
+        on_change: called when one has found something else.
+    """
+    followed = (kind for kind in kinds if not kind.workload_only)
+    return {kind.resource.gvk: Inspection(client, kind, on_change) for kind in followed if _writes_declared(kind)}
+
+
+def _writes_declared(kind: JobKind) -> bool:
+    declared = kind.declaration
+    return declared is not None and bool(declared.suspend_path or declared.forwarded_paths)

@@ -1,0 +1,118 @@
+"""A worker whose definition of a declared kind is older than the manager's."""
+
+from __future__ import annotations
+
+import copy
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.adapters import BUILTIN
+from multikueue.adapters.declaration import Declaration
+from multikueue.adapters.declared import declared_kind
+from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.errors import ApiError, Forbidden, Unreachable
+from multikueue.protocols import ObjectList
+from multikueue.runtime.inspecting import INTERVAL, Inspection, inspections
+
+WIDGET = declared_kind(
+    Declaration(
+        name="Widget.v1.example.com",
+        suspend_path=".spec.paused",
+        forwarded_paths=(".metadata.labels", ".spec.priority"),
+        status_paths=(".status.phase",),
+    ),
+    "externalFrameworks[0]",
+)
+FULL: Json = {
+    "spec": {
+        "versions": [
+            {
+                "name": "v1",
+                "schema": {
+                    "openAPIV3Schema": {
+                        "properties": {
+                            "spec": {"properties": {"paused": {"type": "boolean"}, "priority": {"type": "integer"}}}
+                        }
+                    }
+                },
+            }
+        ]
+    }
+}
+
+
+def without(*fields: str) -> Json:
+    definition = copy.deepcopy(FULL)
+    spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    for field in fields:
+        del spec[field]
+    return definition
+
+
+@attrs.define(eq=False)
+class Server:
+    """A worker's API server, as far as it is asked."""
+
+    answer: Json | ApiError
+    asked: int = 0
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        assert (resource.plural, key.name) == ("customresourcedefinitions", "widgets.example.com")
+        self.asked += 1
+        if isinstance(self.answer, ApiError):
+            raise self.answer
+        return self.answer
+
+    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+        raise AssertionError("nothing is listed")
+
+
+async def test_what_a_copy_needs_must_be_there() -> None:
+    """Without the field that holds it back it would run before the worker's Kueue lets it."""
+    told: list[None] = []
+    inspection = Inspection(Server(without("paused", "priority")), WIDGET, lambda: told.append(None))
+    await inspection.look()
+
+    assert inspection.flaw == (
+        "its CustomResourceDefinition has no field .spec.paused (externalFrameworks[0].suspendPath), "
+        ".spec.priority (externalFrameworks[0].forwardedPaths[1]) in version v1"
+    )
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("answer", [FULL, Forbidden("no", status=403), Unreachable("down")])
+async def test_without_evidence_nothing_is_wrong(answer: Json | ApiError) -> None:
+    """`managedBy` is not asked for: a copy does not say who runs it."""
+    inspection = Inspection(Server(answer), WIDGET, lambda: pytest.fail("nothing changed"))
+    await inspection.look()
+    assert inspection.flaw == ""
+
+
+@pytest.mark.looptime
+async def test_an_upgrade_is_noticed(looptime: float) -> None:
+    """Nobody needs to restart anything for it; and once all is well nobody asks again."""
+    server = Server(without("paused"))
+    changes: list[str] = []
+    inspection = Inspection(server, WIDGET, lambda: changes.append(inspection.flaw))
+    await inspection.look()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(inspection.run)
+        await anyio.sleep(INTERVAL + 1)
+        server.answer = Unreachable("upgrading")
+        await anyio.sleep(INTERVAL)
+        assert inspection.flaw, "what is known stays until something else is known"
+        server.answer = FULL
+
+    assert changes == [changes[0], ""]
+    assert server.asked == 4
+    assert looptime == 3 * INTERVAL
+
+
+def test_only_kinds_that_write_declared_fields_are_looked_at() -> None:
+    """It is a request per worker, and needs a permission that few have."""
+    by_name = declared_kind(Declaration(name="Gadget.v1.example.com"))
+    others = declared_kind(Declaration(name="Shop.v1.example.com", suspend_path=".spec.a", workload_only=True))
+    found = inspections(Server(FULL), [*BUILTIN, WIDGET, by_name, others], lambda: None)
+    assert [gvk.kind for gvk in found] == ["Widget"]
