@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 import yaml
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from multikueue.adapters.declaration import Declaration
 from multikueue.core.names import Json
 from multikueue.errors import SettingsError
 from multikueued.cli import main
@@ -223,3 +229,30 @@ def _kubeconfig() -> Json:
 def test_a_deployment_is_dispatched_by_its_pods(frameworks: list[str], expected: list[str]) -> None:
     """adapters.md H8: Kueue's controller rejects the pods of a Deployment unless `pod` is listed as well."""
     assert list(chosen({"integrations": {"frameworks": frameworks}})) == expected
+
+
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+_FIELDS = [
+    first + "".join(word.capitalize() for word in rest)
+    for first, *rest in (field.name.split("_") for field in attrs.fields(Declaration))
+]
+_PLAUSIBLE = st.sampled_from(
+    [".spec.a", ".status.b", "object.status.a == 1", "a=b", "x", {"op": "add", "path": "/spec/a", "value": 1}, True]
+)
+_ENTRY = st.dictionaries(st.sampled_from(_FIELDS), _ANYTHING | _PLAUSIBLE | st.lists(_PLAUSIBLE, max_size=2))
+
+
+@given(st.lists(_ENTRY | _ANYTHING, max_size=2))
+@settings(max_examples=300, deadline=None)
+def test_whatever_is_written_there_is_used_or_refused(entries: list[Any]) -> None:
+    """Never a traceback: a settings file is written by people."""
+    used, told = -1, ""
+    try:
+        used = len(parse_settings(json.dumps({"externalFrameworks": entries})).kinds.rows())
+    except SettingsError as error:
+        told = str(error)
+    assert used == 1 + len(entries) or "externalFrameworks" in told

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from multikueue.adapters import JobKind
 from multikueue.core.adapter import JobAdapter
+from multikueue.core.guard import Guard
 from multikueue.kube import KubeClient, RequestHook
 from multikueue.kube.caching import ReaderWatcher
 from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, TokenSource
 from multikueue.protocols import ApiClient, Reader, Watcher, Writer
+from multikueue.runtime.resolving import Discoverer
 from multikueue.sandbox.apiserver import DirectClient, Registry
 from multikueued.metrics import Metrics
 
@@ -22,9 +24,14 @@ def parts(client: ApiClient) -> tuple[Reader, Watcher, Writer, ReaderWatcher]:
     return client, client, client, client
 
 
-def adapters(kind: JobKind) -> JobAdapter:
-    """A row is an adapter."""
-    return kind
+def adapters(kind: JobKind) -> tuple[JobAdapter, JobAdapter]:
+    """A row is an adapter, and so is one whose rules may fail."""
+    return kind, Guard(kind)
+
+
+def discoverers(client: KubeClient) -> Discoverer:
+    """The manager's client tells how it has a kind."""
+    return client
 
 
 def tokens(fixed: StaticToken, file: TokenFile, plugin: PluginToken) -> tuple[TokenSource, TokenSource, TokenSource]:
