@@ -12,6 +12,7 @@ import orjson
 from rich.console import Console
 
 from tests.benchmarks import controller, plotting, results, tables
+from tests.benchmarks.answering import quiet
 from tests.benchmarks.measuring import Measured, Options, measure
 from tests.benchmarks.scaling import measure_restart
 from tests.benchmarks.scenarios import SCENARIOS, Scenario
@@ -56,6 +57,7 @@ def _run(scenario: Scenario, options: Options) -> Measured:
     async def run() -> Measured:
         return await (measure_restart if scenario.preloaded else measure)(scenario, options)
 
+    quiet()
     try:
         return anyio.run(run, backend_options={"use_uvloop": importlib.util.find_spec("uvloop") is not None})
     except ControlPlaneError as error:

@@ -16,7 +16,8 @@ from multikueue.core.objects import dig
 from multikueue.errors import ApiError, NotFound
 from multikueue.kube import ClientOptions, KubeClient, ObjectCache, parse_worker_kubeconfig
 
-_AGAIN = 0.05  # seconds until a write that failed is tried again
+_AGAIN, _AT_MOST = 0.05, 2.0
+"""Seconds until a write that failed is tried again: at first, and after doubling with each failure."""
 
 
 def client(name: str, kubeconfig: Json, connections: int = 64) -> KubeClient:
@@ -62,13 +63,15 @@ class Acts:
             self.tasks.start_soon(self._perform, act)
 
     async def _perform(self, act: Callable[[], Awaitable[None]]) -> None:
+        wait = _AGAIN
         while True:
             try:
                 await act()
             except NotFound:
                 return
             except ApiError:
-                await anyio.sleep(_AGAIN)
+                await anyio.sleep(wait)
+                wait = min(2 * wait, _AT_MOST)
             else:
                 return
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import anyio
 import orjson
+import structlog
 
 from multikueue.core.names import Json
 
@@ -24,8 +25,17 @@ _MAX_LINE = 64 << 20
 
 def run(component: Component) -> None:
     """Be a child: read the configuration, start, say so, and answer one request after the other."""
+    quiet()
     backend_options = {"use_uvloop": importlib.util.find_spec("uvloop") is not None}
     anyio.run(_serve, component, backend_options=backend_options)
+
+
+def quiet() -> None:
+    """Leave standard output to results, and only warnings to standard error."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger("warning"),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
 
 async def nothing_to_ask(request: Json) -> Json:
