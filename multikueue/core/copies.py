@@ -11,9 +11,9 @@ from multikueue.core.labels import (
     MAX_LABEL_VALUE,
     ORIGIN_LABEL,
     ORIGIN_UID_ANNOTATION,
-    PODSET_LABEL,
     PREBUILT_WORKLOAD,
     SPEC_ANNOTATION,
+    STARTED_LABELS,
 )
 from multikueue.core.names import Json
 from multikueue.core.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
@@ -85,17 +85,16 @@ def is_started(job: Json) -> bool:
     A copy of it would not fit a worker: its Kueue refuses to start a job with another's labels. It is copied once it
     has been stopped and put back.
     """
-    return _has_label(job, PODSET_LABEL)
+    return _has_label(job, STARTED_LABELS)
 
 
-def _has_label(value: object, label: str) -> bool:
+def _has_label(value: object, labels: tuple[str, ...]) -> bool:
     if isinstance(value, list):
-        return any(_has_label(item, label) for item in value)
+        return any(_has_label(item, labels) for item in value)
     if not isinstance(value, dict):
         return False
-    if label in (dig(value, "metadata", "labels") or {}):
-        return True
-    return any(_has_label(item, label) for item in value.values())
+    here = dig(value, "metadata", "labels") or {}
+    return any(label in here for label in labels) or any(_has_label(item, labels) for item in value.values())
 
 
 def is_copy_of(copied: Json, job: Json) -> bool:

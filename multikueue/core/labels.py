@@ -40,8 +40,13 @@ RETRIABLE_ANNOTATION: Final = "kueue.x-k8s.io/retriable-in-group"
 """On a pod of a group: `false` ends the group once nothing of it runs."""
 ADMISSION_GATE: Final = "kueue.x-k8s.io/admission"
 """Scheduling gate of a pod that Kueue has yet to start."""
-PODSET_LABEL: Final = "kueue.x-k8s.io/podset"
-"""On the pod templates of a job that a Kueue has started, among other things it has added to them."""
+STARTED_LABELS: Final = (
+    "kueue.x-k8s.io/podset",
+    "kueue.x-k8s.io/cluster-queue-name",
+    "kueue.x-k8s.io/local-queue-name",
+)
+"""On the pod templates of a job that a Kueue has started, among other things it has added to them. Which of the labels
+it adds depends on its version and feature gates."""
 
 WORKLOAD_FINALIZER: Final = "kueue.x-k8s.io/resource-in-use"
 

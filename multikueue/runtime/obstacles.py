@@ -27,8 +27,8 @@ class Obstacles:
 
     _since: dict[tuple[Resource, ObjectKey], dict[ObjectKey, float]] = attrs.field(factory=dict, init=False)
 
-    def met(self, resource: Resource, workload: ObjectKey, key: ObjectKey) -> None:
-        """A creation for this Workload was refused because the name is taken.
+    def met(self, resource: Resource, workload: ObjectKey, key: ObjectKey) -> float:
+        """A creation for this Workload was refused; returns for how many seconds that has been so.
 
         Args:
             resource: of the object that was to be created.
@@ -38,6 +38,7 @@ class Obstacles:
         now, since = loop_time(), self._since.setdefault((resource, workload), {})
         if now - since.get(key, float("-inf")) > FORGOTTEN_AFTER:
             since[key] = now
+        return now - since[key]
 
     def block(self, resource: Resource, workload: ObjectKey, *, own: Collection[ObjectKey]) -> bool:
         """Whether the Workload cannot run there.

@@ -33,6 +33,9 @@ REFUSALS: Final = (Forbidden, Invalid, NotFound)
 """A worker's answers that stay as they are until somebody changes something there: a permission, a webhook, a quota, a
 namespace. The user is told, and other workers are offered the job."""
 
+TELL_AFTER: Final = 1.0
+"""Seconds for which a name has been taken by an object we do not see, until the user is told."""
+
 
 class Place(Protocol):
     """A cluster effects can be carried out on."""
@@ -135,20 +138,22 @@ class Performer:
         try:
             return await place.client.create(resource, effect.object)
         except AlreadyExists as error:
-            if workload is not None:
-                place.obstacles.met(resource, ObjectKey.of(workload), key)
-            raise AlreadyExists(
+            note = (
                 f'{resource} "{key}" exists on worker cluster "{effect.cluster}" and is not known as a copy of ours: '
-                "if it is somebody else's, rename or delete one of the two",
-                status=error.status,
-                reason=error.reason,
-            ) from error
+                "if it is somebody else's, rename or delete one of the two"
+            )
+            # Right after a lost reply it is our own, and the watch is about to show it: that is no news.
+            if workload is not None and place.obstacles.met(resource, ObjectKey.of(workload), key) >= TELL_AFTER:
+                self._warn(workload, note)
+            raise AlreadyExists(note, status=error.status, reason=error.reason) from error
         except REFUSALS as error:
             if workload is not None:
                 place.obstacles.met(resource, ObjectKey.of(workload), key)
-                note = f'worker cluster "{effect.cluster}" refuses {resource} "{key}": {error}'
-                self.events.emit(workload, type="Warning", reason="MultiKueue", action="MultiKueue", note=note)
+                self._warn(workload, f'worker cluster "{effect.cluster}" refuses {resource} "{key}": {error}')
             raise
+
+    def _warn(self, workload: Json, note: str) -> None:
+        self.events.emit(workload, type="Warning", reason="MultiKueue", action="MultiKueue", note=note)
 
 
 def _note(place: Place, resource: Resource, written: Json) -> None:

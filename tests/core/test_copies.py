@@ -12,13 +12,14 @@ from multikueue.core.copies import (
     Drift,
     drift,
     is_spent,
+    is_started,
     prebuilt_workload,
     priority_patch,
     spec_digest,
     stamped_metadata,
     workload_copy,
 )
-from multikueue.core.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, STARTED_LABELS
 from multikueue.core.names import Json
 from multikueue.core.workloads import attempt
 from tests.core.building import UNMARKED, copy_of, job, workload
@@ -195,3 +196,14 @@ class TestPriorityClasses:
         patch = priority_patch(local, copy_of(before, admitted=True))
         assert patch is not None
         assert patch["spec"] == {"priorityClassRef": {"name": "higher"}}
+
+
+@pytest.mark.parametrize("label", STARTED_LABELS)
+def test_a_job_that_was_started_is_known_by_what_kueue_put_on_its_pods(label: str) -> None:
+    """Wherever its kind has its templates: in lists, mappings, or in the object itself (a pod)."""
+    template: Json = {"metadata": {"labels": {"app": "x", label: "main"}}, "spec": {}}
+    assert is_started({"metadata": {}, "spec": {"template": template}})
+    assert is_started({"spec": {"replicatedJobs": [{"template": {"spec": {"template": template}}}]}})
+    assert is_started({"spec": {"pytorchReplicaSpecs": {"Worker": {"template": template}}}})
+    assert is_started(template)
+    assert not is_started({"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}, "spec": {"template": {}}})

@@ -10,7 +10,7 @@ import pytest
 
 from multikueue.core.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, Plan
 from multikueue.core.finishing import KUEUE_GRACE
-from multikueue.core.labels import PODSET_LABEL
+from multikueue.core.labels import STARTED_LABELS
 from multikueue.core.names import ClusterName, Json, ObjectKey
 from multikueue.core.snapshot import Snapshot
 from multikueue.core.workloads import has_members
@@ -247,7 +247,7 @@ class TestEvicting:
     def test_a_pod_that_runs_on_the_manager_is_left_alone(self) -> None:
         """It was started before its queue led to workers: it is neither copied nor told that it stands."""
         here, offered = pod("a", RUNNING), group("a", nominated=("w1",))
-        here["metadata"]["labels"][PODSET_LABEL] = "main"
+        here["metadata"]["labels"][STARTED_LABELS[0]] = "main"
         assert words(seen(group("a", quota=False), [here], place("w1", None))) == []
         assert words(seen(offered, [here], place("w1", admitted(offered)))) == []
 

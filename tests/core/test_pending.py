@@ -7,7 +7,7 @@ import pytest
 
 from multikueue.core.dispatch import AllAtOnce, Nomination
 from multikueue.core.effects import ApplyStatus, CreateJob, CreateWorkload
-from multikueue.core.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, JOB_UID_LABEL, ORIGIN_LABEL, PODSET_LABEL
+from multikueue.core.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, JOB_UID_LABEL, ORIGIN_LABEL, STARTED_LABELS
 from multikueue.core.names import Json
 from multikueue.core.objects import dig, with_value
 from multikueue.core.workloads import attempt
@@ -152,7 +152,7 @@ class TestWinning:
 
     def test_a_job_that_the_managers_kueue_still_has_started_is_not_copied_yet(self) -> None:
         """adapters.md H1: what Kueue added to its pods is the manager's; it puts them back when it stops the job."""
-        label = ("spec", "template", "metadata", "labels", PODSET_LABEL)
+        label = ("spec", "template", "metadata", "labels", STARTED_LABELS[0])
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=with_value(job(), label, "main"))
         assert in_words(seen, decide(seen)) == []

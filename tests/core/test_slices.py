@@ -11,7 +11,7 @@ import pytest
 from multikueue.core.effects import PatchJob, PatchWorkload
 from multikueue.core.finishing import KUEUE_GRACE
 from multikueue.core.kinds import JOB
-from multikueue.core.labels import ATTEMPT_ANNOTATION, PODSET_LABEL, PREBUILT_WORKLOAD, SPEC_ANNOTATION
+from multikueue.core.labels import ATTEMPT_ANNOTATION, PREBUILT_WORKLOAD, SPEC_ANNOTATION, STARTED_LABELS
 from multikueue.core.mending import mending_patch
 from multikueue.core.names import Json
 from multikueue.core.objects import dig, with_value
@@ -131,7 +131,7 @@ class TestGrowing:
 
     def test_a_job_that_is_gone_is_not_copied_from_one_that_was_started(self) -> None:
         """adapters.md H1: it has the manager's labels and node selectors; Kueue takes them off when it is evicted."""
-        label = ("spec", "template", "metadata", "labels", PODSET_LABEL)
+        label = ("spec", "template", "metadata", "labels", STARTED_LABELS[0])
         started = with_value(BIG, label, "main")
         seen = snapshot(NEW, worker("w1", copy_of(NEW, admitted=True)), siblings=(REPLACED,), job=started)
         assert words(seen) == []

@@ -27,7 +27,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mirror import Mirror
 from multikueue.runtime.obstacles import CERTAIN_AFTER, FORGOTTEN_AFTER, Obstacles
-from multikueue.runtime.performing import Performer, Place
+from multikueue.runtime.performing import TELL_AFTER, Performer, Place
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse, Registry, Reset
 from multikueue.sandbox.crds import load_crds
 
@@ -177,6 +177,19 @@ async def test_a_name_that_is_taken_is_told_and_noted() -> None:
         await perform.perform(a_workload(), (CreateJob(W1, JOB, a_job()),))
 
     assert not fleet.clusters[W1].obstacles.block(JOB, KEY, own=())
+
+
+@pytest.mark.looptime
+async def test_a_name_that_stays_taken_is_told() -> None:
+    """Not at once: right after a lost reply it is our own object."""
+    fleet = Fleet()
+    await fleet.clusters[W1].client.create(JOB, a_job())
+    perform, events = performer(fleet)
+    for waiting in (0, 1):
+        with pytest.raises(AlreadyExists):
+            await perform.perform(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+        assert events.statistics().waiting == waiting
+        await anyio.sleep(TELL_AFTER)
 
 
 @pytest.mark.looptime
