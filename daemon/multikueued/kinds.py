@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Final
 
 import anyio
@@ -15,6 +16,9 @@ from multikueued.config import Settings
 
 RETRY: Final = 5.0
 """Seconds between two attempts to ask a manager that does not answer: nothing can be done before it does."""
+PATIENCE: Final = 6
+"""Attempts for a manager that answers, but has trouble with some kind: an API group of its own may be down for long,
+and the others must not wait for it."""
 
 log = structlog.get_logger(__name__)
 
@@ -32,9 +36,9 @@ def chosen_kinds(settings: Settings) -> list[JobKind]:
 
 async def known_kinds(kinds: list[JobKind], manager: Discoverer) -> AdapterRegistry:
     """The rows as the manager has their kinds; waits until it answers, and logs what it does not have."""
-    while True:
+    for attempt in itertools.count(1):
         try:
-            resolved = await resolve(kinds, manager)
+            resolved = await resolve(kinds, manager, patient=attempt < PATIENCE)
         except ApiError as error:
             log.warning("the manager does not answer", error=str(error), retry_in=RETRY)
             await anyio.sleep(RETRY)
@@ -43,3 +47,4 @@ async def known_kinds(kinds: list[JobKind], manager: Discoverer) -> AdapterRegis
             log.warning("job kind", setting=finding.setting, problem=finding.problem)
         log.info("job kinds", kinds=[str(kind.resource) for kind in resolved.kinds])
         return AdapterRegistry(resolved.kinds)
+    raise AssertionError("the loop returns")

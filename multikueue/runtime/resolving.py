@@ -15,7 +15,7 @@ from multikueue.adapters.declaration import Declaration, dotted
 from multikueue.adapters.schemas import unknown_paths
 from multikueue.core.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
-from multikueue.errors import ApiError
+from multikueue.errors import ApiError, Unreachable
 from multikueue.kube.discovery import Served
 
 
@@ -47,16 +47,22 @@ class Resolved:
     findings: tuple[Finding, ...]
 
 
-async def resolve(kinds: Iterable[JobKind], server: Discoverer) -> Resolved:
+async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool = True) -> Resolved:
     """Ask about each kind. One that cannot be dispatched is left out; all else is only told.
 
+    Args:
+        kinds: the rows.
+        server: the manager.
+        patient: whether a server that has trouble with one kind is to be asked again; else that is told as well.
+
     Raises:
-        ApiError: there is no answer; ask again later.
+        Unreachable: there is no answer.
+        ApiError: the server has trouble, and we are patient. Ask again later.
     """
     kept: list[JobKind] = []
     findings: list[Finding] = []
     for kind in kinds:
-        found = await _found(kind, server)
+        found = await _found(kind, server, patient)
         if isinstance(found, Finding):
             findings.append(found)
             kept.append(kind)
@@ -64,15 +70,15 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer) -> Resolved:
             findings.append(Finding(kind.source, f"{_named(kind)} is not namespaced: it cannot be a job"))
         else:
             kept.append(_completed(kind, found))
-            findings += await _doubts(kept[-1], kind.declaration, found, server)
+            findings += await _doubts(kept[-1], found, server, patient)
     return Resolved(tuple(kept), tuple(findings))
 
 
-async def _found(kind: JobKind, server: Discoverer) -> Served | Finding:
+async def _found(kind: JobKind, server: Discoverer, patient: bool) -> Served | Finding:
     try:
         found = await server.discover(kind.resource.gvk)
     except ApiError as error:
-        if error.retryable:
+        if _may_pass(error, patient):
             raise
         return Finding(kind.source, f"it cannot be told whether the manager serves {_named(kind)}: {error}")
     if found is not None:
@@ -92,12 +98,18 @@ def _completed(kind: JobKind, found: Served) -> JobKind:
     return attrs.evolve(kind, resource=resource, status_subresource="status" in found.subresources)
 
 
-async def _doubts(kind: JobKind, said: Declaration | None, found: Served, server: Discoverer) -> list[Finding]:
+def _may_pass(error: ApiError, patient: bool) -> bool:
+    """Whether it is worth asking again: always if nobody answers, for then nothing else can be done either."""
+    return isinstance(error, Unreachable) or (patient and error.retryable)
+
+
+async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: bool) -> list[Finding]:
     """What the manager's own idea of the kind says against the declaration."""
+    said = kind.declaration
     if said is None:
         return []
     doubts = list(_contradicted(kind, said, found))
-    definition = await _definition(found, kind, server)
+    definition = await _definition(found, kind, server, patient)
     if definition is not None:
         doubts += _unknown(kind, said, definition)
     return doubts
@@ -113,13 +125,13 @@ def _contradicted(kind: JobKind, said: Declaration, found: Served) -> Iterator[F
         yield Finding(f"{kind.source}.statusSubresource", told)
 
 
-async def _definition(found: Served, kind: JobKind, server: Discoverer) -> Json | None:
+async def _definition(found: Served, kind: JobKind, server: Discoverer, patient: bool) -> Json | None:
     """The kind's CRD; None if it has none, or we may not read it."""
     key = ObjectKey("", f"{found.plural}.{kind.resource.gvk.group}")
     try:
         return await server.get(CUSTOM_RESOURCE_DEFINITION, key)
     except ApiError as error:
-        if error.retryable:
+        if _may_pass(error, patient):
             raise
         return None
 

@@ -12,7 +12,7 @@ from multikueue.adapters import BUILTIN, JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
-from multikueue.errors import ApiError, Forbidden, NotFound, Unreachable
+from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreachable
 from multikueue.kube.discovery import Served
 from multikueue.runtime.resolving import Finding, resolve
 
@@ -143,6 +143,19 @@ async def test_a_server_that_does_not_answer_is_asked_again_by_the_caller() -> N
         await resolve([widget()], Server(error=Unreachable("down")))
     with pytest.raises(Unreachable):
         await resolve([widget()], Server(definition=Unreachable("down")))
+
+
+async def test_one_kind_in_trouble_holds_up_the_others_for_a_while_only() -> None:
+    """Its API group may be served by somebody who is down."""
+    with pytest.raises(ServerFault):
+        await resolve([widget()], Server(error=ServerFault("the server is currently unable", status=503)))
+
+    server = Server(error=ServerFault("the server is currently unable", status=503))
+    found = await resolve([widget()], server, patient=False)
+    assert [str(kind.resource) for kind in found.kinds] == ["widgets.example.com"]
+    assert "it cannot be told whether" in found.findings[0].problem
+    with pytest.raises(Unreachable):
+        await resolve([widget()], Server(error=Unreachable("down")), patient=False)
 
 
 async def test_a_server_that_will_not_say_is_told_and_the_usual_is_assumed() -> None:

@@ -1,0 +1,56 @@
+"""Asking the manager about the kinds at start, for as long as it takes and no longer."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from multikueue.adapters import BUILTIN
+from multikueue.adapters.declaration import Declaration
+from multikueue.adapters.declared import declared_kind
+from multikueue.core.kinds import JOB
+from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.errors import ApiError, NotFound, ServerFault, Unreachable
+from multikueue.kube.discovery import Served
+from multikueued.kinds import PATIENCE, RETRY, known_kinds
+
+pytestmark = pytest.mark.looptime
+
+BUS = declared_kind(Declaration(name="Bus.v1.example.com"), "externalFrameworks[0]")
+
+
+@attrs.define
+class Manager:
+    """A manager that has trouble with the group of the bus for some attempts."""
+
+    error: ApiError
+    attempts: float
+    asked: int = 0
+
+    async def discover(self, gvk: GVK) -> Served | None:
+        if gvk == JOB.gvk:
+            return Served("jobs", True, frozenset(("status",)))
+        self.asked += 1
+        if self.asked <= self.attempts:
+            raise self.error
+        return Served("busses", True, frozenset())
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        raise NotFound("there is no definition", status=404)
+
+
+async def test_a_manager_that_is_down_is_waited_for(looptime: float) -> None:
+    """It may be restarted together with us, and guessing would be wrong for as long as we run."""
+    manager = Manager(Unreachable("refused"), attempts=20)
+    registry = await known_kinds([*BUILTIN, BUS], manager)
+
+    assert [str(kind.resource) for kind in registry] == ["jobs.batch", "busses.example.com"]
+    assert looptime == 20 * RETRY
+
+
+async def test_a_group_that_stays_down_does_not_hold_up_the_other_kinds(looptime: float) -> None:
+    manager = Manager(ServerFault("unable to handle the request", status=503), attempts=float("inf"))
+    registry = await known_kinds([*BUILTIN, BUS], manager)
+
+    assert [str(kind.resource) for kind in registry] == ["jobs.batch", "buses.example.com"]
+    assert looptime == (PATIENCE - 1) * RETRY
