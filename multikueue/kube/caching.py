@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Final, Protocol
 
 import anyio
@@ -137,6 +137,10 @@ class ObjectCache:
     def by(self, index: str, value: str) -> list[Json]:
         """The objects an index has under a value, in the order of their keys."""
         return self._store.by(index, value)
+
+    def keys_by(self, index: str, value: str) -> Set[ObjectKey]:
+        """The keys of the objects an index has under a value; not a copy."""
+        return self._store.keys_by(index, value)
 
     def keys(self) -> Iterator[ObjectKey]:
         """The keys now; safe against changes while iterating."""

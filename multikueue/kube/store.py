@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
 import attrs
 
@@ -45,6 +45,10 @@ class ObjectStore:
     def by(self, index: str, value: str) -> list[Json]:
         """The objects an index has under a value, in the order of their keys."""
         return [self._objects[key] for key in sorted(self._indexed.get(index, {}).get(value, ()))]
+
+    def keys_by(self, index: str, value: str) -> Set[ObjectKey]:
+        """The keys of the objects an index has under a value; not a copy."""
+        return self._indexed.get(index, {}).get(value, frozenset())
 
     def keys(self) -> Iterator[ObjectKey]:
         """The keys now; safe against changes while iterating."""

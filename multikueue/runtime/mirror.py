@@ -49,8 +49,11 @@ class Mirror:
         """The objects that belong to a Workload."""
         self._forget_other_histories()
         wanted = str(workload)
-        keys = {ObjectKey.of(obj) for obj in self.cache.by("workload", wanted)}
-        keys.update(key for key, obj in self._written.items() if wanted in self.index(obj))
+        known = self.cache.keys_by("workload", wanted)
+        written = [key for key, obj in self._written.items() if wanted in self.index(obj)]
+        if not known and not written:
+            return []
+        keys = {*known, *written}
         found = (self.get(key) for key in sorted(keys))
         return [obj for obj in found if obj is not None and wanted in self.index(obj)]
 
