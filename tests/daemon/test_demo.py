@@ -62,7 +62,7 @@ def test_all_kinds_are_mixed_and_each_goes_its_way() -> None:
 
     assert done.returncode == 0, done.stderr
     assert (outcome["finished"], outcome["failed"], outcome["leftovers"]) == (24, 0, 0)
-    for kind in ("jobset", "raycluster", "pipelinerun"):
+    for kind in ("jobset", "raycluster", "podgroup", "deployment", "leaderworkerset", "pipelinerun"):
         assert kind in done.stderr
 
 
