@@ -32,6 +32,9 @@ class Declaration:
     managed_by_label: str | None = None
     """The label by which a job is delegated, for kinds without such a field: `KEY=VALUE`, or `KEY` for the value
     `multikueue`."""
+    always_delegated: bool | None = None
+    """Whether nobody runs jobs of this kind on the manager, so that none need say that it is delegated. With a
+    controller there they would run twice."""
     suspend_path: str | None = None
     """The field that keeps a job from running. With it, a copy is always created suspended; without, as the manager's
     job is at that moment."""
@@ -60,7 +63,7 @@ class Declaration:
     def over(self, profile: Declaration) -> Declaration:
         """What is said here, and what `profile` says where nothing is said here."""
         said = {name: value for name, value in attrs.asdict(self, recurse=False).items() if value is not None}
-        if {"managed_by_path", "managed_by_label"} & said.keys():
+        if {"managed_by_path", "managed_by_label"} & said.keys() or self.always_delegated:
             profile = attrs.evolve(profile, managed_by_path=None, managed_by_label=None)
         return attrs.evolve(profile, **said)
 

@@ -124,6 +124,10 @@ def _contradictions(said: Declaration) -> Iterator[tuple[str, str]]:
     """What can be used one by one, but not together."""
     if said.managed_by_path is not None and said.managed_by_label is not None:
         yield "managedByLabel", "managedByPath says it already: keep one of the two"
+    if said.always_delegated:
+        for field, text in (("managedByPath", said.managed_by_path), ("managedByLabel", said.managed_by_label)):
+            if text is not None:
+                yield field, "with alwaysDelegated no job says who runs it: remove one of the two"
     if said.suspend_value is not None and said.suspend_path is None and said.profile is None:
         yield "suspendValue", "it is not used without suspendPath"
     if said.workload_only:

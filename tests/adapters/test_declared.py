@@ -104,6 +104,15 @@ class TestDelegation:
         assert f'to be "{value}" not ""' in (kind.not_delegated(widget(), CONTROLLER_NAME) or "")
         assert kind.copy(job, STAMP)["metadata"]["labels"] == {"app": "x", **MARKS}
 
+    def test_by_nobody_running_them_here(self) -> None:
+        """The manager has the definition and no controller for it."""
+        kind = declare(always_delegated=True)
+        job = widget(spec={"managedBy": "whoever", "size": 1})
+
+        assert kind.not_delegated(job, CONTROLLER_NAME) is None
+        assert kind.copy(job, STAMP)["spec"] == {"managedBy": "whoever", "size": 1}
+        assert declare(always_delegated=False).not_delegated(job, CONTROLLER_NAME) is not None
+
 
 class TestStatus:
     def test_some_fields(self) -> None:
@@ -260,6 +269,7 @@ def test_jobs_may_be_somebody_elses_to_move() -> None:
         ({"managed_by_path": ".status.by"}, "managedByPath", "must be a field of .spec, a label or an annotation"),
         ({"managed_by_label": "a b"}, "managedByLabel", "write KEY=VALUE"),
         ({"managed_by_path": ".spec.a", "managed_by_label": "a"}, "managedByLabel", "keep one of the two"),
+        ({"always_delegated": True, "managed_by_path": ".spec.a"}, "managedByPath", "remove one of the two"),
         ({"suspend_path": ".metadata.labels.x"}, "suspendPath", "must be a field of .spec"),
         ({"suspend_value": "Held"}, "suspendValue", "not used without suspendPath"),
         ({"status_paths": (".status", ".status.a")}, "statusPaths[0]", "must be a field of .status"),
