@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -78,7 +79,8 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
     )
     creation = reading.patch("creationPatches", declared.creation_patches or (), _CREATING)
     sync = reading.patch("syncPatches", declared.sync_patches or (), _SYNCING)
-    forwarded = reading.paths("forwardedPaths", declared.forwarded_paths or (), _may_follow)
+    fixed = {delegation: "says who runs it", suspend: "is the switch of each cluster's Kueue"}
+    forwarded = reading.paths("forwardedPaths", declared.forwarded_paths or (), functools.partial(_may_follow, fixed))
     statuses = reading.paths("statusPaths", declared.status_paths or (), _in_status)
     plural = reading.part("plural", lambda: _plural(declared, gvk), "")
     return JobKind(
@@ -156,7 +158,9 @@ def _may_delegate(path: FieldPath) -> str:
     return "must be a field of .spec, a label or an annotation"
 
 
-def _may_follow(path: FieldPath) -> str:
+def _may_follow(fixed: Mapping[FieldPath | None, str], path: FieldPath) -> str:
+    if path in fixed:
+        return f"{fixed[path]}: a copy has its own, and it cannot follow"
     if path.is_below("spec") or path.steps in (("metadata", "labels"), ("metadata", "annotations")):
         return ""
     entry = _entry(path)

@@ -288,6 +288,8 @@ def test_jobs_may_be_somebody_elses_to_move() -> None:
             "forwardedPaths[1]",
             "is what the copy is found by",
         ),
+        ({"forwarded_paths": (".spec.managedBy",)}, "forwardedPaths[0]", "says who runs it: a copy has its own"),
+        ({"forwarded_paths": (".spec.a",), "suspend_path": ".spec.a"}, "forwardedPaths[0]", "each cluster's Kueue"),
         ({"workload_only": True, "forwarded_paths": (".spec.a",)}, "forwardedPaths", "remove one of the two"),
     ],
 )
