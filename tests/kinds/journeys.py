@@ -134,6 +134,24 @@ async def follows(ground: Ground, case: Case) -> None:
     await ground.running(kind, name)
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
+    await ground.gone(kind, name)
+
+
+async def shrinks(ground: Ground, case: Case) -> None:
+    """A set that is made smaller gives up what it does not need any more, and the rest runs on."""
+    kind, name = case.kind, f"{case.name}-shrinks"
+    jobs = await ground.submit(kind, name)
+    worker = await ground.running(kind, name)
+    before = {found["metadata"]["uid"] for found in ground.jobs(ground.workers[worker], kind, name)}
+    await ground.manager.client.merge_patch(kind.resource, ObjectKey.of(jobs[0]), {"spec": {"replicas": 1}})
+    await ground.until(
+        lambda: len(ground.workloads_of(kind, name)) == len(_copies_of(ground, case, worker, name)) == 1,
+        lambda: ground.story(kind, name),
+    )
+    assert await ground.running(kind, name) == worker
+    assert {found["metadata"]["uid"] for found in ground.jobs(ground.workers[worker], kind, name)} == before
+    await ground.delete(kind, jobs)
+    await ground.cleaned(kind, name)
 
 
 def _copies_of(ground: Ground, case: Case, worker: str, job: str) -> list[Json]:

@@ -14,6 +14,7 @@ ALL = [pytest.param(case, id=case.name) for case in cases()]
 ENDING = [pytest.param(case, id=case.name) for case in cases() if case.kind.course.ends]
 COPIED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.resource == case.kind.resource]
 """All but Deployments, whose pods are copied."""
+SHRINKING = [pytest.param(case, id=case.name) for case in cases() if case.name == "leaderworkerset"]
 FOLLOWED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.forwarded]
 
 
@@ -57,3 +58,10 @@ async def test_what_may_change_of_a_running_job_reaches_its_copy(case: Case) -> 
     """A service is given another application while it runs."""
     async with sandbox_ground(case) as ground:
         await journeys.follows(ground, case)
+
+
+@pytest.mark.parametrize("case", SHRINKING)
+async def test_a_set_that_is_made_smaller_gives_up_what_it_does_not_need(case: Case) -> None:
+    """The copy is not made anew for that."""
+    async with sandbox_ground(case) as ground:
+        await journeys.shrinks(ground, case)

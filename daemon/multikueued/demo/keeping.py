@@ -12,39 +12,35 @@ import yaml
 from rich.console import Console
 
 from multikueue.sandbox import Sandbox
+from multikueue.sandbox.jobs import DURATION_ANNOTATION
+from multikueue.sandbox.kinds import SandboxKind
+from multikueued.demo.jobs import drawn_job
 
-SAMPLE_JOB: Final = """\
-apiVersion: batch/v1
-kind: Job
-metadata:
-  generateName: hello-
-  labels:
-    kueue.x-k8s.io/queue-name: user-queue
-  annotations:
-    sandbox.multikueue.dev/duration: 5s      # how long the sandbox lets it run
-spec:
-  suspend: true
-  managedBy: kueue.x-k8s.io/multikueue
-  template:
-    spec:
-      restartPolicy: Never
-      containers:
-        - name: main
-          image: registry.k8s.io/pause:3.10
-          resources:
-            requests:
-              cpu: "1"
-"""
+DURATION: Final = "5s"
+"""How long the sandbox lets a sample run."""
+
+
+def sample(kind: SandboxKind) -> str:
+    """A job of a kind, as YAML to create again and again."""
+    (job, *more) = drawn_job(kind, f"hello-{kind.name}", 1).objects
+    noted = {DURATION_ANNOTATION: DURATION, **(job["metadata"].get("annotations") or {})}
+    for obj in (job, *more):
+        obj["metadata"]["annotations"] = {**(obj["metadata"].get("annotations") or {}), **noted}
+    if not more and not kind.gated:  # members of a group, and the pods of a set, are known by their names
+        job["metadata"] = {"generateName": f"{job['metadata'].pop('name')}-", **job["metadata"]}
+    return yaml.safe_dump_all((job, *more), sort_keys=False)
 
 
 async def keep(sandbox: Sandbox, folder: Path, console: Console) -> None:
-    """Write a kubeconfig per cluster and a Job to try, say how to use them, and wait for Ctrl-C."""
+    """Write a kubeconfig per cluster and a job of each kind to try, say how to use them, and wait for Ctrl-C."""
     for cluster in sandbox.clusters:
         file = anyio.Path(folder / f"{cluster.name}.yaml")
         # YAML of plain values: kubectl reads JSON as well, but people read this.
         await file.write_text(yaml.safe_dump(orjson.loads(orjson.dumps(cluster.kubeconfig)), sort_keys=False))
         await file.chmod(0o600)
-    await anyio.Path(folder / "job.yaml").write_text(SAMPLE_JOB)
+    for kind in sandbox.kinds:
+        await anyio.Path(folder / f"{kind.name}.yaml").write_text(sample(kind))
+    first = sandbox.kinds[0]
     # The receiver first: whoever reads the hints may press Ctrl-C at once.
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         console.print("\nThe clusters stay up until you press Ctrl-C. A kubeconfig for each:", highlight=False)
@@ -53,8 +49,8 @@ async def keep(sandbox: Sandbox, folder: Path, console: Console) -> None:
         manager = f"kubectl --kubeconfig {folder / 'manager.yaml'}"
         console.print("\nTry:", highlight=False)
         for command in (
-            f"{manager} create -f {folder / 'job.yaml'}",
-            f"{manager} get jobs -w",
+            f"{manager} create -f {folder / f'{first.name}.yaml'}",
+            f"{manager} get {first.resource.plural} -w",
             f"{manager} get workloads",
         ):
             console.print(f"  {command}", highlight=False, soft_wrap=True)

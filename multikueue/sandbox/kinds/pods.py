@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.conditions import timestamp
 from multikueue.core.labels import (
     ADMISSION_GATE,
     MANAGED_LABEL,
@@ -59,7 +60,8 @@ class PodCourse:
         if moment.suspended:
             return Turn()
         stages = _SERVING if dig(job, "spec", "restartPolicy") == "Always" else _BATCH
-        return stages.turn(job, run, moment)
+        turn = stages.turn(job, run, moment)
+        return turn if turn.status is None else attrs.evolve(turn, status=_with_containers(job, turn.status, moment))
 
     def ending(self, job: Json) -> Ending | None:
         """See `Course`."""
@@ -72,6 +74,24 @@ class PodCourse:
     def pods_ready(self, job: Json) -> bool:
         """See `Course`."""
         return _RUNNING.shown(job)
+
+
+def _with_containers(pod: Json, status: Json, moment: Moment) -> Json:
+    """The status with its containers, which go as the pod goes."""
+    phase, now = status["phase"], timestamp(moment.now)
+    if phase == "Pending":
+        state: Json = {"waiting": {"reason": "ContainerCreating"}}
+    elif phase == "Running":
+        state = {"running": {"startedAt": now}}
+    else:
+        state = {"terminated": {"exitCode": int(phase == "Failed"), "reason": "Completed", "finishedAt": now}}
+    running = phase == "Running"
+    told = {"ready": running, "started": running, "restartCount": 0, "state": state, "imageID": ""}
+    listed = [
+        {"name": container["name"], "image": container["image"], **told}
+        for container in dig(pod, "spec", "containers") or []
+    ]
+    return {**status, "containerStatuses": listed}
 
 
 class OnePod:

@@ -49,6 +49,13 @@ def decide_unit(situation: UnitSituation) -> Decision:
     return NOTHING
 
 
+def surplus_workload(workload: Json) -> Decision:
+    """Remove the Workload of a part that its set does not have any more."""
+    if is_terminating(workload):
+        return without_finalizer(workload) or NOTHING
+    return Step(Delete(WORKLOAD, ObjectKey.of(workload), uid(workload)))
+
+
 def _to_create(unit: Unit) -> Decision | None:
     """Make the Workload once all it is for is there; a copy's is made by whoever made the copy."""
     owners = unit.owners

@@ -14,7 +14,7 @@ from multikueue.core.objects import dig, pruned
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kueue.building import priority_class
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
-from multikueue.sandbox.kueue.deciding_units import UnitSituation, decide_unit
+from multikueue.sandbox.kueue.deciding_units import UnitSituation, decide_unit, surplus_workload
 from multikueue.sandbox.kueue.deciding_workloads import Situation, decide_workload
 from multikueue.sandbox.kueue.effects import Decision, Delete, Replace, Rest, Step
 from multikueue.sandbox.kueue.performing import Performer
@@ -96,7 +96,7 @@ class UnitReconciler:
     def _decide(self, key: ObjectKey) -> Decision | None:
         unit, workload = self.stores.unit(key), self.stores.workload(key)
         if not unit.owners:
-            return None
+            return surplus_workload(workload) if workload and self.stores.is_surplus(key, workload) else None
         return decide_unit(
             UnitSituation(
                 unit,

@@ -153,6 +153,14 @@ class Stores:
                 return Unit(key, present(pods.by(place)), kind, found, part)
         return Unit(key, present(pods.by(key)))
 
+    def is_surplus(self, key: ObjectKey, workload: Json) -> bool:
+        """Whether it was made for a part that its set does not have any more."""
+        owners = {reference["uid"] for reference in dig(workload, "metadata", "ownerReferences") or []}
+        sets = [
+            (kind, found) for kind in self.sets for owner in owners for found in self.objects[kind.resource].by(owner)
+        ]
+        return any(key not in set_workloads(kind, found) for kind, found in sets)
+
     def units_of(self, resource: Resource, obj: Json) -> Iterable[ObjectKey]:
         """The Workloads that a gated pod or a set of them belongs to."""
         sets = {kind.parent: kind for kind in self.sets}
