@@ -40,18 +40,17 @@ async def evict_twice(scene: Scene) -> None:
 
 
 async def evict_unseen(scene: Scene) -> None:
-    """The manager's Kueue evicts a running job and gives it quota again, and the daemon sees only what comes of it."""
-    found = await scene.job()
-    local = find(scene.world.manager, JOB, found[1]) if found is not None else None
-    if local is None:
-        return
+    """The manager's Kueue evicts what waits for a worker and gives it quota again; the daemon sees what comes of it.
+
+    Nothing runs yet, so nothing keeps the quota from going and coming back at once.
+    """
     link = scene.world.manager.link
-    link.change(lag=scene.seconds(5, 25))
-    for workload in list(objects(scene.world.manager, WORKLOAD)):
-        if any(owner["uid"] == local["metadata"]["uid"] for owner in workload["metadata"].get("ownerReferences") or ()):
-            await evict(scene.world.manager.api, ObjectKey.of(workload), clock=wall_clock())
-    await anyio.sleep(30)
-    link.change(lag=0.0)
+    link.change(down=True)
+    await _evict(
+        scene, scene.world.manager, lambda workload: cluster_name(workload) is None and not is_finished(workload)
+    )
+    await anyio.sleep(scene.seconds(1, 8))
+    link.change(down=False)
 
 
 async def _evict(scene: Scene, where: SimCluster, wanted: Callable[[Json], bool]) -> None:

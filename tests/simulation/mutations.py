@@ -16,7 +16,6 @@ from unittest import mock
 
 import attrs
 
-from multikueue.core import pending, situation
 from multikueue.core import plan as planning
 from multikueue.core.cleaning import clean_all
 from multikueue.core.conditions import condition
@@ -104,18 +103,6 @@ def removed_clusters_are_forgotten() -> AbstractContextManager[Any]:
             yield worker if worker.configured or config is None else attrs.evolve(worker, workload=None, jobs=())
 
     return mock.patch.object(WorkloadReconciler, "_workers", workers)
-
-
-@contextmanager
-def attempts_are_not_compared() -> Iterator[None]:
-    """D15: a copy of an earlier attempt counts as one of this."""
-
-    def same(copy: Json, wanted: str) -> bool:
-        del copy, wanted
-        return True
-
-    with mock.patch.object(pending, "is_of_attempt", same), mock.patch.object(situation, "is_of_attempt", same):
-        yield
 
 
 def finished_jobs_are_made_again() -> AbstractContextManager[None]:
@@ -209,7 +196,6 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             earliest_admission_wins,
             stale_copies_are_believed,
             removed_clusters_are_forgotten,
-            attempts_are_not_compared,
             finished_jobs_are_made_again,
             origins_are_not_checked,
             connecting_wakes_nobody,
