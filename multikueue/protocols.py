@@ -44,7 +44,10 @@ class Reader(Protocol):
         ...
 
     async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
-        """Return all matching objects, read page by page; an empty namespace means all of them."""
+        """Return all matching objects, read page by page; an empty namespace means all of them.
+
+        They may lack their `managedFields`.
+        """
         ...
 
 

@@ -80,6 +80,7 @@ KINDS = (
             ("spec", "selector"),
             *(("spec", "template", "metadata", "labels", label) for label in _GENERATED_LABELS),
         ),
+        unread=(("spec", "template"),),
         status=job_status,
         resized=job_size,
         finished=_outcome,

@@ -111,6 +111,8 @@ class JobKind:
     """What a job that is delegated says there; empty for kinds that say the controller's name."""
     left_out: tuple[tuple[str, ...], ...] = ()
     """What a copy does not have, beside `managed_by`: what the manager's API server or Kueue filled in."""
+    unread: tuple[tuple[str, ...], ...] = ()
+    """What nobody reads of a copy on a worker, so that it need not be kept in memory."""
     suspend: tuple[str, ...] | None = ("spec", "suspend")
     """Where the job says that it should not run; None for kinds that Kueue holds by scheduling gates."""
     selector: str = ""

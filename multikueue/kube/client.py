@@ -139,10 +139,10 @@ class KubeClient:
             version = dig(page, "metadata", "resourceVersion")
             if not version:
                 raise Unreachable(f"{where(self.name, request)}: the answer is not a list")
-            items += page.get("items") or []
+            items += (_slim(resource, item) for item in page.get("items") or [])
             token = dig(page, "metadata", "continue") or ""
             if not token:
-                return ObjectList([_typed(resource, item) for item in items], version)
+                return ObjectList(items, version)
 
     async def _follow(
         self,
@@ -176,8 +176,10 @@ class KubeClient:
         return WatchEvent(kind, obj)
 
 
-def _typed(resource: Resource, item: Json) -> Json:
-    """Lists of builtin kinds leave out what the list says for all of its items."""
+def _slim(resource: Resource, item: Json) -> Json:
+    """An item as a client wants it: with what lists of builtin kinds say for all items at once, and without its
+    `managedFields`. They are half of a list, and would all be in memory at the same time."""
+    item["metadata"].pop("managedFields", None)
     item.setdefault("apiVersion", resource.gvk.api_version)
     item.setdefault("kind", resource.gvk.kind)
     return item

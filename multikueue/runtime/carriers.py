@@ -9,6 +9,7 @@ from multikueue.adapters import JobKind
 from multikueue.core.guard import Guard
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import dig, is_terminating
+from multikueue.kube.caching import drop_managed_fields
 
 
 def carriers_of(kind: JobKind, copy: Json | None) -> list[ObjectKey]:
@@ -33,6 +34,15 @@ def concerned(kind: JobKind, old: Json | None, new: Json | None) -> list[ObjectK
     if kind.status is None and is_of_status_only(old, new):
         return []
     return list(dict.fromkeys((*carriers_of(kind, old), *carriers_of(kind, new))))
+
+
+def kept_of(kind: JobKind, copy: Json) -> Json:
+    """What is kept in memory of a copy."""
+    for path in kind.unread:
+        parent = dig(copy, *path[:-1])
+        if isinstance(parent, dict):
+            parent.pop(path[-1], None)
+    return drop_managed_fields(copy)
 
 
 STATUS_BATCH: Final = 1.0

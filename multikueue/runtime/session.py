@@ -15,10 +15,12 @@ from multikueue.core.backoff import CONNECTION_BACKOFF
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.labels import ORIGIN_LABEL
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.objects import dig
+from multikueue.core.workloads import is_elastic
 from multikueue.kube.cache_state import CacheState
-from multikueue.kube.caching import ObjectCache
+from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.protocols import ApiClient
-from multikueue.runtime.carriers import index_entries, telling
+from multikueue.runtime.carriers import index_entries, kept_of, telling
 from multikueue.runtime.inspecting import Inspection, inspections
 from multikueue.runtime.mirror import Mirror
 from multikueue.runtime.obstacles import Obstacles
@@ -75,12 +77,10 @@ class Session:
             earlier: the session so far with a server of the same address.
         """
 
-        def told(state: CacheState) -> None:
-            del state
+        def told(_: CacheState) -> None:
             on_state()
 
-        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del old, new
+        def changed(key: ObjectKey, _old: Json | None, _new: Json | None) -> None:
             settings.on_workload(key, 0.0)
 
         selector = f"{ORIGIN_LABEL}={settings.origin}"
@@ -94,6 +94,7 @@ class Session:
             followed = cache(
                 kind.resource,
                 indexes={_INDEX: index},
+                transform=functools.partial(kept_of, kind),
                 on_change=telling(kind, settings.on_workload),
                 predecessor=before.cache if before is not None else None,
             )
@@ -101,6 +102,7 @@ class Session:
 
         workloads = cache(
             WORKLOAD,
+            transform=_without_templates,
             on_change=changed,
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
@@ -197,6 +199,16 @@ class Session:
             yield mirror.cache
         if self.queues.followed:
             yield from self.queues.caches
+
+
+def _without_templates(copy: Json) -> Json:
+    """A Workload copy without its pod templates: they are compared by their digest, which is noted on the copy.
+
+    Those of an elastic job are kept, since they are sent again with its new size.
+    """
+    for pod_set in () if is_elastic(copy) else dig(copy, "spec", "podSets") or ():
+        pod_set.pop("template", None)
+    return drop_managed_fields(copy)
 
 
 def _is_followed(cache: ObjectCache) -> bool:
