@@ -62,16 +62,19 @@ async def measure_restart(scenario: Scenario, options: Options) -> Measured:
 async def _restart(around: Fleet, second: Controller, measured: Measured, began: float) -> None:
     """A new job is submitted at the restart: when it is Ready, the new controller works."""
     await around.user.create(JOB, objects.job(0, _PROBE))
+    seen, seconds = around.observer.moments, measured.options.timeout
     try:
-        synced = await _quiet(around, second, measured.options.timeout) - began
+        await around.observer.until(
+            lambda: seen.count(moments.READY) > 0, seconds=seconds, otherwise="no new job is Ready"
+        )
+        synced = await _quiet(around, second, seconds) - began
     except NotReady as error:
         measured.complaint, synced = str(error), float("inf")
-    ready = [seen for job, seen in around.observer.moments.seen.items() if job.startswith(_PROBE)]
-    first_ready = ready[0].get(moments.READY) if ready else None
+    ready = seen.all(moments.READY)
     measured.extra["scale"] = {
         "running": measured.scenario.preloaded,
         "restart_to_synced_s": round(synced, 2),
-        "restart_to_first_ready_s": round(first_ready - began, 2) if first_ready is not None else None,
+        "restart_to_first_ready_s": round(ready[0] - began, 2) if ready else None,
     }
 
 
