@@ -58,6 +58,8 @@ def tests(session: nox.Session) -> None:
 def simulation(session: nox.Session) -> None:
     """A fleet on virtual time, from seeds: `nox -s simulation -- --seeds 20000 --first-seed 1`."""
     install(session, "tests")
+    if not session.posargs:
+        session.run("pytest", "-n", "auto", "tests/simulation")
     session.run("python", "-m", "tests.simulation", *session.posargs)
 
 

@@ -7,8 +7,8 @@ import pytest
 from tests.simulation.mutations import MUTATIONS, simulate_mutated
 from tests.simulation.simulating import simulate
 
-TRIES = 4
-"""Seeds looked at; whatever changes the order of events moves the first that catches."""
+TRIES = 80
+"""Seeds looked at: whatever changes the order of events moves the first that catches."""
 FIRST = {
     "connecting_wakes_nobody": 2,
     "earliest_admission_wins": 0,
@@ -18,12 +18,12 @@ FIRST = {
     "finished_jobs_are_made_again": 22,
     "origins_are_not_checked": 0,
     "removed_clusters_are_forgotten": 0,
-    "stale_copies_are_believed": 11,
+    "stale_copies_are_believed": 50,
 }
 """Where to begin to look; found by `python -m tests.simulation --mutation NAME --seeds 500`."""
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(MUTATIONS))
 def test_a_defect_put_back_is_caught(name: str) -> None:
     """A seed that is fine breaks once the defect is there: the net has no hole where upstream had a bug."""
