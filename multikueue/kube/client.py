@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import attrs
 
@@ -139,7 +139,8 @@ class KubeClient:
             version = dig(page, "metadata", "resourceVersion")
             if not version:
                 raise Unreachable(f"{where(self.name, request)}: the answer is not a list")
-            items += (_slim(resource, item) for item in page.get("items") or [])
+            texts: dict[str, str] = {}
+            items += (_slim(resource, item, texts) for item in page.get("items") or [])
             token = dig(page, "metadata", "continue") or ""
             if not token:
                 return ObjectList(items, version)
@@ -176,10 +177,29 @@ class KubeClient:
         return WatchEvent(kind, obj)
 
 
-def _slim(resource: Resource, item: Json) -> Json:
+def _slim(resource: Resource, item: Json, texts: dict[str, str]) -> Json:
     """An item as a client wants it: with what lists of builtin kinds say for all items at once, and without its
-    `managedFields`. They are half of a list, and would all be in memory at the same time."""
+    `managedFields`, which are half of a list.
+
+    Args:
+        resource: its kind.
+        item: changed in place.
+        texts: those of the items so far. A quarter of what a list takes is texts that are in every item.
+    """
     item["metadata"].pop("managedFields", None)
+    _share(item, texts)
     item.setdefault("apiVersion", resource.gvk.api_version)
     item.setdefault("kind", resource.gvk.kind)
     return item
+
+
+def _share(value: Any, texts: dict[str, str]) -> Any:
+    """The value, in which each text that was seen before is the one that was seen before."""
+    if isinstance(value, str):
+        return texts.setdefault(value, value)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            value[key] = _share(item, texts)
+    elif isinstance(value, list):
+        value[:] = [_share(item, texts) for item in value]
+    return value
