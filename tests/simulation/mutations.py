@@ -83,7 +83,7 @@ def stale_copies_are_believed() -> AbstractContextManager[None]:
             for worker in seen.workers:
                 copy = worker.workload
                 if worker.reachable and copy is not None and is_finished(copy):
-                    return bring_end_home(seen, copy, seen.job_on(worker))
+                    return bring_end_home(seen, copy, seen.jobs_on(worker))
                 if worker.reachable and copy is not None and is_evicted(copy):
                     return Plan(tuple(retry_evicted(seen, str(seen.assigned_to))))
             return decide(seen)
