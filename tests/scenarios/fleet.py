@@ -1,65 +1,88 @@
-"""What a scenario can do to a fleet and see of it."""
+"""What a scenario can do to a fleet and see of it, wherever its clusters are."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+import json
+from abc import ABC, abstractmethod
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any, Protocol
 
 import anyio
 import attrs
 
 from multikueue.core.conditions import condition, new_condition, updated
-from multikueue.core.kinds import ADMISSION_CHECK, EVENT, JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.kinds import (
+    ADMISSION_CHECK,
+    EVENT,
+    JOB,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    SECRET,
+    WORKLOAD,
+)
+from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.core.objects import dig
 from multikueue.core.workloads import check, cluster_name, nominated
 from multikueue.runtime.manager import ManagerSettings
-from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.apiserver.resources import ResourceType
-from multikueue.sandbox.jobs import RunnerOptions
-from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
-from tests.simulation.daemon import SETTINGS, Daemon
-from tests.simulation.objects import find, objects
-from tests.simulation.virtual_time import wall_clock
-from tests.simulation.world import SimCluster, World
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
+from tests.scenarios.plane import Plane
+from tests.simulation.daemon import SETTINGS
 
 Change = Callable[[Json], object]
 NONE = ObjectKey("default", "")
 
 
 @attrs.define(eq=False)
-class Fleet:
+class Fleet(ABC):
     """One manager, some workers, and the daemon between them."""
 
-    world: World
-    daemon: Daemon
+    manager: Plane
+    workers: Mapping[str, Plane]
     key: ObjectKey = NONE
     """The Workload of the job that was submitted last."""
     seen: list[str] = attrs.field(factory=list)
     """Every message our check has had on a Workload, in order; some last for no time at all."""
     _changed: anyio.Event = attrs.field(factory=anyio.Event)
 
-    def listen(self) -> None:
-        """Notice every change of an object, for `until`."""
+    def noticed(self, resource: Resource, new: Json | None) -> None:
+        """An object changed on some cluster."""
+        if resource == WORKLOAD and new is not None:
+            self._remember((check(new, CHECK) or {}).get("message", ""))
+        self._changed.set()
 
-        def changed(row: ResourceType, old: Json | None, new: Json | None) -> None:
-            del old
-            if row.plural == WORKLOAD.plural and new is not None:
-                self._remember((check(new, CHECK) or {}).get("message", ""))
-            self._changed.set()
+    @abstractmethod
+    def now(self) -> datetime:
+        """The clusters' wall clock."""
 
-        for cluster in self.world.clusters:
-            cluster.registry.cluster.listeners.append(changed)
+    @abstractmethod
+    async def rest(self, seconds: float = 10.0) -> None:
+        """Let time pass: what has not happened by then does not happen."""
+
+    @abstractmethod
+    def kubeconfig(self, number: int) -> Json:
+        """The kubeconfig of a worker that works."""
+
+    @abstractmethod
+    def kill_daemon(self) -> None:
+        """Break the daemon off wherever it is; another one starts in a moment."""
+
+    def worker(self, number: int) -> Plane:
+        """A worker, counted from 1."""
+        return self.workers[f"worker{number}"]
 
     @property
-    def manager(self) -> SimCluster:
-        """The manager cluster."""
-        return self.world.manager
+    def numbers(self) -> range:
+        """The workers' numbers."""
+        return range(1, len(self.workers) + 1)
 
-    def worker(self, number: int) -> SimCluster:
-        """A worker, counted from 1."""
-        return self.world.workers[f"worker{number}"]
+    async def write_kubeconfig(self, number: int, text: str | None = None) -> None:
+        """Change the Secret with a worker's kubeconfig; without a text to the one that works."""
+        text = json.dumps(self.kubeconfig(number)) if text is None else text
+        key = ObjectKey(KUEUE_NAMESPACE, f"worker{number}-secret")
+        await self.manager.api.merge_patch(SECRET, key, {"data": {"kubeconfig": b64encode(text.encode()).decode()}})
 
     async def submit(self, name: str = "job", change: Change = lambda job: None, *, quota: bool = True) -> None:
         """Create a Job on the manager and wait until it has a Workload, with quota as a rule."""
@@ -80,19 +103,15 @@ class Fleet:
                 self._changed = anyio.Event()
                 await self._changed.wait()
             return
-        copies = {name: self.copy(number) is not None for number, name in enumerate(self.world.workers, 1)}
+        copies = {number: self.copy(number) is not None for number in self.numbers}
         raise AssertionError(
             f"not within {seconds:g} s; status: {dig(self.workload or {}, 'status')}; copies: {copies}"
         )
 
-    async def rest(self, seconds: float = 10.0) -> None:
-        """Let time pass: what has not happened by then does not happen."""
-        await anyio.sleep(seconds)
-
     @property
     def workload(self) -> Json | None:
         """The manager's Workload."""
-        return find(self.manager, WORKLOAD, self.key)
+        return self.manager.find(WORKLOAD, self.key)
 
     @property
     def assigned(self) -> str | None:
@@ -116,16 +135,17 @@ class Fleet:
 
     def copy(self, number: int) -> Json | None:
         """The Workload copy on a worker."""
-        return find(self.worker(number), WORKLOAD, self.key)
+        return self.worker(number).find(WORKLOAD, self.key)
 
     def job(self, number: int = 0, name: str = "job") -> Json | None:
         """The job on a worker, or the manager's."""
-        return find(self.worker(number) if number else self.manager, JOB, ObjectKey("default", name))
+        return (self.worker(number) if number else self.manager).find(JOB, ObjectKey("default", name))
 
     def events(self) -> list[tuple[str, str]]:
-        """What users were told about Workloads: type and note, in order."""
-        told = sorted(objects(self.manager, EVENT), key=lambda event: str(event["eventTime"]))
-        return [(event["type"], event["note"]) for event in told if event.get("reason") == "MultiKueue"]
+        """What users were told about the Workload: type and note, in order."""
+        told = sorted(self.manager.all(EVENT), key=lambda event: str(event.get("eventTime")))
+        ours = (event for event in told if event.get("reason") == "MultiKueue")
+        return [(event["type"], event["note"]) for event in ours if event["regarding"]["name"] == self.key.name]
 
     def writes(self, number: int, verb: str) -> int:
         """How many requests of a verb the daemon made on a worker, for Workloads and jobs."""
@@ -134,17 +154,15 @@ class Fleet:
 
     async def set_status(self, number: int, status: Json) -> None:
         """Change the status of a copy, as the worker's Kueue would."""
-        await DirectClient(self.worker(number).registry, user="kueue").merge_patch(
-            WORKLOAD, self.key, {"status": status}, subresource="status"
-        )
+        kueue = self.worker(number).user("kueue")
+        await kueue.merge_patch(WORKLOAD, self.key, {"status": status}, subresource="status")
 
     async def say(self, number: int, *told: str, reason: str = "Said", message: str = "said") -> None:
         """Set conditions of a copy, as the worker's Kueue would; `!Admitted` sets it to False."""
-        copy = self.copy(number)
-        assert copy is not None, "there is no copy"
+        copy = await self.worker(number).api.get(WORKLOAD, self.key)
         listed = dig(copy, "status", "conditions") or []
         for entry in told:
-            kind, status, now = entry.lstrip("!"), not entry.startswith("!"), wall_clock()()
+            kind, status, now = entry.lstrip("!"), not entry.startswith("!"), self.now()
             generation = dig(copy, "metadata", "generation")
             listed = updated(listed, new_condition(kind, status, reason, message, now=now, generation=generation))
         await self.set_status(number, {"conditions": listed})
@@ -161,26 +179,29 @@ class Fleet:
 
     async def set_job_status(self, number: int, status: Json, name: str = "job") -> None:
         """Change the status of a job copy, as the worker's job controller would."""
-        client = DirectClient(self.worker(number).registry, user="runner")
-        await client.merge_patch(JOB, ObjectKey("default", name), {"status": status}, subresource="status")
+        await (
+            self.worker(number)
+            .user("runner")
+            .merge_patch(JOB, ObjectKey("default", name), {"status": status}, subresource="status")
+        )
 
     async def change_config(self, *workers: int) -> None:
         """List these workers in the MultiKueueConfig."""
-        await self.world.configure([f"worker{number}" for number in workers])
+        patch = {"spec": {"clusters": [f"worker{number}" for number in workers]}}
+        await self.manager.api.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), patch)
 
     def active(self, number: int) -> tuple[str, str, str]:
         """Status, reason and message of the Active condition of a MultiKueueCluster."""
-        return _told(find(self.manager, MULTIKUEUE_CLUSTER, ObjectKey("", f"worker{number}")))
+        return _told(self.manager.find(MULTIKUEUE_CLUSTER, ObjectKey("", f"worker{number}")))
 
     def check_active(self) -> tuple[str, str, str]:
         """Status, reason and message of the Active condition of the AdmissionCheck."""
-        return _told(find(self.manager, ADMISSION_CHECK, ObjectKey("", CHECK)))
+        return _told(self.manager.find(ADMISSION_CHECK, ObjectKey("", CHECK)))
 
     async def connected(self) -> None:
         """Wait until every worker is, and the check says so."""
-        numbers = range(1, len(self.world.workers) + 1)
         await self.until(lambda: self.check_active()[1] == "Active")
-        await self.until(lambda: all(self.active(number)[0] == "True" for number in numbers))
+        await self.until(lambda: all(self.active(number)[0] == "True" for number in self.numbers))
 
     async def delete_config(self) -> None:
         """Delete the MultiKueueConfig."""
@@ -191,36 +212,23 @@ class Fleet:
             self.seen.append(message)
 
     def _workload_of(self, name: str) -> Json | None:
-        for workload in objects(self.manager, WORKLOAD):
+        for workload in self.manager.all(WORKLOAD):
             if any(owner["name"] == name for owner in workload["metadata"].get("ownerReferences") or ()):
                 return workload
         return None
 
 
-@asynccontextmanager
-async def scenario(
-    workers: int = 2, *, bare: bool = True, quota: int = 4, settings: ManagerSettings = SETTINGS
-) -> AsyncIterator[Fleet]:
-    """A fleet whose manager has a small Kueue, connected and at rest.
+class Scenario(Protocol):
+    """Makes a fleet whose manager has a small Kueue, connected and at rest; the test plays the workers' Kueue."""
 
-    Args:
-        workers: how many.
-        bare: whether the test plays the workers' Kueue; else they have small ones, and jobs run for 10 seconds.
-        quota: CPUs of each worker.
-        settings: the daemon's.
-    """
-    runner = RunnerOptions(mean=10.0, minimum=10.0, maximum=10.0)
-    world = World.build(0, [0.0] * workers, quota, runner)
-    world.bare = frozenset(world.workers) if bare else frozenset()
-    daemon = Daemon(world, pause=(0.1, 0.1), settings=settings)
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(world.run)
-        await tasks.start(daemon.run)
-        fleet = Fleet(world, daemon)
-        fleet.listen()
-        await fleet.connected()
-        yield fleet
-        tasks.cancel_scope.cancel()
+    def __call__(self, workers: int = 2, *, settings: ManagerSettings = SETTINGS) -> AbstractAsyncContextManager[Fleet]:
+        """Return it, to enter.
+
+        Args:
+            workers: how many; real ones are always two.
+            settings: the daemon's, where it is in memory.
+        """
+        ...
 
 
 def _job(name: str) -> dict[str, Any]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
 
 from multikueue.core.conditions import condition
 from multikueue.core.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.names import Json, ObjectKey
 from multikueue.sandbox.setting_up import CHECK
-from tests.scenarios.fleet import Fleet, scenario
-from tests.simulation.objects import find
-
-pytestmark = pytest.mark.looptime
+from tests.scenarios.fleet import Fleet, Scenario
 
 PREFIX = "Cannot load the AdmissionChecks parameters: "
 
@@ -22,13 +18,15 @@ async def _says_for_parameters(fleet: Fleet, parameters: Json | None, expected: 
     await fleet.until(lambda: fleet.check_active() == ("False", "BadConfig", PREFIX + expected))
 
 
-async def test_no_params() -> None:
+@pytest.mark.decisive
+async def test_no_params(scenario: Scenario) -> None:
     """A check without parameters says that it has none."""
     async with scenario() as fleet:
         await _says_for_parameters(fleet, None, "missing parameters reference")
 
 
-async def test_wrong_group_and_wrong_kind() -> None:
+@pytest.mark.decisive
+async def test_wrong_group_and_wrong_kind(scenario: Scenario) -> None:
     """A check that refers to something else says to what."""
     async with scenario() as fleet:
         wrong_group = {"apiGroup": "example.com", "kind": "MultiKueueConfig", "name": CHECK}
@@ -40,7 +38,8 @@ async def test_wrong_group_and_wrong_kind() -> None:
         await _says_for_parameters(fleet, wrong_kind, expected)
 
 
-async def test_missing_config() -> None:
+@pytest.mark.decisive
+async def test_missing_config(scenario: Scenario) -> None:
     """A check whose config is deleted says that there is none of that name."""
     async with scenario() as fleet:
         await fleet.delete_config()
@@ -49,13 +48,15 @@ async def test_missing_config() -> None:
         await fleet.until(lambda: fleet.check_active() == ("False", "BadConfig", expected))
 
 
-async def test_all_active_clusters() -> None:
+@pytest.mark.decisive
+async def test_all_active_clusters(scenario: Scenario) -> None:
     """A check whose workers are all connected is active."""
     async with scenario() as fleet:
         await fleet.until(lambda: fleet.check_active() == ("True", "Active", "The admission check is active"))
 
 
-async def test_missing_cluster() -> None:
+@pytest.mark.decisive
+async def test_missing_cluster(scenario: Scenario) -> None:
     """One of the clusters listed does not exist: the check works with the others and names it."""
     async with scenario() as fleet:
         await fleet.manager.api.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker2"))
@@ -64,7 +65,7 @@ async def test_missing_cluster() -> None:
         await fleet.until(lambda: fleet.check_active() == expected)
 
 
-async def test_inactive_cluster() -> None:
+async def test_inactive_cluster(scenario: Scenario) -> None:
     """One of the clusters cannot be reached: the check works with the other and names it."""
     async with scenario() as fleet:
         fleet.worker(1).link.change(down=True)
@@ -73,7 +74,7 @@ async def test_inactive_cluster() -> None:
         await fleet.until(lambda: fleet.check_active() == expected)
 
 
-async def test_mixed_clusters() -> None:
+async def test_mixed_clusters(scenario: Scenario) -> None:
     """Without any cluster that can be used the check is inactive, and tells missing ones from inactive ones."""
     async with scenario(3) as fleet:
         await fleet.manager.api.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker3"))
@@ -84,7 +85,8 @@ async def test_mixed_clusters() -> None:
         await fleet.until(lambda: fleet.check_active() == expected)
 
 
-async def test_foreign_controller_name_is_left_alone() -> None:
+@pytest.mark.decisive
+async def test_foreign_controller_name_is_left_alone(scenario: Scenario) -> None:
     """A check of another controller gets no condition from us."""
     async with scenario() as fleet:
         name = ObjectKey("", "provisioning")
@@ -92,6 +94,6 @@ async def test_foreign_controller_name_is_left_alone() -> None:
         check = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": name.name}}
         await fleet.manager.api.create(ADMISSION_CHECK, {**check, "spec": spec})
 
-        await anyio.sleep(60)
+        await fleet.rest(60)
 
-        assert condition(find(fleet.manager, ADMISSION_CHECK, name) or {}, "Active") is None
+        assert condition(fleet.manager.find(ADMISSION_CHECK, name) or {}, "Active") is None

@@ -12,12 +12,8 @@ from multikueue.core.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import dig
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from tests.scenarios.fleet import Fleet, scenario
-from tests.simulation.objects import find
+from tests.scenarios.fleet import Fleet, Scenario
 from tests.simulation.weather import DEADLINE
-from tests.simulation.world import kubeconfig
-
-pytestmark = pytest.mark.looptime
 
 FAILED = "load client config failed: "
 SECRET_KEY = ObjectKey(KUEUE_NAMESPACE, "worker1-secret")
@@ -26,9 +22,9 @@ Damage = Callable[[Json], object]
 
 
 async def _write(fleet: Fleet, damage: Damage) -> None:
-    document = kubeconfig("worker1", fleet.worker(1).link.token)
+    document = fleet.kubeconfig(1)
     damage(document)
-    await fleet.world.write_kubeconfig("worker1", json.dumps(document))
+    await fleet.write_kubeconfig(1, json.dumps(document))
 
 
 def _user(**fields: object) -> Damage:
@@ -39,16 +35,18 @@ def _cluster(**fields: object) -> Damage:
     return lambda document: document["clusters"][0]["cluster"].update(fields)
 
 
-async def test_valid_secret() -> None:
+@pytest.mark.decisive
+async def test_valid_secret(scenario: Scenario) -> None:
     """A cluster with a kubeconfig that works is Active."""
     async with scenario() as fleet:
         assert fleet.active(1) == ("True", "Active", "Connected")
 
 
-async def test_wrong_key() -> None:
+@pytest.mark.decisive
+async def test_wrong_key(scenario: Scenario) -> None:
     """A Secret without the key `kubeconfig` is refused by name, and repaired by adding it."""
     async with scenario() as fleet:
-        data = dig(find(fleet.manager, SECRET, SECRET_KEY) or {}, "data", "kubeconfig")
+        data = dig(fleet.manager.find(SECRET, SECRET_KEY) or {}, "data", "kubeconfig")
         renamed = {"data": {"kubeconfig": None, "config": data}}
         await fleet.manager.api.merge_patch(SECRET, SECRET_KEY, renamed)
         expected = ("False", "BadKubeConfig", FAILED + 'key "kubeconfig" not found in secret "worker1-secret"')
@@ -58,10 +56,11 @@ async def test_wrong_key() -> None:
         await fleet.until(lambda: fleet.active(1)[0] == "True")
 
 
-async def test_missing_secret_then_created() -> None:
+@pytest.mark.decisive
+async def test_missing_secret_then_created(scenario: Scenario) -> None:
     """A cluster whose Secret comes later connects then."""
     async with scenario() as fleet:
-        secret = find(fleet.manager, SECRET, SECRET_KEY) or {}
+        secret = fleet.manager.find(SECRET, SECRET_KEY) or {}
         await fleet.manager.api.delete(SECRET, SECRET_KEY)
         expected = ("False", "BadKubeConfig", FAILED + 'Secret "worker1-secret" not found')
         await fleet.until(lambda: fleet.active(1) == expected)
@@ -72,6 +71,7 @@ async def test_missing_secret_then_created() -> None:
         await fleet.until(lambda: fleet.active(1)[0] == "True")
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -92,7 +92,7 @@ async def test_missing_secret_then_created() -> None:
     ],
     ids=lambda value: value.partition(" ")[0] if isinstance(value, str) else "",
 )
-async def test_each_rejected_kubeconfig_field(damage: Damage, message: str) -> None:
+async def test_each_rejected_kubeconfig_field(scenario: Scenario, damage: Damage, message: str) -> None:
     """A kubeconfig that would be insecure is not used, the field is named, and mending it connects again."""
     async with scenario() as fleet:
         await _write(fleet, damage)
@@ -102,10 +102,11 @@ async def test_each_rejected_kubeconfig_field(damage: Damage, message: str) -> N
         await fleet.until(lambda: fleet.active(1)[0] == "True")
 
 
-async def test_unparsable_kubeconfig() -> None:
+@pytest.mark.decisive
+async def test_unparsable_kubeconfig(scenario: Scenario) -> None:
     """A kubeconfig that is no YAML is refused without showing any of it."""
     async with scenario() as fleet:
-        await fleet.world.write_kubeconfig("worker1", "{token: my-secret")
+        await fleet.write_kubeconfig(1, "{token: my-secret")
         await fleet.until(lambda: fleet.active(1)[0] == "False")
 
         _, reason, message = fleet.active(1)
@@ -114,7 +115,7 @@ async def test_unparsable_kubeconfig() -> None:
         assert "my-secret" not in message
 
 
-async def test_config_change_resets_attempts() -> None:
+async def test_config_change_resets_attempts(scenario: Scenario) -> None:
     """A new kubeconfig is tried at once, however long the next attempt with the old one would be away."""
     async with scenario() as fleet:
         link = fleet.worker(1).link
@@ -123,13 +124,13 @@ async def test_config_change_resets_attempts() -> None:
         await fleet.until(lambda: fleet.active(1)[0] == "False")
         await fleet.rest(300)
         before = anyio.current_time()
-        await fleet.world.write_kubeconfig("worker1")
+        await fleet.write_kubeconfig(1)
         await fleet.until(lambda: fleet.active(1)[0] == "True")
 
         assert anyio.current_time() - before < 1
 
 
-async def test_status_suffix_with_attempt_count() -> None:
+async def test_status_suffix_with_attempt_count(scenario: Scenario) -> None:
     """A failing connection says how often it was tried and when it is tried next."""
     async with scenario() as fleet:
         fleet.worker(1).link.change(down=True)
@@ -140,7 +141,7 @@ async def test_status_suffix_with_attempt_count() -> None:
         assert "; connection attempts: 1, next connection attempt: 2026-01-01T00:00:0" in message
 
 
-async def test_watch_open_hangs() -> None:
+async def test_watch_open_hangs(scenario: Scenario) -> None:
     """A worker that accepts connections and says nothing becomes inactive, and active when it answers again."""
     async with scenario() as fleet:
         link = fleet.worker(1).link
@@ -153,7 +154,7 @@ async def test_watch_open_hangs() -> None:
         await fleet.until(lambda: fleet.active(1)[0] == "True", seconds=120)
 
 
-async def test_watch_ends_without_status_flap() -> None:
+async def test_watch_ends_without_status_flap(scenario: Scenario) -> None:
     """A watch that ends, as they do every half hour, is opened again without anybody being told."""
     async with scenario() as fleet:
         await fleet.rest(60)
@@ -166,7 +167,7 @@ async def test_watch_ends_without_status_flap() -> None:
         assert _version(fleet, 1) == version
 
 
-async def test_two_clusters_one_hung() -> None:
+async def test_two_clusters_one_hung(scenario: Scenario) -> None:
     """A worker that hangs costs a Workload offered to it one request's deadline, and those of the other nothing."""
     async with scenario() as fleet:
         fleet.worker(1).link.change(silent=True)
@@ -181,7 +182,7 @@ async def test_two_clusters_one_hung() -> None:
         assert anyio.current_time() - before < 1
 
 
-async def test_delete_cluster() -> None:
+async def test_delete_cluster(scenario: Scenario) -> None:
     """A deleted cluster is asked nothing more, and offered nothing."""
     async with scenario() as fleet:
         await fleet.manager.api.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
@@ -195,7 +196,7 @@ async def test_delete_cluster() -> None:
         assert fleet.copy(1) is None
 
 
-async def test_a_hot_loop_of_broken_watches_is_slowed_down() -> None:
+async def test_a_hot_loop_of_broken_watches_is_slowed_down(scenario: Scenario) -> None:
     """A worker whose streams end at once is tried less and less often (item 36)."""
     async with scenario() as fleet:
         link = fleet.worker(1).link
@@ -208,5 +209,5 @@ async def test_a_hot_loop_of_broken_watches_is_slowed_down() -> None:
 
 
 def _version(fleet: Fleet, number: int) -> str:
-    cluster = find(fleet.manager, MULTIKUEUE_CLUSTER, ObjectKey("", f"worker{number}")) or {}
+    cluster = fleet.manager.find(MULTIKUEUE_CLUSTER, ObjectKey("", f"worker{number}")) or {}
     return str(dig(cluster, "metadata", "resourceVersion"))

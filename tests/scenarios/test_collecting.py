@@ -11,11 +11,8 @@ from multikueue.core.kinds import JOB, WORKLOAD
 from multikueue.core.labels import ORIGIN_LABEL
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import uid
-from tests.scenarios.fleet import Fleet, scenario
+from tests.scenarios.fleet import Fleet, Scenario
 from tests.simulation.daemon import SETTINGS
-from tests.simulation.objects import find
-
-pytestmark = pytest.mark.looptime
 
 JOB_KEY = ObjectKey("default", "job")
 
@@ -33,7 +30,8 @@ async def _plant(fleet: Fleet, number: int, name: str, origin: str, owner: Json 
     return ObjectKey("default", name)
 
 
-async def test_local_deleted_with_reachable_workers() -> None:
+@pytest.mark.decisive
+async def test_local_deleted_with_reachable_workers(scenario: Scenario) -> None:
     """The user deletes the job: nothing of it remains anywhere."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -44,7 +42,7 @@ async def test_local_deleted_with_reachable_workers() -> None:
         await fleet.until(lambda: fleet.workload is None and fleet.copy(1) is None and fleet.job(1) is None)
 
 
-async def test_local_deleted_with_unreachable_worker_then_gc() -> None:
+async def test_local_deleted_with_unreachable_worker_then_gc(scenario: Scenario) -> None:
     """The worker that was cut off when the user deleted the job is cleaned when it is back."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -60,14 +58,14 @@ async def test_local_deleted_with_unreachable_worker_then_gc() -> None:
         await fleet.until(lambda: fleet.copy(1) is None and fleet.job(1) is None, seconds=90)
 
 
-async def test_local_deleted_while_the_daemon_is_down() -> None:
+async def test_local_deleted_while_the_daemon_is_down(scenario: Scenario) -> None:
     """A daemon that starts finds copies of what was deleted before, and removes them."""
     async with scenario() as fleet:
         await fleet.submit()
         await fleet.assign(1)
         await fleet.until(lambda: fleet.job(1) is not None)
         fleet.manager.link.change(down=True)
-        fleet.daemon.kill_now()
+        fleet.kill_daemon()
         await fleet.manager.api.delete(JOB, JOB_KEY, propagation="Background")
         await fleet.until(lambda: fleet.workload is None)
         fleet.manager.link.change(down=False)
@@ -75,7 +73,7 @@ async def test_local_deleted_while_the_daemon_is_down() -> None:
         await fleet.until(lambda: fleet.copy(1) is None and fleet.job(1) is None, seconds=90)
 
 
-async def test_finished_with_unreachable_worker() -> None:
+async def test_finished_with_unreachable_worker(scenario: Scenario) -> None:
     """A Workload that was finished while its worker was cut off is cleaned there when it is back."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -94,7 +92,7 @@ async def test_finished_with_unreachable_worker() -> None:
         await fleet.until(lambda: fleet.copy(1) is None and fleet.job(1) is None, seconds=90)
 
 
-async def test_keep_existing() -> None:
+async def test_keep_existing(scenario: Scenario) -> None:
     """What belongs to a Workload that exists stays, however often everything is looked at."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -108,7 +106,8 @@ async def test_keep_existing() -> None:
         assert fleet.writes(1, "delete") == writes
 
 
-async def test_delete_missing() -> None:
+@pytest.mark.decisive
+async def test_delete_missing(scenario: Scenario) -> None:
     """A copy of ours whose Workload the manager does not have is removed."""
     async with scenario() as fleet:
         fleet.key = await _plant(fleet, 1, "left-over", "multikueue")
@@ -116,7 +115,7 @@ async def test_delete_missing() -> None:
         await fleet.until(lambda: fleet.copy(1) is None)
 
 
-async def test_delete_with_owner_job() -> None:
+async def test_delete_with_owner_job(scenario: Scenario) -> None:
     """The job that owns such a copy goes with it."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -132,7 +131,8 @@ async def test_delete_with_owner_job() -> None:
         await fleet.until(lambda: fleet.copy(1) is None and fleet.job(1) is None, seconds=90)
 
 
-async def test_unknown_owner_kind() -> None:
+@pytest.mark.decisive
+async def test_unknown_owner_kind(scenario: Scenario) -> None:
     """A left-over copy is removed even if its owner is of a kind we do not know; the owner is not ours to touch."""
     async with scenario() as fleet:
         other = await fleet.worker(1).api.create(JOB, _somebody_elses_job())
@@ -143,16 +143,17 @@ async def test_unknown_owner_kind() -> None:
         assert fleet.job(1, "theirs") is not None
 
 
-async def test_foreign_origin_untouched() -> None:
+@pytest.mark.decisive
+async def test_foreign_origin_untouched(scenario: Scenario) -> None:
     """What another manager has put on the worker is not ours, whatever it is called."""
     async with scenario() as fleet:
         key = await _plant(fleet, 1, "theirs", "another-manager")
         await fleet.rest(180)
 
-        assert find(fleet.worker(1), WORKLOAD, key) is not None
+        assert fleet.worker(1).find(WORKLOAD, key) is not None
 
 
-async def test_interval_0() -> None:
+async def test_interval_0(scenario: Scenario) -> None:
     """Without the periodic look everything is still followed by its events."""
     async with scenario(settings=attrs.evolve(SETTINGS, gc_interval=timedelta(0))) as fleet:
         fleet.key = await _plant(fleet, 1, "left-over", "multikueue")

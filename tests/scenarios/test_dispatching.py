@@ -9,14 +9,12 @@ from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, JOB, MULTIKUEU
 from multikueue.core.labels import JOB_UID_LABEL, ORIGIN_LABEL
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import labels_of
-from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config
-from tests.scenarios.fleet import scenario
-
-pytestmark = pytest.mark.looptime
+from tests.scenarios.fleet import Scenario
 
 
-async def test_no_ac_is_ignored() -> None:
+@pytest.mark.decisive
+async def test_no_ac_is_ignored(scenario: Scenario) -> None:
     """A Workload whose queue has no check of ours is admitted without us, and nothing is copied."""
     async with scenario() as fleet:
         queue = ObjectKey("", CLUSTER_QUEUE_NAME)
@@ -29,7 +27,8 @@ async def test_no_ac_is_ignored() -> None:
         assert fleet.copy(2) is None
 
 
-async def test_not_delegated_is_rejected() -> None:
+@pytest.mark.decisive
+async def test_not_delegated_is_rejected(scenario: Scenario) -> None:
     """A job that Kueue itself would start is rejected, and the field that says so is named."""
     async with scenario() as fleet:
         await fleet.submit(change=lambda job: job["spec"].pop("managedBy"), quota=False)
@@ -47,7 +46,8 @@ async def test_not_delegated_is_rejected() -> None:
         assert "create the job again with that value" in advice
 
 
-async def test_unknown_parent_kind_is_rejected() -> None:
+@pytest.mark.decisive
+async def test_unknown_parent_kind_is_rejected(scenario: Scenario) -> None:
     """A Workload of a kind nobody registered is rejected, and the kind is named."""
     async with scenario() as fleet:
         await fleet.manager.api.create(WORKLOAD, _orphan("of-a-widget", owner=True))
@@ -57,7 +57,8 @@ async def test_unknown_parent_kind_is_rejected() -> None:
         await fleet.until(lambda: fleet.check == ("Rejected", expected))
 
 
-async def test_no_parent_is_rejected() -> None:
+@pytest.mark.decisive
+async def test_no_parent_is_rejected(scenario: Scenario) -> None:
     """A Workload nobody owns is rejected: there is no job to run."""
     async with scenario() as fleet:
         await fleet.manager.api.create(WORKLOAD, _orphan("of-nobody", owner=False))
@@ -66,13 +67,14 @@ async def test_no_parent_is_rejected() -> None:
         await fleet.until(lambda: fleet.check == ("Rejected", 'No multikueue adapter found, Previously: "Pending"'))
 
 
-async def test_create_on_all() -> None:
+@pytest.mark.decisive
+async def test_create_on_all(scenario: Scenario) -> None:
     """A Workload with quota is offered to every worker, and the offer is noted on it."""
     async with scenario(3) as fleet:
         await fleet.submit()
-        await fleet.until(lambda: all(fleet.copy(number) for number in (1, 2, 3)))
+        await fleet.until(lambda: all(fleet.copy(number) for number in fleet.numbers))
 
-        await fleet.until(lambda: fleet.nominated == ("worker1", "worker2", "worker3"))
+        await fleet.until(lambda: fleet.nominated == tuple(fleet.workers))
         copy, local = fleet.copy(1) or {}, fleet.workload or {}
         assert labels_of(copy)[ORIGIN_LABEL] == "multikueue"
         assert JOB_UID_LABEL not in labels_of(copy)
@@ -81,7 +83,7 @@ async def test_create_on_all() -> None:
         assert fleet.job(1) is None
 
 
-async def test_one_post_fails_and_others_are_created() -> None:
+async def test_one_post_fails_and_others_are_created(scenario: Scenario) -> None:
     """A worker that refuses the copy does not keep the others from getting theirs, and is asked again."""
     async with scenario() as fleet:
         fleet.worker(1).link.change(refused=1.0)
@@ -93,7 +95,8 @@ async def test_one_post_fails_and_others_are_created() -> None:
         await fleet.until(lambda: fleet.copy(1) is not None, seconds=90)
 
 
-async def test_remote_reserving_only_deletes_nothing() -> None:
+@pytest.mark.decisive
+async def test_remote_reserving_only_deletes_nothing(scenario: Scenario) -> None:
     """Quota on a worker is not admission: the other workers keep their copies."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -106,12 +109,14 @@ async def test_remote_reserving_only_deletes_nothing() -> None:
         assert fleet.check[0] == "Pending"
 
 
-async def test_admitted() -> None:
+@pytest.mark.decisive
+async def test_admitted(scenario: Scenario) -> None:
     """The first worker to admit gets the job: losers' copies go, the check is Ready, and it is told once."""
     async with scenario(3) as fleet:
         await fleet.submit()
         await fleet.assign(2)
-        await fleet.until(lambda: fleet.copy(1) is None and fleet.copy(3) is None)
+        losers = [number for number in fleet.numbers if number != 2]
+        await fleet.until(lambda: not any(fleet.copy(number) for number in losers))
         await fleet.rest(120)
 
         assert fleet.check == ("Ready", 'The workload was admitted on "worker2"')
@@ -123,11 +128,11 @@ async def test_admitted() -> None:
         assert prebuilt_workload(job) == fleet.key.name
         assert labels_of(job)[ORIGIN_LABEL] == "multikueue"
         assert "managedBy" not in job["spec"]
-        assert fleet.job(1) is None
-        assert fleet.job(3) is None
+        assert not any(fleet.job(number) for number in losers)
 
 
-async def test_other_ac_pending_blocks_creation() -> None:
+@pytest.mark.decisive
+async def test_other_ac_pending_blocks_creation(scenario: Scenario) -> None:
     """Copies are made only once the checks of others are Ready."""
     async with scenario() as fleet:
         meta = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": "budget"}}
@@ -149,13 +154,14 @@ async def test_other_ac_pending_blocks_creation() -> None:
             {**entry, "state": "Ready"} if entry["name"] == "budget" else entry
             for entry in (fleet.workload or {})["status"]["admissionChecks"]
         ]
-        await DirectClient(fleet.manager.registry, user="budget").merge_patch(
+        await fleet.manager.user("budget").merge_patch(
             WORKLOAD, fleet.key, {"status": {"admissionChecks": checks}}, subresource="status"
         )
         await fleet.until(lambda: fleet.copy(1) is not None)
 
 
-async def test_config_clusters_changed() -> None:
+@pytest.mark.decisive
+async def test_config_clusters_changed(scenario: Scenario) -> None:
     """A pending Workload follows its config: a worker listed gets a copy, one listed no more loses it."""
     async with scenario() as fleet:
         await fleet.change_config(1)
@@ -169,7 +175,8 @@ async def test_config_clusters_changed() -> None:
         await fleet.until(lambda: fleet.nominated == ("worker2",))
 
 
-async def test_ac_re_pointed() -> None:
+@pytest.mark.decisive
+async def test_ac_re_pointed(scenario: Scenario) -> None:
     """A check that refers to another config moves its pending Workloads to that config's workers."""
     async with scenario() as fleet:
         await fleet.change_config(1)
@@ -184,7 +191,8 @@ async def test_ac_re_pointed() -> None:
         await fleet.until(lambda: fleet.copy(1) is None and fleet.copy(2) is not None)
 
 
-async def test_config_deleted() -> None:
+@pytest.mark.decisive
+async def test_config_deleted(scenario: Scenario) -> None:
     """Without a config a pending Workload is offered to nobody; with it again, to all."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -196,7 +204,8 @@ async def test_config_deleted() -> None:
         await fleet.until(lambda: fleet.copy(1) is not None and fleet.copy(2) is not None)
 
 
-async def test_deferred_sync() -> None:
+@pytest.mark.decisive
+async def test_deferred_sync(scenario: Scenario) -> None:
     """A job that runs on the worker shows no start on the manager while the manager's is suspended."""
     async with scenario() as fleet:
         await fleet.submit()

@@ -12,13 +12,9 @@ from multikueue.core.copies import prebuilt_workload
 from multikueue.core.kinds import JOB, WORKLOAD
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import dig, uid
-from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.kueue import evict
-from tests.scenarios.fleet import Fleet, scenario
+from tests.scenarios.fleet import Fleet, Scenario
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT
-from tests.simulation.virtual_time import wall_clock
-
-pytestmark = pytest.mark.looptime
 
 JOB_KEY = ObjectKey("default", "job")
 
@@ -59,12 +55,13 @@ async def _evicted_with(fleet: Fleet, base: str) -> None:
     assert told, f"no check said {base!r} but {fleet.seen}"
 
 
+@pytest.mark.decisive
 @pytest.mark.parametrize(
     ("kind", "message", "reason"),
     [("Complete", "Job finished successfully", "Succeeded"), ("Failed", "Job has reached its limit", "Failed")],
     ids=["ok", "failed"],
 )
-async def test_finished(kind: str, message: str, reason: str) -> None:
+async def test_finished(scenario: Scenario, kind: str, message: str, reason: str) -> None:
     """The job's end comes home with its words, and then nothing of it is left on the worker."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -79,7 +76,7 @@ async def test_finished(kind: str, message: str, reason: str) -> None:
         assert condition(fleet.job() or {}, kind) is not None
 
 
-async def test_finished_and_the_job_is_gone() -> None:
+async def test_finished_and_the_job_is_gone(scenario: Scenario) -> None:
     """A job that was removed by its TTL before its end was seen is not made again."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -97,12 +94,14 @@ async def test_finished_and_the_job_is_gone() -> None:
         assert fleet.job(1) is None, f"made again: {uid(fleet.job(1) or {})} after {first}"
 
 
-async def test_foreign_job_in_the_way() -> None:
+@pytest.mark.decisive
+async def test_foreign_job_in_the_way(scenario: Scenario) -> None:
     """A job of somebody else with the same name is left alone, and the Workload goes to another worker."""
     async with scenario() as fleet:
         theirs = await fleet.worker(1).api.create(JOB, _foreign_job())
         await fleet.submit()
         await fleet.admit(1)
+        await fleet.until(lambda: fleet.copy(2) is None)
         await fleet.until(lambda: fleet.nominated and fleet.copy(2) is not None, seconds=60)
         await fleet.assign(2)
         await fleet.until(lambda: fleet.copy(1) is None)
@@ -112,7 +111,8 @@ async def test_foreign_job_in_the_way() -> None:
         assert prebuilt_workload(fleet.job(2) or {}) == fleet.key.name
 
 
-async def test_out_of_sync_while_ready() -> None:
+@pytest.mark.decisive
+async def test_out_of_sync_while_ready(scenario: Scenario) -> None:
     """A worker's Kueue that found job and Workload different sends the Workload back, with a warning."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -126,7 +126,8 @@ async def test_out_of_sync_while_ready() -> None:
         await fleet.until(lambda: not fleet.says("Evicted") and fleet.copy(2) is not None)
 
 
-async def test_out_of_sync_while_pending() -> None:
+@pytest.mark.decisive
+async def test_out_of_sync_while_pending(scenario: Scenario) -> None:
     """A copy that was given up before the Workload is assigned is replaced, and holds nothing up."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -140,7 +141,8 @@ async def test_out_of_sync_while_pending() -> None:
         assert fleet.events() == [("Normal", 'The workload was admitted on "worker2"')]
 
 
-async def test_evicted_on_worker() -> None:
+@pytest.mark.decisive
+async def test_evicted_on_worker(scenario: Scenario) -> None:
     """A worker that evicts the copy sends the Workload back for another attempt, and the user is told."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -153,14 +155,15 @@ async def test_evicted_on_worker() -> None:
         await fleet.until(lambda: ("Normal", message) in fleet.events())
 
 
-async def test_evicted_on_manager() -> None:
+@pytest.mark.decisive
+async def test_evicted_on_manager(scenario: Scenario) -> None:
     """The worker is asked to stop the job, its stop comes home, and only then the copies go."""
     async with scenario() as fleet:
         await fleet.submit()
         await fleet.assign(1)
         await _start(fleet, 1)
         await fleet.until(lambda: dig(fleet.job() or {}, "status", "active") == 1)
-        await evict(fleet.manager.api, fleet.key, message="Preempted for a test", clock=wall_clock())
+        await evict(fleet.manager.api, fleet.key, message="Preempted for a test", clock=fleet.now)
         await fleet.until(lambda: condition(fleet.copy(1) or {}, "DeactivationTarget") is not None)
 
         target = condition(fleet.copy(1) or {}, "DeactivationTarget") or {}
@@ -176,7 +179,8 @@ async def test_evicted_on_manager() -> None:
         await fleet.until(lambda: fleet.job(1) is None and condition(fleet.copy(1) or {}, "Evicted") is None)
 
 
-async def test_drift_is_deleted_and_recreated() -> None:
+@pytest.mark.decisive
+async def test_drift_is_deleted_and_recreated(scenario: Scenario) -> None:
     """A copy whose queue somebody changed is no copy any more: it is replaced."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -188,7 +192,8 @@ async def test_drift_is_deleted_and_recreated() -> None:
         assert (fleet.copy(1) or {})["spec"]["queueName"] == (fleet.workload or {})["spec"]["queueName"]
 
 
-async def test_priority_change() -> None:
+@pytest.mark.decisive
+async def test_priority_change(scenario: Scenario) -> None:
     """A new priority reaches every copy; none is replaced for it."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -200,7 +205,7 @@ async def test_priority_change() -> None:
         assert uid(fleet.copy(1) or {}) == first
 
 
-async def test_worker_lost_below_grace() -> None:
+async def test_worker_lost_below_grace(scenario: Scenario) -> None:
     """A worker that is back in time keeps its job: nothing is written, nothing starts elsewhere."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -216,7 +221,7 @@ async def test_worker_lost_below_grace() -> None:
         assert fleet.check[0] == "Ready"
 
 
-async def test_worker_lost_above_grace() -> None:
+async def test_worker_lost_above_grace(scenario: Scenario) -> None:
     """After the time-out the Workload is tried elsewhere; the worker that comes back is cleaned, not believed."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -235,7 +240,7 @@ async def test_worker_lost_above_grace() -> None:
         assert fleet.check[0] == "Ready"
 
 
-async def test_worker_lost_plus_drift_elsewhere() -> None:
+async def test_worker_lost_plus_drift_elsewhere(scenario: Scenario) -> None:
     """A stray copy on another worker is removed while the lost worker keeps its assignment."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -254,7 +259,8 @@ async def test_worker_lost_plus_drift_elsewhere() -> None:
         assert fleet.check[0] == "Ready"
 
 
-async def test_reachable_but_copy_gone() -> None:
+@pytest.mark.decisive
+async def test_reachable_but_copy_gone(scenario: Scenario) -> None:
     """A copy that vanishes from a worker that can be seen is tried again at once."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -267,13 +273,13 @@ async def test_reachable_but_copy_gone() -> None:
         assert anyio.current_time() - before < 2
 
 
-async def test_ready_without_cluster_name() -> None:
+async def test_ready_without_cluster_name(scenario: Scenario) -> None:
     """A Ready check without a cluster is nobody's doing that we know: it is tried again, and says so."""
     async with scenario() as fleet:
-        fleet.daemon.world.manager.link.change(down=True)
+        fleet.manager.link.change(down=True)
         await fleet.submit()
         checks = [{**entry, "state": "Ready"} for entry in (fleet.workload or {})["status"]["admissionChecks"]]
-        await DirectClient(fleet.manager.registry, user="somebody").merge_patch(
+        await fleet.manager.user("somebody").merge_patch(
             WORKLOAD, fleet.key, {"status": {"admissionChecks": checks}}, subresource="status"
         )
         fleet.manager.link.change(down=False)
@@ -282,7 +288,7 @@ async def test_ready_without_cluster_name() -> None:
         await fleet.until(lambda: any(note.startswith(base) for note in fleet.seen), seconds=90)
 
 
-async def test_quota_is_lost_and_back_at_once() -> None:
+async def test_quota_is_lost_and_back_at_once(scenario: Scenario) -> None:
     """Evicted and reserved again within milliseconds: the old copies do not count for the new attempt (D15)."""
     async with scenario() as fleet:
         await fleet.submit()
@@ -291,7 +297,7 @@ async def test_quota_is_lost_and_back_at_once() -> None:
         old = uid(fleet.copy(1) or {})
         fleet.manager.link.change(lag=20.0)  # the state in between is never seen
         await fleet.worker(1).api.delete(JOB, JOB_KEY, propagation="Background")
-        await evict(fleet.manager.api, fleet.key, clock=wall_clock())
+        await evict(fleet.manager.api, fleet.key, clock=fleet.now)
         await fleet.until(lambda: fleet.assigned is None)
         fleet.manager.link.change(lag=0.0)
         await fleet.until(lambda: uid(fleet.copy(1) or {"metadata": {"uid": old}}) != old, seconds=120)
