@@ -115,15 +115,19 @@ async def _all(ground: Ground, rows: Sequence[Case], *ways: Journey) -> dict[str
 
 
 async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes) -> None:
-    """Copied as it is and finished, failed, beside somebody else's and deleted, and changed while it runs."""
+    """Copied as it is and finished, failed, beside somebody else's and deleted, changed and resized while it runs."""
     rows = _cases()
     ending = [case for case in rows if case.kind.course.ends]
     copied = [case for case in rows if case.adapter.resource == case.kind.resource]
+    elastic = [case for case in rows if case.adapter.resized is not None]
+    sets = [case for case in rows if case.name == "leaderworkerset"]
     followed = [case for case in rows if case.adapter.forwarded]
     async with real_ground(planes, rows) as ground:
         wrong = await _all(ground, rows, journeys.finishes)
         wrong |= await _all(ground, ending, journeys.fails)
         wrong |= await _all(ground, copied, journeys.leaves_foreign_jobs_alone)
         wrong |= await _all(ground, followed, journeys.follows)
+        wrong |= await _all(ground, elastic, journeys.scales)
+        wrong |= await _all(ground, sets, journeys.shrinks)
 
     assert wrong == {}

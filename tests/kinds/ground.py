@@ -16,10 +16,12 @@ from multikueue.core.labels import ORIGIN_LABEL
 from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.core.objects import dig, labels_of, uid
 from multikueue.core.workloads import cluster_name
+from multikueue.errors import Conflict
 from multikueue.kube import ObjectCache
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
+from multikueue.sandbox.kueue.performing import typed
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME, local_queue
 
 NAMESPACE = "default"
@@ -116,15 +118,56 @@ class Ground:
         raise AssertionError(f"not within {_SECONDS:g} s: {otherwise()}")
 
     async def submit(
-        self, kind: SandboxKind, name: str, *, queue: str = LOCAL_QUEUE_NAME, duration: str = "1s", fails: bool = False
+        self,
+        kind: SandboxKind,
+        name: str,
+        *,
+        queue: str = LOCAL_QUEUE_NAME,
+        duration: str = "1s",
+        fails: bool = False,
+        annotations: Mapping[str, str] | None = None,
+        spec: Json | None = None,
     ) -> list[Json]:
-        """Create a job on the manager, as a user would; return the objects it is made of."""
+        """Create a job on the manager, as a user would; return the objects it is made of.
+
+        Args:
+            kind: of the job.
+            name: of the job; each journey has its own.
+            queue: the LocalQueue.
+            duration: how long it runs.
+            fails: whether it fails.
+            annotations: more of them.
+            spec: further fields of the spec.
+        """
         noted = {DURATION_ANNOTATION: duration, OUTCOME_ANNOTATION: "fail" if fails else "complete"}
+        noted |= annotations or {}
         made = []
         for job in kind.examples(name, TEMPLATE, queue=queue):
             job["metadata"]["annotations"] = {**(job["metadata"].get("annotations") or {}), **noted}
+            job["spec"] |= spec or {}
             made.append(await self.manager.client.create(kind.resource, job))
         return made
+
+    async def resize(self, kind: SandboxKind, name: str, path: tuple[str, ...], size: int) -> None:
+        """Change a number in a job on the manager; a step of digits is the index in a list."""
+        while True:
+            job = await self.manager.client.get(kind.resource, ObjectKey(NAMESPACE, name))
+            holder: Any = job
+            for step in path[:-1]:
+                holder = holder[int(step) if step.isdecimal() else step]
+            holder[path[-1]] = size
+            try:
+                await self.manager.client.replace(kind.resource, typed(kind.resource, job))
+            except Conflict:
+                continue
+            return
+
+    def size(self, job: Json, path: tuple[str, ...]) -> Any:
+        """The number at such a path."""
+        value: Any = job
+        for step in path:
+            value = value[int(step) if step.isdecimal() else step]
+        return value
 
     async def delete(self, kind: SandboxKind, jobs: list[Json]) -> None:
         """Delete a job on the manager, as `kubectl delete` does."""

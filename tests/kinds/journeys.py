@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from multikueue.core.kinds import WORKLOAD
-from multikueue.core.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
+from multikueue.core.labels import ELASTIC_ANNOTATION, ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import annotations_of, dig, labels_of, with_value, without
-from multikueue.core.workloads import is_admitted
+from multikueue.core.workloads import is_admitted, is_finished
 from multikueue.sandbox.kueue import evict
 from tests.kinds.cases import Case
 from tests.kinds.ground import TEMPLATE, Ground
@@ -20,6 +20,9 @@ FILLED_IN: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "Pod": (("spec", "priority"), ("spec", "preemptionPolicy")),
 }
 """What every API server fills in for itself."""
+
+ROOM: Final[Mapping[str, Json]] = {"job": {"completions": 3}}
+"""What a job must have for it to be able to grow."""
 
 Journey = Callable[[Ground, Case], Awaitable[None]]
 
@@ -135,6 +138,40 @@ async def follows(ground: Ground, case: Case) -> None:
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
     await ground.gone(kind, name)
+
+
+SIZES: Final[Mapping[str, tuple[str, ...]]] = {
+    "job": ("spec", "parallelism"),
+    "rayjob": ("spec", "rayClusterSpec", "workerGroupSpecs", "0", "replicas"),
+    "raycluster": ("spec", "workerGroupSpecs", "0", "replicas"),
+    "rayservice": ("spec", "rayClusterConfig", "workerGroupSpecs", "0", "replicas"),
+}
+"""What makes an elastic job of a kind larger or smaller."""
+
+
+async def scales(ground: Ground, case: Case) -> None:
+    """An elastic job grows and shrinks on its worker while it runs; its copy is not made anew for that."""
+    kind, name = case.kind, f"{case.name}-scales"
+    jobs = await ground.submit(
+        kind, name, duration="1h", annotations={ELASTIC_ANNOTATION: "true"}, spec=ROOM.get(case.name)
+    )
+    worker = await ground.running(kind, name)
+    before = ground.workers[worker].first[kind.resource, name]["metadata"]["uid"]
+    for size in (3, 1):
+        await ground.resize(kind, name, SIZES[case.name], size)
+
+        def follows_size(size: int = size) -> bool:
+            copy = ground.workers[worker].get(kind.resource, name) or {}
+            told = [found for found in ground.workloads_of(kind, name) if not is_finished(found)]
+            wanted = [pod_set["count"] for pod_set in kind.pods.read(copy)]
+            same = [[pod_set["count"] for pod_set in found["spec"]["podSets"]] == wanted for found in told]
+            return ground.size(copy, SIZES[case.name]) == size and same == [True] and all(map(is_admitted, told))
+
+        await ground.until(follows_size, lambda: ground.story(kind, name))
+    assert await ground.running(kind, name) == worker
+    assert ground.workers[worker].uids[kind.resource, name] == {before}
+    await ground.delete(kind, jobs)
+    await ground.cleaned(kind, name)
 
 
 async def shrinks(ground: Ground, case: Case) -> None:

@@ -14,6 +14,7 @@ ALL = [pytest.param(case, id=case.name) for case in cases()]
 ENDING = [pytest.param(case, id=case.name) for case in cases() if case.kind.course.ends]
 COPIED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.resource == case.kind.resource]
 """All but Deployments, whose pods are copied."""
+ELASTIC = [pytest.param(case, id=case.name) for case in cases() if case.adapter.resized is not None]
 SHRINKING = [pytest.param(case, id=case.name) for case in cases() if case.name == "leaderworkerset"]
 FOLLOWED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.forwarded]
 
@@ -65,3 +66,10 @@ async def test_a_set_that_is_made_smaller_gives_up_what_it_does_not_need(case: C
     """The copy is not made anew for that."""
     async with sandbox_ground(case) as ground:
         await journeys.shrinks(ground, case)
+
+
+@pytest.mark.parametrize("case", ELASTIC)
+async def test_an_elastic_job_grows_and_shrinks_where_it_runs(case: Case) -> None:
+    """It is not stopped for that, and no other worker gets a part of it."""
+    async with sandbox_ground(case) as ground:
+        await journeys.scales(ground, case)

@@ -14,16 +14,17 @@ from multikueue.core.conditions import condition, parse_timestamp
 from multikueue.core.labels import JOB_UID_LABEL
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import labels_of, uid
-from multikueue.core.workloads import has_quota, is_admitted, is_evicted
+from multikueue.core.workloads import has_quota, is_admitted, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError
 from multikueue.sandbox.kueue.applying import ADMISSION
 from multikueue.sandbox.kueue.configuration import NAMESPACE_MISMATCH, check_rules, is_stopped
 from multikueue.sandbox.kueue.deciding_workloads import admission, admitted_note, seconds_since
-from multikueue.sandbox.kueue.effects import Note, Step
+from multikueue.sandbox.kueue.effects import ApplyStatus, Note, Step
 from multikueue.sandbox.kueue.ledger import WAITS
 from multikueue.sandbox.kueue.performing import Performer
 from multikueue.sandbox.kueue.quota import Assignment, Quota
 from multikueue.sandbox.kueue.scheduling import Candidate, Pass, Rules, schedule
+from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, replaced_key
 from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, reserved, unreserved
 from multikueue.sandbox.kueue.stores import Stores
 
@@ -91,13 +92,26 @@ class Scheduler:
         workload, now = self.stores.workload(candidate.key), self.clock()
         if workload is None or has_quota(workload):
             return
+        replaced = self._replaced(workload)
+        if replaced is not None and (first := announced(workload, replaced)) is not None:
+            yield admission(first)
+            return
         result = reserved(workload, queue, [*assignment.pod_sets], now)
+        if replaced is not None:
+            result = placed(result, replaced)
+            yield admission(replaced_by(replaced, workload, now))
         waited = _seconds_queued(workload, now)
         message = f"Quota reserved in ClusterQueue {queue}, wait time since queued was {waited:.0f}s"
         notes = [Note(ADMISSION, workload, "QuotaReserved", message)]
         if is_admitted(result):
             notes.append(admitted_note(ADMISSION, result, now))
         yield admission(result, *notes)
+
+    def _replaced(self, workload: Json) -> Json | None:
+        """The slice whose place it takes, while that has not finished."""
+        key = replaced_key(workload)
+        found = self.stores.workload(key) if key is not None else None
+        return None if found is None or is_finished(found) else found
 
     def _preempt(self, queue: str, winner: ObjectKey, loser: ObjectKey) -> Iterator[Step]:
         preemptor, victim = self.stores.workload(winner), self.stores.workload(loser)
@@ -118,6 +132,11 @@ class Scheduler:
         note = Note(ADMISSION, workload, WAITS, message, "Warning")
         yield admission(unreserved(workload, WAITS, message, self.clock()), note)
 
+    def _announces(self, step: Step) -> bool:
+        """Whether it only prepares what the next pass gives."""
+        request = step.request
+        return isinstance(request, ApplyStatus) and not has_quota(request.object) and bool(nominated(request.object))
+
     async def _perform(self, steps: list[Step]) -> Action:
         limiter = anyio.CapacityLimiter(_WRITES_AT_A_TIME)
         failed: list[ApiError] = []
@@ -133,7 +152,8 @@ class Scheduler:
         async with anyio.create_task_group() as writes:
             for step in steps:
                 writes.start_soon(write, step)
-        return Action.after(_RETRY) if failed else Action.done()
+        more = failed or any(self._announces(step) for step in steps)
+        return Action.after(_RETRY) if more else Action.done()
 
 
 def _seconds_queued(workload: Json, now: datetime) -> float:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from multikueue.core.kinds import KUEUE_GROUP, WORKLOAD
 from multikueue.core.labels import (
     COMPONENT_INDEX_ANNOTATION,
+    ELASTIC_ANNOTATION,
     GROUP_WORKLOAD_ANNOTATION,
     JOB_OWNER_GVK_ANNOTATION,
     JOB_OWNER_NAME_ANNOTATION,
     JOB_UID_LABEL,
+    SLICE_REPLACEMENT_ANNOTATION,
     WORKLOAD_FINALIZER,
 )
-from multikueue.core.names import Json
+from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import labels_of, uid
+from multikueue.core.workloads import is_elastic
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD
 from multikueue.sandbox.kinds.sets import SetKind, pod_sets
@@ -22,11 +25,12 @@ from multikueue.sandbox.kueue.units import Unit
 PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
 
 
-def build_workload(kind: SandboxKind, job: Json, priority: int) -> Json:
+def build_workload(kind: SandboxKind, job: Json, priority: int, *, replaces: Json | None = None) -> Json:
     """The Workload for a job, with the job as its controller.
 
     Args:
         priority: the value of the job's priority class, 0 without one.
+        replaces: for an elastic job that has grown, the Workload of its earlier size.
     """
     spec: Json = {
         "active": True,
@@ -40,18 +44,19 @@ def build_workload(kind: SandboxKind, job: Json, priority: int) -> Json:
             "kind": "WorkloadPriorityClass",
             "name": priority_class(job),
         }
-    return {
-        "apiVersion": WORKLOAD.gvk.api_version,
-        "kind": WORKLOAD.gvk.kind,
-        "metadata": {
-            "name": workload_name(kind.resource.gvk, job["metadata"]["name"], uid(job)),
-            "namespace": job["metadata"]["namespace"],
-            "labels": {JOB_UID_LABEL: uid(job)},
-            "finalizers": [WORKLOAD_FINALIZER],
-            "ownerReferences": [owner_reference(kind, job)],
-        },
-        "spec": spec,
+    extra = str(job["metadata"].get("generation") or 0) if is_elastic(job) else ""
+    metadata: Json = {
+        "name": workload_name(kind.resource.gvk, job["metadata"]["name"], uid(job), extra),
+        "namespace": job["metadata"]["namespace"],
+        "labels": {JOB_UID_LABEL: uid(job)},
+        "finalizers": [WORKLOAD_FINALIZER],
+        "ownerReferences": [owner_reference(kind, job)],
     }
+    if is_elastic(job):
+        metadata["annotations"] = {ELASTIC_ANNOTATION: "true"}
+    if replaces is not None:
+        metadata["annotations"][SLICE_REPLACEMENT_ANNOTATION] = str(ObjectKey.of(replaces))
+    return {"apiVersion": WORKLOAD.gvk.api_version, "kind": WORKLOAD.gvk.kind, "metadata": metadata, "spec": spec}
 
 
 def unit_workload(unit: Unit) -> Json:

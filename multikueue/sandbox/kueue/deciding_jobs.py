@@ -17,7 +17,15 @@ from multikueue.core.kinds import WORKLOAD
 from multikueue.core.labels import JOB_UID_LABEL, STOPPING_ANNOTATION
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import annotations_of, dig, is_terminating, uid
-from multikueue.core.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
+from multikueue.core.workloads import (
+    checks,
+    cluster_queue,
+    has_quota,
+    is_admitted,
+    is_elastic,
+    is_evicted,
+    is_finished,
+)
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kueue.applying import PODS_READY, condition_body
@@ -36,6 +44,7 @@ from multikueue.sandbox.kueue.effects import (
 )
 from multikueue.sandbox.kueue.naming import prebuilt_name, queue_name
 from multikueue.sandbox.kueue.podsets import equivalent
+from multikueue.sandbox.kueue.slices import counts, replaced_key, smaller
 from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import finished, released, with_condition
 
@@ -129,9 +138,26 @@ def _over(situation: JobSituation, workload: Json) -> Decision | None:
     return None
 
 
+def _resized(situation: JobSituation, workload: Json) -> Decision | None:
+    """An elastic job that is not as its Workload says, or whose bigger Workload is not admitted yet: it runs on."""
+    kind, job = situation.kind, situation.job
+    if not is_elastic(job) or prebuilt_name(job) or is_evicted(workload) or kind.is_suspended(job):
+        return None
+    if replaced_key(workload) is not None and not is_admitted(workload):
+        return NOTHING
+    wanted, had = counts(kind.pods.read(job)), counts(dig(workload, "spec", "podSets") or [])
+    if wanted == had or len(wanted) != len(had) or not is_admitted(workload):
+        return None
+    if all(new <= old for new, old in zip(wanted, had, strict=True)):
+        return Step(Replace(WORKLOAD, smaller(workload, wanted)))
+    slice_ = build_workload(kind, job, situation.priority, replaces=workload)
+    told = f"Created Workload: {ObjectKey.of(slice_)}"
+    return Step(Create(WORKLOAD, slice_), (situation.note("CreatedWorkload", told),))
+
+
 def _different(situation: JobSituation, workload: Json) -> Decision | None:
     kind, job = situation.kind, situation.job
-    if _matches(situation, workload):
+    if _matches(situation, workload) or (is_elastic(job) and prebuilt_name(job)):
         return None
     if prebuilt_name(job):
         message = "The prebuilt workload is out of sync with its user job"
@@ -232,6 +258,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _to_adopt,
     _over,
     _to_finish,
+    _resized,
     _different,
     _pods_ready,
     _evicted,

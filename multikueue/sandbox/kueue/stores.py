@@ -20,7 +20,7 @@ from multikueue.core.kinds import (
 from multikueue.core.labels import JOB_UID_LABEL
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.objects import dig, labels_of, uid
-from multikueue.core.workloads import cluster_queue, is_finished
+from multikueue.core.workloads import cluster_queue, is_elastic, is_finished
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kinds.sets import SetKind
@@ -29,6 +29,7 @@ from multikueue.sandbox.kueue.configuration import Configuration
 from multikueue.sandbox.kueue.ledger import Ledger
 from multikueue.sandbox.kueue.naming import prebuilt_name, workload_name
 from multikueue.sandbox.kueue.newest import Newest
+from multikueue.sandbox.kueue.slices import current_slice
 from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, present, set_places, set_workloads
 
 _CONFIGURED = (LOCAL_QUEUE, CLUSTER_QUEUE, RESOURCE_FLAVOR, ADMISSION_CHECK, NAMESPACE, WORKLOAD_PRIORITY_CLASS)
@@ -42,6 +43,7 @@ def _job_places(job: Json) -> Iterator[Hashable]:
 
 def _workload_places(workload: Json) -> Iterator[Hashable]:
     if not is_finished(workload):
+        yield from (owner["uid"] for owner in dig(workload, "metadata", "ownerReferences") or [])
         yield ObjectKey(workload["metadata"]["namespace"], dig(workload, "spec", "queueName") or "")
 
 
@@ -198,6 +200,8 @@ class Stores:
         namespace = job["metadata"]["namespace"]
         if prebuilt_name(job):
             return self.workload(ObjectKey(namespace, prebuilt_name(job)))
+        if is_elastic(job):
+            return current_slice(self.ledger.workloads.by(uid(job)))
         name = workload_name(kind.resource.gvk, job["metadata"]["name"], uid(job))
         found = self.workload(ObjectKey(namespace, name))
         owned = any(reference["uid"] == uid(job) for reference in dig(found, "metadata", "ownerReferences") or [])
