@@ -117,6 +117,16 @@ async def test_a_kind_that_cannot_be_used_is_told_and_only_its_jobs_go_elsewhere
         assert (await fleet.active())["message"] == "Connected"
 
 
+async def test_a_kind_that_hangs_does_not_keep_its_worker_from_connecting() -> None:
+    """Item 33: kinds are opened beside each other. Jobs of that kind wait; everything else goes on."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    fleet.workers["worker1"].faults.add(Hang(), on=WATCH_JOBS)
+    async with fleet.running():
+        assert await until(is_active(fleet)) < 1
+        assert (await fleet.active())["message"] == "Connected"
+
+
 async def test_a_revoked_token_is_noticed_though_watches_go_on() -> None:
     """API servers look at credentials only when a request begins, so the deciding watch is opened anew now and then."""
     fleet = Fleet.of("worker1")

@@ -16,7 +16,6 @@ from multikueue.sandbox.apiserver.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
 from tests.scenarios.fleet import Fleet, Scenario
 from tests.scenarios.in_memory import MemoryPlane
-from tests.simulation.weather import DEADLINE
 
 JOB_KEY = ObjectKey("default", "job")
 
@@ -78,21 +77,6 @@ async def test_what_decides_is_acted_on_at_once(scenario: Scenario) -> None:
         await fleet.assign(1)
 
         assert anyio.current_time() - before < 0.5
-
-
-async def test_a_kind_that_hangs_does_not_keep_its_worker_from_connecting(scenario: Scenario) -> None:
-    """Item 33: kinds are opened beside each other, and workers too; one that says nothing holds up none."""
-    async with scenario() as fleet:
-        fleet.worker(1).link.change(silent=True)
-        fleet.worker(1).link.cut()
-        fleet.worker(2).link.cut()
-        before = anyio.current_time()
-        await fleet.submit()
-        await fleet.admit(2)
-        await fleet.until(lambda: fleet.assigned == "worker2", seconds=DEADLINE + 5)
-
-        assert anyio.current_time() - before < DEADLINE + 5
-        assert fleet.active(2) == ("True", "Active", "Connected")
 
 
 async def test_the_same_credentials_again_change_nothing(scenario: Scenario) -> None:
