@@ -6,7 +6,7 @@ worker's Kueue lets it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 import anyio
@@ -16,7 +16,7 @@ from multikueue.adapters import JobKind
 from multikueue.adapters.schemas import unknown_paths
 from multikueue.core.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.names import GVK, ObjectKey
-from multikueue.errors import ApiError
+from multikueue.errors import ApiError, NotFound
 from multikueue.protocols import Reader
 
 INTERVAL: Final = 300.0
@@ -34,8 +34,10 @@ class Inspection:
     on_change: Callable[[], None]
     """Called when `flaw` is another one."""
     flaw: str = attrs.field(default="", init=False)
-    """What its definition lacks; empty if nothing does, or it may not be read."""
+    """What its definition lacks, as far as it could be read; empty if nothing does."""
     _certain: bool = attrs.field(default=False, init=False)
+    _absent: bool = attrs.field(default=False, init=False)
+    """Whether there was no definition: the kind is not installed yet, or has none."""
 
     async def look(self) -> None:
         """Read the definition, if that is possible."""
@@ -47,7 +49,9 @@ class Inspection:
                 CUSTOM_RESOURCE_DEFINITION, ObjectKey("", f"{self.kind.resource.plural}.{gvk.group}")
             )
         except ApiError as error:
-            self._certain = not error.retryable
+            self._absent = isinstance(error, NotFound)
+            # What lacked something may be on its way from one version to the next.
+            self._certain = not error.retryable and not self.flaw
             return
         missing = [
             (field, path) for field, path in unknown_paths(declaration, found, gvk.version) if field.startswith(_NEEDED)
@@ -58,8 +62,15 @@ class Inspection:
         if self.flaw != before:
             self.on_change()
 
-    async def run(self) -> None:
-        """Look again until it is certain that nothing is missing."""
+    async def run(self, served: Callable[[], Awaitable[None]]) -> None:
+        """Look again until it is certain that nothing is missing.
+
+        Args:
+            served: waits until the worker serves the kind. A definition that was not there is looked at then.
+        """
+        if self._absent:
+            await served()
+            await self.look()
         while not self._certain:
             await anyio.sleep(INTERVAL)
             await self.look()

@@ -132,7 +132,7 @@ class Session:
             await inspection.look()
         async with anyio.create_task_group() as tasks:
             if inspection is not None:
-                tasks.start_soon(inspection.run)
+                tasks.start_soon(inspection.run, mirror.cache.wait_synced)
             tasks.start_soon(mirror.cache.run)
 
     def follow_queues(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import anyio
+import anyio.lowlevel
 import attrs
 import pytest
 
@@ -12,7 +13,7 @@ from multikueue.adapters import BUILTIN
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
 from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.errors import ApiError, Forbidden, Unreachable
+from multikueue.errors import ApiError, Forbidden, NotFound, Unreachable
 from multikueue.protocols import ObjectList
 from multikueue.runtime.inspecting import INTERVAL, Inspection, inspections
 
@@ -98,7 +99,7 @@ async def test_an_upgrade_is_noticed(looptime: float) -> None:
     inspection = Inspection(server, WIDGET, lambda: changes.append(inspection.flaw))
     await inspection.look()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(inspection.run)
+        tasks.start_soon(inspection.run, anyio.sleep_forever)
         await anyio.sleep(INTERVAL + 1)
         server.answer = Unreachable("upgrading")
         await anyio.sleep(INTERVAL)
@@ -108,6 +109,51 @@ async def test_an_upgrade_is_noticed(looptime: float) -> None:
     assert changes == [changes[0], ""]
     assert server.asked == 4
     assert looptime == 3 * INTERVAL
+
+
+@pytest.mark.looptime
+async def test_a_definition_that_is_installed_later_is_looked_at(looptime: float) -> None:
+    """As soon as the worker serves the kind, not minutes after it: a copy may be made there any moment."""
+    server = Server(NotFound("no", status=404))
+    inspection = Inspection(server, WIDGET, lambda: None)
+    served = anyio.Event()
+    await inspection.look()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(inspection.run, served.wait)
+        await anyio.sleep(7 * INTERVAL)
+        assert server.asked == 1, "until it is there, the watch of its jobs asks often enough"
+        server.answer = without("paused")
+        served.set()
+        await anyio.sleep(1)
+        assert ".spec.paused" in inspection.flaw
+        tasks.cancel_scope.cancel()
+    assert looptime == 7 * INTERVAL + 1
+
+
+async def test_a_kind_without_a_definition_is_never_at_fault() -> None:
+    """Kinds of Kubernetes itself, and those of an API server of its own, have none."""
+    server = Server(NotFound("no", status=404))
+    inspection = Inspection(server, WIDGET, lambda: pytest.fail("nothing changed"))
+    await inspection.look()
+    await inspection.run(anyio.lowlevel.checkpoint)
+    assert (inspection.flaw, server.asked) == ("", 2)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("answer", [NotFound("no", status=404), Forbidden("no", status=403)])
+async def test_who_once_lacked_something_is_asked_until_it_does_not(answer: ApiError, looptime: float) -> None:
+    """Whoever replaces a definition removes the old one first: that moment must not be the last look."""
+    server = Server(without("paused"))
+    inspection = Inspection(server, WIDGET, lambda: None)
+    await inspection.look()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(inspection.run, anyio.sleep_forever)
+        server.answer = answer
+        await anyio.sleep(INTERVAL + 1)
+        assert inspection.flaw
+        server.answer = FULL
+    assert inspection.flaw == ""
+    assert looptime == 2 * INTERVAL
 
 
 def test_only_kinds_that_write_declared_fields_are_looked_at() -> None:
