@@ -15,7 +15,7 @@ from multikueue.adapters.kind import JobKind, never_finished, unchanged
 from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.profiles import profile_for
 from multikueue.adapters.reading import Reading
-from multikueue.core.labels import ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
+from multikueue.core.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
 from multikueue.core.names import GVK, Resource
 from multikueue.errors import AdapterError
 
@@ -28,7 +28,7 @@ _LABEL: Final = re.compile(
     r"(=[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?"
 )
 _PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_FIXED: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL))
+_FIXED: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL, ATTEMPT_ANNOTATION))
 """What a copy is found by: it cannot follow the manager's job."""
 
 
@@ -80,6 +80,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
     creation = reading.patch("creationPatches", declared.creation_patches or (), _CREATING)
     sync = reading.patch("syncPatches", declared.sync_patches or (), _SYNCING)
     fixed = {delegation: "says who runs it", suspend: "is the switch of each cluster's Kueue"}
+    own = frozenset(path for path in (delegation, suspend) if path is not None)
     forwarded = reading.paths("forwardedPaths", declared.forwarded_paths or (), functools.partial(_may_follow, fixed))
     statuses = reading.paths("statusPaths", declared.status_paths or (), _in_status)
     plural = reading.part("plural", lambda: _plural(declared, gvk), "")
@@ -92,7 +93,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
         finished=ending if ending.is_declared else never_finished,
         stopped=Stopped(statuses) if ending.is_declared else unchanged,
         prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
-        followed=Following(forwarded, sync, delegation) if forwarded or sync.operations else None,
+        followed=Following(forwarded, sync, own) if forwarded or sync.operations else None,
         status_subresource=declared.status_subresource is not False,
         workload_only=declared.workload_only is True,
         source=reading.source,

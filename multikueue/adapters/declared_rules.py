@@ -16,11 +16,12 @@ from multikueue.adapters.jsonpatches import Patch
 from multikueue.adapters.paths import FieldPath
 from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.names import Json
-from multikueue.core.objects import dig, merge_patch, with_value, without
+from multikueue.core.objects import dig, merge_patch, resource_version, with_value, without
 from multikueue.errors import RuleError
 
 OWN_DOMAINS: Final = ("kueue.x-k8s.io/", "multikueue.dev/", "kubectl.kubernetes.io/")
 """Labels and annotations of these belong to one cluster: they do not follow with all the others."""
+_MARKED: Final = (("metadata", "labels"), ("metadata", "annotations"))
 
 
 @attrs.frozen
@@ -116,28 +117,42 @@ class Following:
 
     paths: tuple[FieldPath, ...]
     patch: Patch
-    delegation: FieldPath | None
-    """Where the job says that it is delegated, which its copy does not say."""
+    own: frozenset[FieldPath] = frozenset()
+    """What a copy says for itself, whatever is around it follows: who runs it, and whether it may."""
 
     def __call__(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `JobKind.followed`."""
-        wanted = remote
+        followed = remote
         for path in self.paths:
-            wanted = self._followed(wanted, local, path)
+            followed = self._followed(followed, local, path)
         known: dict[str, Json | str] = {"object": local, "workload": stamp.workload, "origin": stamp.origin}
-        wanted = self.patch.settled(wanted, known | {"remote": remote})
-        return merge_patch(remote, wanted) or None
+        wanted = self.patch.settled(followed, known | {"remote": remote})
+        patch: Json = merge_patch(remote, wanted)
+        if _replaces_list(followed, merge_patch(followed, wanted)):
+            # Made from the list that was read, it would undo what has become of it since.
+            patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
+        return patch or None
 
     def _followed(self, wanted: Json, local: Json, path: FieldPath) -> Json:
         value = dig(local, *path.steps)
         if not isinstance(value, dict):
-            return _with(wanted, path, value)
+            return wanted if self._holds_own(path) else _with(wanted, path, value)
         for key, item in value.items():
             inner = FieldPath((*path.steps, key))
-            if inner == self.delegation or _is_of_one_cluster(path, key):
+            if inner in self.own or _is_of_one_cluster(path, key):
                 continue
             wanted = self._followed(wanted, local, inner) if isinstance(item, dict) else _with(wanted, inner, item)
         return wanted
+
+    def _holds_own(self, path: FieldPath) -> bool:
+        """Whether something is in there that must not go with it: all labels and annotations hold a copy's marks."""
+        return path.steps in _MARKED or any(one.is_below(*path.steps) for one in self.own)
+
+
+def _replaces_list(before: Any, patch: Any) -> bool:
+    if isinstance(patch, dict):
+        return any(_replaces_list(dig(before, key), value) for key, value in patch.items())
+    return isinstance(patch, list) and isinstance(before, list)
 
 
 def _is_of_one_cluster(path: FieldPath, key: str) -> bool:

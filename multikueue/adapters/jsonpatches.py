@@ -117,7 +117,7 @@ def _compiled(field: str, expression: Any, variables: tuple[str, ...]) -> Expres
 
 def _check_fields(raw: Json, *, has_expression: bool) -> None:
     name = raw.get("op")
-    if name not in _OPERATIONS:
+    if not isinstance(name, str) or name not in _OPERATIONS:
         raise ValueError(f"op: {name!r} is not one of {', '.join(_OPERATIONS)}")
     needed = _OPERATIONS[name]
     if has_expression and "value" not in needed:

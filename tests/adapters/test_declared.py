@@ -226,6 +226,33 @@ class TestFollowing:
         patch = self.follow(kind, widget(), after)
         assert patch == {"metadata": {"uid": "there", "labels": {"app": "y", "team": "red"}}}
 
+    @pytest.mark.parametrize("path", [".metadata.labels", ".metadata.annotations"])
+    def test_a_job_without_any_takes_none_from_its_copy(self, path: str) -> None:
+        """Those of the copy are its marks: without them it would be nobody's, and would run on."""
+        kind, after = declare(forwarded_paths=(path,)), widget()
+        del after["metadata"]["labels"]
+        assert self.follow(kind, after, after) is None
+
+    @pytest.mark.parametrize("run", [{"managedBy": CONTROLLER_NAME, "suspend": False}, {"suspend": None}, None])
+    def test_what_holds_a_copy_back_does_not_follow_with_what_is_around_it(self, run: Json | None) -> None:
+        """The worker's Kueue decides when it runs, whatever the manager's has decided."""
+        kind = declare(
+            managed_by_path=".spec.run.managedBy", suspend_path=".spec.run.suspend", forwarded_paths=(".spec.run",)
+        )
+        assert self.follow(kind, widget(spec={"run": {"suspend": True}}), widget(spec={"run": run})) is None
+
+    def test_a_list_is_patched_only_as_it_was_read(self) -> None:
+        """A merge patch replaces it, with all that somebody else may have put there in between."""
+        step = {"op": "add", "path": "/spec/steps/0/size", "valueExpression": "object.spec.steps[0].size"}
+        kind, before = declare(sync_patches=(step,)), widget(spec={"steps": [{"size": 1}]})
+        seen = with_value(copy_of(kind, before), ("metadata", "resourceVersion"), "12")
+
+        patch = kind.forward_patch(widget(spec={"steps": [{"size": 2}]}), seen, STAMP)
+        assert patch == {
+            "metadata": {"uid": "there", "resourceVersion": "12"},
+            "spec": {"steps": [{"size": 2}]},
+        }
+
     def test_one_label_with_its_removal(self) -> None:
         kind = declare(forwarded_paths=(".metadata.labels['kueue.x-k8s.io/priority-class']", ".metadata.labels.app"))
         after = widget()
@@ -263,6 +290,11 @@ def test_jobs_may_be_somebody_elses_to_move() -> None:
         ({"name": "example.com/v1, Kind=Widget"}, "name", "write it Widget.v1.example.com"),
         ({"name": "Widget.one.example.com"}, "name", "must be in"),
         ({"name": 7}, "name", "must be in"),
+        (
+            {"creation_patches": ({"op": ["add"], "path": "/spec/a", "value": 1},)},
+            "creationPatches[0]",
+            "op: ['add'] is not one of add, replace",
+        ),
         ({"profile": "argo"}, "profile", "there is no profile 'argo': use generic, PipelineRun.v1.tekton.dev"),
         ({"plural": "Wid gets"}, "plural", "is not what URLs call a kind: write it like widgets"),
         ({"managed_by_path": "spec[0]"}, "managedByPath", "names an item of a list"),
