@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 import anyio
 import anyio.abc
@@ -18,6 +18,9 @@ from multikueue.runtime.clock import loop_time
 
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
+
+CONFLICT_PATIENCE: Final = 1.0
+"""Seconds until a write that met a newer object is tried again, if nothing is heard of that object meanwhile."""
 
 log = structlog.get_logger(__name__)
 
@@ -133,7 +136,10 @@ class Controller(Generic[K]):
     def _retry(self, key: K, failure: Exception) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = self.backoff.delay(failures, self.fraction())
-        if isinstance(failure, Conflict):  # somebody else wrote first: their change is on its way to us
+        if isinstance(failure, Conflict):
+            # Somebody else wrote first. Their change is on its way to us and brings us back; until it is here, the
+            # same write would be refused again, and a server that is behind already would have one more to refuse.
+            delay = max(delay, CONFLICT_PATIENCE)
             log.debug("conflict", controller=self.name, key=str(key), error=str(failure))
         elif isinstance(failure, ApiError):
             delay = max(delay, failure.retry_after or 0.0)

@@ -17,15 +17,18 @@ from multikueue.core.conditions import conditions, is_true, timestamp, updated
 from multikueue.core.kinds import JOB, WORKLOAD
 from multikueue.core.labels import ADMISSION_MANAGER
 from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import uid
+from multikueue.core.objects import resource_version, uid
 from multikueue.core.ownership import admission_status
 from multikueue.core.workload_names import workload_name
 from multikueue.core.workloads import CheckState, checks, has_quota, is_admitted, is_finished
+from multikueue.errors import Conflict
 from multikueue.kube import KubeClient, ObjectCache
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
 from tests.benchmarks.acting import Acts, admitted, client, condition, follow, now
 from tests.benchmarks.answering import Answer, nothing_to_ask, run
 from tests.benchmarks.objects import workload_of
+
+_STALE_SECONDS, _LOOK = 30.0, 0.02
 
 
 @attrs.define(eq=False)
@@ -78,7 +81,20 @@ class Manager:
 
     async def _apply(self, workload: Json, changes: Json) -> None:
         body = admission_status(workload, changes)
-        await self.connection.apply(WORKLOAD, body, field_manager=ADMISSION_MANAGER, subresource="status")
+        try:
+            await self.connection.apply(WORKLOAD, body, field_manager=ADMISSION_MANAGER, subresource="status")
+        except Conflict:
+            await self._wait_for_newer(workload)  # to try again with what is known would be refused again
+            raise
+
+    async def _wait_for_newer(self, workload: Json) -> None:
+        known, key = resource_version(workload), ObjectKey.of(workload)
+        with anyio.move_on_after(_STALE_SECONDS):
+            while self.workloads is not None:
+                cached = self.workloads.get(key)
+                if cached is None or resource_version(cached) != known:
+                    return
+                await anyio.sleep(_LOOK)
 
 
 @asynccontextmanager

@@ -125,20 +125,33 @@ async def test_a_server_that_asks_for_time_gets_it() -> None:
     assert recorder.calls == [("a", 0), ("a", 17)]
 
 
-async def test_a_conflict_is_retried_at_once() -> None:
-    """Somebody else wrote first; their change is there in milliseconds."""
+def _conflict_at_first(_key: str, call: int) -> Action:
+    if call == 1:
+        raise Conflict("changed", status=409)
+    return Action.done()
 
-    def act(_key: str, call: int) -> Action:
-        if call == 1:
-            raise Conflict("changed", status=409)
-        return Action.done()
 
-    recorder = Recorder(act)
+async def test_a_conflict_is_retried_when_the_change_that_caused_it_is_heard_of() -> None:
+    """Before that the same write would be refused again."""
+    recorder = Recorder(_conflict_at_first)
     controller = Controller("test", recorder)
     controller.enqueue("a")
-    await run_for(1, controller)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_for, 10, controller)
+        await anyio.sleep(0.02)
+        controller.enqueue("a")
 
-    assert [round(at, 3) for _, at in recorder.calls] == [0, 0.005]
+    assert [round(at, 3) for _, at in recorder.calls] == [0, 0.02]
+
+
+async def test_a_conflict_nobody_tells_of_is_retried_a_second_later() -> None:
+    """The change may be one that nothing is done about."""
+    recorder = Recorder(_conflict_at_first)
+    controller = Controller("test", recorder)
+    controller.enqueue("a")
+    await run_for(10, controller)
+
+    assert [round(at, 3) for _, at in recorder.calls] == [0, 1]
 
 
 async def test_draining_lets_what_runs_end_and_starts_nothing() -> None:
