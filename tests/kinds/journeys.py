@@ -161,7 +161,9 @@ async def scales(ground: Ground, case: Case) -> None:
         await ground.resize(kind, name, SIZES[case.name], size)
 
         def follows_size(size: int = size) -> bool:
-            copy = ground.workers[worker].get(kind.resource, name) or {}
+            copy = ground.workers[worker].get(kind.resource, name)
+            if copy is None:
+                return False
             told = [found for found in ground.workloads_of(kind, name) if not is_finished(found)]
             wanted = [pod_set["count"] for pod_set in kind.pods.read(copy)]
             same = [[pod_set["count"] for pod_set in found["spec"]["podSets"]] == wanted for found in told]

@@ -52,6 +52,13 @@ def test_a_job_that_grows_gets_a_second_workload_and_runs_on() -> None:
     assert decide(grown, slice_of(grown, replaces=small)) is NOTHING, "it is not stopped until that is admitted"
 
 
+def test_a_job_that_grows_between_admission_and_start_gets_one_too() -> None:
+    """Its quota is not given back for that."""
+    suspended = running(3, generation=2)
+    suspended["spec"]["suspend"] = True
+    assert isinstance(decide(suspended, slice_of(running(1), *ADMITTED)), Create)
+
+
 def test_a_job_that_shrinks_keeps_its_workload() -> None:
     changed = decide(running(1, generation=2), slice_of(running(3), *ADMITTED))
     assert isinstance(changed, Replace)

@@ -141,10 +141,10 @@ def _over(situation: JobSituation, workload: Json) -> Decision | None:
 def _resized(situation: JobSituation, workload: Json) -> Decision | None:
     """An elastic job that is not as its Workload says, or whose bigger Workload is not admitted yet: it runs on."""
     kind, job = situation.kind, situation.job
-    if not is_elastic(job) or prebuilt_name(job) or is_evicted(workload) or kind.is_suspended(job):
+    if not is_elastic(job) or prebuilt_name(job) or is_evicted(workload):
         return None
     if replaced_key(workload) is not None and not is_admitted(workload):
-        return NOTHING
+        return None if kind.is_suspended(job) else NOTHING
     wanted, had = counts(kind.pods.read(job)), counts(dig(workload, "spec", "podSets") or [])
     if wanted == had or len(wanted) != len(had) or not is_admitted(workload):
         return None
