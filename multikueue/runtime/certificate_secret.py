@@ -35,7 +35,7 @@ class CertificateSecret:
     """What the certificate is for."""
     clock: Callable[[], datetime]
     on_change: Callable[[Credentials], None] = attrs.field(default=lambda _: None, kw_only=True)
-    """Called with what is to be served from now on."""
+    """Called with what is to be served from now on; an `UnusableError` says that it cannot be."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """Where jitter comes from: numbers in [0, 1)."""
     credentials: Credentials | None = attrs.field(default=None, init=False)
@@ -71,7 +71,7 @@ class CertificateSecret:
             )
         wanted = renewed(self.credentials, self.host, self.clock(), trusted)
         found = self._secrets.get(self.key)
-        if wanted is None and self.credentials is not None and found is not None and _read(found) is not None:
+        if wanted is None and self.credentials is not None and self._is_kept(self.credentials, found):
             return self.credentials.bundle
         wanted = wanted or self.credentials
         assert wanted is not None, "without a certificate one is made"
@@ -97,6 +97,11 @@ class CertificateSecret:
         secret = {"apiVersion": SECRET.gvk.api_version, "kind": SECRET.gvk.kind, "metadata": metadata, "data": data}
         return await self.client.create(SECRET, secret)
 
+    def _is_kept(self, credentials: Credentials, found: Json | None) -> bool:
+        """Whether the Secret holds what is served: it may hold what cannot be."""
+        kept = _read(found) if found is not None else None
+        return kept is not None and kept.written() == credentials.written()
+
     def _only_ours(self, secret: Json) -> Json | None:
         return drop_managed_fields(secret) if ObjectKey.of(secret) == self.key else None
 
@@ -109,8 +114,13 @@ class CertificateSecret:
         self.changed = anyio.Event()
 
     def _use(self, credentials: Credentials) -> None:
-        self.credentials = credentials
-        self.on_change(credentials)
+        """Serve it from now on; if that cannot be, what was served is served on."""
+        try:
+            self.on_change(credentials)
+        except UnusableError as error:
+            log.warning("certificate unusable", secret=str(self.key), error=str(error))
+        else:
+            self.credentials = credentials
 
 
 def _read(secret: Json) -> Credentials | None:

@@ -11,6 +11,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATED: Final = timedelta(hours=1)
@@ -114,9 +115,16 @@ def read_pair(certificate_pem: str, key_pem: str) -> KeyPair:
         raise UnusableError("the key is not a PEM private key without a password") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise UnusableError("the key is not of an elliptic curve")
-    if key.public_key() != certificate.public_key():
+    if key.public_key() != _public_key(certificate):
         raise UnusableError("the key is not the certificate's")
     return KeyPair(certificate, key)
+
+
+def _public_key(certificate: x509.Certificate) -> CertificatePublicKeyTypes:
+    try:
+        return certificate.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        raise UnusableError("the certificate's key is not of an elliptic curve") from None
 
 
 def read_certificates(pem: str) -> list[x509.Certificate]:
@@ -135,7 +143,7 @@ def is_for(certificate: x509.Certificate, host: str) -> bool:
     """Whether a certificate is for exactly this host."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):  # there are none, or they are damaged
         return False
     return list(names) == [_general_name(host)]
 
@@ -144,7 +152,7 @@ def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> 
     """Whether an authority has signed a certificate."""
     try:
         certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 

@@ -6,9 +6,12 @@ import ssl
 import tempfile
 from datetime import UTC, datetime, timedelta
 
+import attrs
 import pytest
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.x509.oid import ExtensionOID
 
 from multikueue.runtime.certificate_rotation import (
     AUTHORITY_LIFETIME,
@@ -19,12 +22,14 @@ from multikueue.runtime.certificate_rotation import (
     renewed,
 )
 from multikueue.runtime.certificates import (
+    KeyPair,
     UnusableError,
     is_for,
     is_signed_by,
     make_authority,
     make_certificate,
     pem,
+    read_certificates,
     read_pair,
 )
 
@@ -37,6 +42,31 @@ def fresh() -> Credentials:
     made = renewed(None, HOST, START)
     assert made is not None
     return made
+
+
+def with_key_of_another_sort(certificate: str) -> str:
+    """The same certificate with a number for its key's sort that nobody has given out."""
+    der = ssl.PEM_cert_to_DER_cert(certificate)
+    elliptic, unknown = bytes.fromhex("2a8648ce3d0201"), bytes.fromhex("2a8648ce3d0209")
+    assert elliptic in der
+    return ssl.DER_cert_to_PEM_cert(der.replace(elliptic, unknown))
+
+
+def with_damaged_names(credentials: Credentials) -> Credentials:
+    """A pair of the same authority whose alternative names are no ASN.1."""
+    key, issuer = credentials.serving.key, credentials.authority
+    names = x509.UnrecognizedExtension(ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"garbage")
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(credentials.serving.certificate.subject)
+        .issuer_name(issuer.certificate.subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(START)
+        .not_valid_after(START + 80 * DAY)
+        .add_extension(names, critical=False)
+    )
+    return attrs.evolve(credentials, serving=KeyPair(builder.sign(issuer.key, hashes.SHA256()), key))
 
 
 def accepted(credentials: Credentials, bundle: str, host: str, now: datetime) -> bool:
@@ -131,6 +161,26 @@ class TestKeeping:
         ).decode()
         with pytest.raises(UnusableError, match="not of an elliptic curve"):
             Credentials.read({**fresh().written(), "tls.key": text})
+
+    def test_what_the_library_reads_but_cannot_understand_is_refused_too(self) -> None:
+        """A certificate is read bit by bit, as it is asked: a fault may come to light late."""
+        made = fresh()
+        strange = with_key_of_another_sort(pem(made.serving.certificate))
+        with pytest.raises(UnusableError, match="not of an elliptic curve"):
+            Credentials.read({**made.written(), "tls.crt": strange})
+
+        authorities = (made.authority.certificate, *read_certificates(strange))
+        known = attrs.evolve(made, authorities=authorities)
+        assert renewed(known, HOST, START) is None
+        assert not is_signed_by(made.serving.certificate, authorities[1])
+
+    def test_names_that_cannot_be_read_are_no_names(self) -> None:
+        made = fresh()
+        damaged = with_damaged_names(made)
+        assert not is_for(damaged.serving.certificate, HOST)
+        wanted = renewed(damaged, HOST, START)
+        assert wanted is not None
+        assert is_for(wanted.serving.certificate, HOST)
 
 
 class TestRotation:

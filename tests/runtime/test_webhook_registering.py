@@ -15,8 +15,14 @@ import structlog
 from multikueue.core.kinds import JOB, MUTATING_WEBHOOKS, NAMESPACE, SECRET
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.webhook_configuration import Registration
-from multikueue.runtime.certificate_rotation import AUTHORITY_LIFETIME, SERVING_LIFETIME, Credentials
+from multikueue.runtime.certificate_rotation import (
+    AUTHORITY_LIFETIME,
+    SERVING_LIFETIME,
+    Credentials,
+    renewed,
+)
 from multikueue.runtime.certificate_secret import CertificateSecret
+from multikueue.runtime.certificates import UnusableError
 from multikueue.runtime.webhook_registering import PERIOD, WebhookRegistrar
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
@@ -200,6 +206,36 @@ async def test_a_secret_with_something_else_in_it_is_mended_and_the_log_does_not
         assert "certificate unusable" in [line["event"] for line in lines]
         assert "hunter2" not in str(lines)
         assert "BEGIN" not in str(lines)
+
+
+async def test_a_certificate_that_cannot_be_served_is_replaced() -> None:
+    """Such as one with a key too short for this machine's TLS. Who only follows serves what it has meanwhile."""
+    refused: list[Credentials] = []
+
+    def serve(credentials: Credentials) -> None:
+        if credentials.written() in [one.written() for one in refused]:
+            raise UnusableError("the key is too short")
+
+    weak = renewed(None, REGISTRATION.host, now())
+    assert weak is not None
+    async with cluster() as here:
+        client = DirectClient(here.server, user="standby")
+        standby = CertificateSecret(client, KEY, REGISTRATION.host, here.clock, on_change=serve)
+        async with anyio.create_task_group() as tasks, here.replica(leads=True) as leader:
+            await tasks.start(standby.run)
+            await anyio.sleep(1)
+            before = standby.credentials
+            refused.append(weak)
+            leader.secret.on_change = serve
+            data = {field: base64.b64encode(text.encode()).decode() for field, text in weak.written().items()}
+            await here.admin.merge_patch(SECRET, KEY, {"data": data})
+            await anyio.sleep(1)
+            assert standby.credentials is before
+            await anyio.sleep(4)
+            assert before is not None
+            assert (await here.admin.get(SECRET, KEY))["data"] != data
+            assert await here.bundle() == before.bundle
+            tasks.cancel_scope.cancel()
 
 
 async def test_what_somebody_changed_in_the_configuration_is_mended() -> None:
