@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,7 +19,9 @@ from multikueued.frameworks import FrameworkName, framework_names
 _CONTROLLER_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_SERVER_URL: Final = re.compile(r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?/?")
+_SERVER_URL: Final = re.compile(
+    r"https://(?P<host>[a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?/?"
+)
 _KUEUES_DOMAIN: Final = "kueue.x-k8s.io/"
 _SHORTEST_ROUND: Final = timedelta(seconds=1)
 
@@ -97,9 +100,16 @@ def _port(value: Any, _: Any) -> Port:
 
 def _server_url(value: Any, _: Any) -> ServerUrl:
     found = _SERVER_URL.fullmatch(value) if isinstance(value, str) else None
-    if found is None or int(found["port"] or 443) > 65_535:
+    if found is None or int(found["port"] or 443) > 65_535 or not _may_be_host(found["host"]):
         raise ValueError(f"{shown(value)} cannot be a server's address: write it like https://host.example.com:9443")
     return ServerUrl(value)
+
+
+def _may_be_host(host: str) -> bool:
+    try:
+        return not host.startswith("[") or bool(ipaddress.IPv6Address(host[1:-1]))
+    except ValueError:
+        return False
 
 
 def _choice(value: Any, kind: Any) -> Any:

@@ -15,7 +15,7 @@ from multikueue.adapters.declaration import Declaration, dotted
 from multikueue.adapters.schemas import unknown_paths
 from multikueue.core.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
-from multikueue.errors import ApiError, Unreachable
+from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
 from multikueue.kube.discovery import Served
 
 
@@ -61,8 +61,10 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
     """
     kept: list[JobKind] = []
     findings: list[Finding] = []
-    for kind in kinds:
-        found = await _found(kind, server, patient)
+    silent: list[DeadlineExceeded] = []
+    rows = tuple(kinds)
+    for kind in rows:
+        found = await _found(kind, server, patient, silent)
         if isinstance(found, Finding):
             findings.append(found)
             kept.append(kind)
@@ -71,15 +73,19 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
         else:
             kept.append(_completed(kind, found))
             findings += await _doubts(kept[-1], found, server, patient)
+    if silent and len(silent) == len(rows):
+        raise silent[0]  # not one kind was answered: it is the server itself
     return Resolved(tuple(kept), tuple(findings))
 
 
-async def _found(kind: JobKind, server: Discoverer, patient: bool) -> Served | Finding:
+async def _found(kind: JobKind, server: Discoverer, patient: bool, silent: list[DeadlineExceeded]) -> Served | Finding:
     try:
         found = await server.discover(kind.resource.gvk)
     except ApiError as error:
         if _may_pass(error, patient):
             raise
+        if isinstance(error, DeadlineExceeded):
+            silent.append(error)
         return Finding(kind.source, f"it cannot be told whether the manager serves {_named(kind)}: {error}")
     if found is not None:
         return found
@@ -99,8 +105,12 @@ def _completed(kind: JobKind, found: Served) -> JobKind:
 
 
 def _may_pass(error: ApiError, patient: bool) -> bool:
-    """Whether it is worth asking again: always if nobody answers, for then nothing else can be done either."""
-    return isinstance(error, Unreachable) or (patient and error.retryable)
+    """Whether it is worth asking again: always if nobody is there, for then nothing else can be done either.
+
+    Who takes a request and never answers it may be the server of one kind, behind the manager's.
+    """
+    gone = isinstance(error, Unreachable) and not isinstance(error, DeadlineExceeded)
+    return gone or (patient and error.retryable)
 
 
 async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: bool) -> list[Finding]:

@@ -130,6 +130,8 @@ def test_every_setting_can_be_set() -> None:
             'webhook.url: "http://a:1" cannot be a server\'s address: write it like https',
         ),
         ("webhook: {url: 'https://a:70000'}", 'webhook.url: "https://a:70000" cannot be a server\'s address'),
+        ("webhook: {url: 'https://[:::]:443'}", 'webhook.url: "https://[:::]:443" cannot be a server\'s address'),
+        ("webhook: {url: 'https://[10.0.0.1]'}", 'webhook.url: "https://[10.0.0.1]" cannot be a server\'s address'),
         ("webhook: {url: 'https://a/x'}", 'webhook.url: "https://a/x" cannot be a server\'s address'),
         ("webhook: {servicePort: 0}", "webhook.servicePort: 0 is not a Service's port"),
         ("- a", "the file: ['a'] is not a group of settings"),

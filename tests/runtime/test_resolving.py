@@ -12,7 +12,7 @@ from multikueue.adapters import BUILTIN, JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
 from multikueue.core.names import GVK, Json, ObjectKey, Resource
-from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreachable
+from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, Unreachable
 from multikueue.kube.discovery import Served
 from multikueue.runtime.resolving import Finding, resolve
 
@@ -156,6 +156,28 @@ async def test_one_kind_in_trouble_holds_up_the_others_for_a_while_only() -> Non
     assert "it cannot be told whether" in found.findings[0].problem
     with pytest.raises(Unreachable):
         await resolve([widget()], Server(error=Unreachable("down")), patient=False)
+
+
+async def test_one_kind_that_is_never_answered_holds_up_the_others_for_a_while_only() -> None:
+    """Whoever serves its group may hang. If no kind is answered it is the server itself that hangs."""
+    silent = Server(error=DeadlineExceeded("no answer within 30 s"))
+    answered = Server({GVK("batch", "v1", "Job"): Served("jobs", True, frozenset())})
+    with pytest.raises(DeadlineExceeded):
+        await resolve([widget()], silent, patient=False)
+
+    class Half(Server):
+        async def discover(self, gvk: GVK) -> Served | None:
+            return await (silent if gvk == GVK_WIDGET else answered).discover(gvk)
+
+    for kinds in ([widget(), *BUILTIN], [*BUILTIN, widget()]):
+        with pytest.raises(DeadlineExceeded):
+            await resolve(kinds, Half())
+        found = await resolve(kinds, Half(), patient=False)
+        assert {str(kind.resource) for kind in found.kinds} == {"widgets.example.com", "jobs.batch"}
+        assert [finding.setting for finding in found.findings] == ["externalFrameworks[0]"]
+
+    hanging = Server(definition=DeadlineExceeded("no answer within 30 s"))
+    assert (await resolve([widget()], hanging, patient=False)).findings == ()
 
 
 async def test_a_server_that_will_not_say_is_told_and_the_usual_is_assumed() -> None:
