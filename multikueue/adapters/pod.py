@@ -28,7 +28,7 @@ from multikueue.core.labels import (
     RETRIABLE_ANNOTATION,
 )
 from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import annotations_of, dig, is_terminating, labels_of, uid, with_value
+from multikueue.core.objects import annotations_of, counted, dig, is_terminating, labels_of, uid, with_value
 
 PODS: Final = Resource(GVK("", "v1", "Pod"), "pods")
 
@@ -76,13 +76,13 @@ def pods_outcome(pods: Sequence[Json]) -> Outcome | None:
     """
     if not group_name(pods[0]):
         return pod_outcome(pods[0])
-    total = annotations_of(pods[0]).get(POD_GROUP_TOTAL_ANNOTATION, "")
-    if not total.isdecimal() or annotations_of(pods[0]).get(POD_GROUP_SERVING_ANNOTATION) == "true":
+    total = counted(annotations_of(pods[0]).get(POD_GROUP_TOTAL_ANNOTATION, ""))
+    if total is None or annotations_of(pods[0]).get(POD_GROUP_SERVING_ANNOTATION) == "true":
         return None
     succeeded = sum(dig(pod, "status", "phase") == "Succeeded" for pod in pods)
     over = all(pod_outcome(pod) is not None for pod in pods)
     final = any(annotations_of(pod).get(RETRIABLE_ANNOTATION) == "false" for pod in pods)
-    if succeeded == int(total) or (over and final):
+    if succeeded == total or (over and final):
         return Outcome("Succeeded", f"Pods succeeded: {succeeded}/{total}.")
     return None
 

@@ -56,6 +56,11 @@ def version_number(version: str) -> int:
     return int(version) if version.isascii() and version.isdecimal() else 0
 
 
+def counted(text: str) -> int | None:
+    """A number of things, as annotations write it; None for what is none, or larger than any can be."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+
+
 def is_terminating(obj: Json) -> bool:
     """Whether somebody has deleted the object and a finalizer still holds it."""
     return bool(dig(obj, "metadata", "deletionTimestamp"))

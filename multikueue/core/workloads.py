@@ -17,7 +17,7 @@ from multikueue.core.labels import (
     JOB_OWNER_NAME_ANNOTATION,
 )
 from multikueue.core.names import GVK, Json
-from multikueue.core.objects import annotations_of, dig, digest, uid
+from multikueue.core.objects import annotations_of, counted, dig, digest, uid
 
 
 class CheckState(StrEnum):
@@ -146,7 +146,8 @@ def component_index(workload: Json) -> int | None:
     noted = annotations_of(workload).get(COMPONENT_INDEX_ANNOTATION)
     if noted is None:
         return None
-    return int(noted) if noted.isdecimal() else -1
+    index = counted(noted)
+    return -1 if index is None else index
 
 
 def owner(workload: Json) -> Owner | None:

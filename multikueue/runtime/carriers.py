@@ -54,7 +54,10 @@ def patience(kind: JobKind, old: Json | None, new: Json | None) -> float:
     """Seconds that a change of a job or its copy may wait: none, but for numbers in the status of one that runs."""
     if old is None or new is None or not is_of_status_only(old, new) or not old.get("status"):
         return 0.0
-    return STATUS_BATCH if Guard(kind).outcome(new) is None else 0.0
+    try:
+        return STATUS_BATCH if Guard(kind).outcome(new) is None else 0.0
+    except Exception:  # a row of another package: what it raises in a watch would end all work, not that of one job
+        return 0.0
 
 
 def is_of_status_only(old: Json | None, new: Json | None) -> bool:

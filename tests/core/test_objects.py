@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from multikueue.core.names import Json
 from multikueue.core.objects import (
     annotations_of,
+    counted,
     dig,
     digest,
     is_terminating,
@@ -122,3 +123,12 @@ def test_a_shortened_text_fits_and_says_that_it_was_cut(text: str, limit: int) -
     short = shortened(text, limit)
     assert len(short.encode()) <= limit
     assert short == text or short.endswith(" ...")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("012", 12), ("", None), ("-1", None), ("1.5", None), ("²", None), ("9" * 5000, None)],
+)
+def test_a_number_in_an_annotation_is_one_or_none(text: str, number: int | None) -> None:
+    """Anybody may write it: Python refuses to read one of thousands of digits, and nothing that reads it may stop."""
+    assert counted(text) == number

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
+
 from multikueue.adapters.job import KINDS as JOBS
 from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
+from multikueue.core.adapter import Outcome
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import with_value
 from multikueue.runtime.carriers import STATUS_BATCH, carriers_of, concerned, index_entries, patience
@@ -56,3 +59,13 @@ def test_only_the_numbers_of_a_running_job_may_wait() -> None:
     renamed = {**with_value(running, ("metadata", "annotations"), {}), "status": {"active": 2}}
     for old, new in ((NAMED, running), (running, ended), (running, renamed), (None, running), (running, None)):
         assert patience(JOB, old, new) == 0.0
+
+
+def test_a_rule_that_raises_whatever_it_likes_stops_no_watch() -> None:
+    """It may be another package's. The reconcile that follows at once says what is wrong, and of which job."""
+
+    def finished(job: Json) -> Outcome | None:
+        raise KeyError("state")
+
+    odd = attrs.evolve(JOB, finished=finished)
+    assert patience(odd, {**NAMED, "status": {"active": 1}}, {**NAMED, "status": {"active": 2}}) == 0.0
