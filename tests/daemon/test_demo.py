@@ -10,6 +10,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from multikueue.sandbox.kinds import AVAILABLE
+from multikueued.demo.keeping import sample
+
 DEMO = [sys.executable, "-m", "multikueued", "demo"]
 JOB = """
 apiVersion: batch/v1
@@ -73,6 +76,19 @@ def test_a_kind_that_does_not_exist_is_told_in_one_line_with_those_that_do() -> 
     assert done.stderr.count("\n") == 1
     assert '--kind: there is no kind "cronjob"' in done.stderr
     assert "pytorchjob" in done.stderr
+
+
+def test_a_file_may_hold_jobs_of_several_kinds_and_the_pods_of_a_group(tmp_path: Path) -> None:
+    """What `--keep` leaves as samples can be submitted, too."""
+    kinds = {kind.name: kind for kind in AVAILABLE}
+    texts = [sample(kinds[name]) for name in ("podgroup", "statefulset")]
+    file = tmp_path / "jobs.yaml"
+    file.write_text("---\n".join(texts))
+    done = run("-f", str(file), "--json")
+    outcome = orjson.loads(done.stdout.splitlines()[-1])
+
+    assert done.returncode == 0, done.stderr
+    assert (outcome["jobs"], outcome["finished"], outcome["leftovers"]) == (2, 2, 0)
 
 
 @pytest.mark.parametrize(

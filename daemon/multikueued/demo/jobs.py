@@ -77,7 +77,17 @@ def load_jobs(path: Path) -> list[Submission]:
     jobs = [_checked(job, f"{path}, document {number}") for number, job in _numbered(documents)]
     if not jobs:
         raise SettingsError(f"{path}: holds no job")
-    return jobs
+    return _together(jobs)
+
+
+def _together(jobs: list[Submission]) -> list[Submission]:
+    """The pods of a group as one job."""
+    found: dict[tuple[SandboxKind, str], Submission] = {}
+    for job in jobs:
+        known = found.get((job.kind, job.name))
+        objects = (*known.objects, *job.objects) if known is not None else job.objects
+        found[job.kind, job.name] = Submission(job.kind, job.name, objects)
+    return list(found.values())
 
 
 def _numbered(documents: list[Any]) -> Iterator[tuple[int, Any]]:
@@ -103,7 +113,7 @@ def _checked(job: Any, where: str) -> Submission:
         problem = f'names the queue "{queue}", which does not exist' if queue else "names no queue"
         raise SettingsError(f'{where}: {what} "{name}" {problem}: label it {QUEUE_LABEL}: {LOCAL_QUEUE_NAME}')
     job["metadata"].setdefault("namespace", "default")
-    return Submission(kind, name, (kind.submitted(job),))
+    return Submission(kind, kind.job_name(job), (kind.submitted(job),))
 
 
 def _kind_of(job: Json, where: str) -> SandboxKind:
