@@ -110,21 +110,31 @@ class Performer:
             case ApplyStatus(object=body, field_manager=manager):
                 written = await place.client.apply(WORKLOAD, body, field_manager=manager, subresource="status")
                 place.workloads.wrote(written)
-            case PatchJobStatus(resource=resource, key=key, patch=patch):
-                part: Subresource = "status" if effect.subresource else ""
-                _note(place, resource, await place.client.merge_patch(resource, key, patch, subresource=part))
+            case PatchJobStatus() | PatchJob():
+                await self._patch_job(place, effect, workload)
             case CreateWorkload():
                 await self._create_workload(place, effect, workload)
             case CreateJob(resource=resource):
                 _note(place, resource, await self._create(place, effect, resource, workload))
             case PatchWorkload(key=key, patch=patch):
                 place.workloads.wrote(await place.client.merge_patch(WORKLOAD, key, patch))
-            case PatchJob(resource=resource, key=key, patch=patch):
-                _note(place, resource, await place.client.merge_patch(resource, key, patch))
             case DeleteJob(resource=resource, key=key, uid=uid):
                 await _delete(place, place.mirror(resource.gvk), resource, key, uid)
             case DeleteWorkload():
                 await _delete_workload(place, effect)
+
+    async def _patch_job(self, place: Place, effect: PatchJobStatus | PatchJob, workload: Json | None) -> None:
+        behind_status = isinstance(effect, PatchJobStatus) and effect.subresource
+        part: Subresource = "status" if behind_status else ""
+        resource, key = effect.resource, effect.key
+        try:
+            _note(place, resource, await place.client.merge_patch(resource, key, effect.patch, subresource=part))
+        except (Forbidden, Invalid) as error:
+            if workload is not None:
+                where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
+                what = "the status of " if isinstance(effect, PatchJobStatus) else "a change of "
+                self._warn(workload, f'{where} refuses {what}{resource} "{key}": {error}')
+            raise
 
     async def _create_workload(self, place: Place, effect: CreateWorkload, workload: Json | None) -> None:
         place.workloads.wrote(await self._create(place, effect, WORKLOAD, workload))

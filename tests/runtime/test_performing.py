@@ -17,6 +17,9 @@ from multikueue.core.effects import (
     CreateWorkload,
     DeleteJob,
     DeleteWorkload,
+    Effect,
+    PatchJob,
+    PatchJobStatus,
 )
 from multikueue.core.kinds import JOB, WORKLOAD
 from multikueue.core.labels import WORKLOAD_FINALIZER
@@ -208,6 +211,31 @@ async def test_what_a_worker_refuses_is_told_and_stands_in_the_way(status: int) 
     await anyio.sleep(FORGOTTEN_AFTER)
     assert not obstacles.block(JOB, KEY, own=())
     assert events.statistics().waiting == 1
+
+
+@pytest.mark.parametrize("status", [403, 422], ids=["forbidden", "invalid"])
+async def test_a_change_that_is_refused_is_told(status: int) -> None:
+    """A permission that lacks for the kind, or definitions of different age: until it is mended, nothing comes home."""
+    fleet = Fleet()
+    for name in (MANAGER, W1):
+        fleet.clusters[name].client.faults.add(Refuse(status), on=Match(verbs=("patch",)))
+    perform, events = performer(fleet)
+    key = ObjectKey("default", "job")
+    effects: tuple[Effect, ...] = (PatchJobStatus(JOB, key, {}), PatchJob(W1, JOB, key, {}))
+    for told, effect in enumerate(effects, start=1):
+        for _ in "twice":
+            with pytest.raises(ApiError):
+                await perform.perform(a_workload(uid="u"), (effect,))
+        assert events.statistics().waiting == told
+
+
+async def test_a_change_of_what_is_gone_is_no_news() -> None:
+    """Whoever deleted it knows."""
+    fleet = Fleet()
+    perform, events = performer(fleet)
+    with pytest.raises(NotFound):
+        await perform.perform(a_workload(uid="u"), (PatchJobStatus(JOB, ObjectKey("default", "job"), {}),))
+    assert events.statistics().waiting == 0
 
 
 async def test_a_lost_reply_is_an_error_and_no_news() -> None:
