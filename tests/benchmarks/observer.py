@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -20,6 +21,8 @@ from multikueue.sandbox.setting_up import CHECK
 from tests.benchmarks import moments
 from tests.benchmarks.moments import Moments
 from tests.controlplane.errors import NotReady
+
+_LOOK: Final = 0.5
 
 
 @attrs.define(eq=False)
@@ -57,14 +60,15 @@ class Observer:
             await cache.wait_synced()
 
     async def until(self, holds: Callable[[], bool], *, seconds: float, otherwise: str) -> None:
-        """Wait until something holds; it is asked again after each event.
+        """Wait until something holds; it is asked again after each event, and now and then.
 
         Raises:
             NotReady: it does not hold in time.
         """
         with anyio.move_on_after(seconds):
             while not holds():
-                await self._changed.wait()
+                with anyio.move_on_after(_LOOK):
+                    await self._changed.wait()
             return
         raise NotReady(f"{otherwise} (after {seconds:g} s)")
 
