@@ -54,5 +54,5 @@ async def test_a_controller_that_ends_is_reported_with_the_end_of_its_log() -> N
         )
     said = done.stderr.decode()
     assert done.returncode == 1
-    assert "exited with code 3" in said
+    assert said.startswith("Error: the controller under test exited with code 3")
     assert "manager.kubeconfig\nno luck" in said
