@@ -36,7 +36,13 @@ _DAEMON = Settings(
 
 @click.command("demo")
 @click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
-@click.option("--jobs", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Jobs to draw.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 10_000),
+    default=None,
+    show_default="20, and at least one of each kind",
+    help="Jobs to draw.",
+)
 @click.option(
     "-f",
     "--filename",

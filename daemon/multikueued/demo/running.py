@@ -36,7 +36,8 @@ class DemoOptions:
     """What is asked for on the command line."""
 
     workers: int = 2
-    jobs: int = 20
+    jobs: int | None = None
+    """How many to draw; None for 20, or one of each kind where there are more kinds."""
     own_jobs: tuple[Submission, ...] = ()
     """The user's jobs, instead of drawn ones."""
     asked_for: tuple[SandboxKind, ...] = ()
@@ -55,7 +56,8 @@ class DemoOptions:
 
     def submissions(self) -> list[Submission]:
         """The jobs."""
-        return list(self.own_jobs) or drawn_jobs(self.kinds, self.jobs, random.Random(self.seed))
+        count = self.jobs or max(20, len(self.kinds))
+        return list(self.own_jobs) or drawn_jobs(self.kinds, count, random.Random(self.seed))
 
 
 @attrs.define(eq=False)
