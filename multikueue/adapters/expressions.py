@@ -16,6 +16,7 @@ import cel
 from cel.stdlib import STDLIB_FUNCTIONS
 
 from multikueue.core.names import Json
+from multikueue.core.objects import shortened
 
 _MACRO_VARIABLE: Final = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([A-Za-z_]\w*)\s*,")
 _TYPES: Final = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"))
@@ -32,6 +33,9 @@ _NATIVE: Final = frozenset(
 )
 """Functions of the language itself; those of the extension libraries are in `STDLIB_FUNCTIONS`."""
 _POSITION: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.*)")
+
+MAX_TOLD: Final = 100
+"""Bytes of what a failure says: it may show a value, and what else is in a job belongs in no log."""
 
 _Fields = dict[str, Any]
 """What is read of an object: each field with what is read of it; None for all of it."""
@@ -92,9 +96,10 @@ class Expression:
         try:
             result = self._program.execute(context)
         except LookupError as error:
-            raise MissingError(f"{self.text}: {_missing(error)}") from None
+            raise MissingError(f"{self.text}: {shortened(_missing(error), MAX_TOLD)}") from None
         except Exception as error:  # whatever the library raises: no object may stop what reads it
-            raise EvaluationError(f"{self.text}: {_first_sentence(str(error))}") from None
+            told = shortened(_first_sentence(str(error)), MAX_TOLD)
+            raise EvaluationError(f"{self.text}: {told}") from None
         if not _is_json(result):
             raise EvaluationError(f"{self.text}: gives a {type(result).__name__}, which JSON does not have")
         return result
@@ -110,7 +115,8 @@ class Expression:
         except MissingError:
             return False
         if not isinstance(result, bool):
-            raise EvaluationError(f"{self.text}: gives {result!r}, which is neither true nor false")
+            told = shortened(repr(result), MAX_TOLD)
+            raise EvaluationError(f"{self.text}: gives {told}, which is neither true nor false")
         return result
 
 

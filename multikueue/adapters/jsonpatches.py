@@ -9,9 +9,10 @@ import attrs
 import jsonpatch
 import jsonpointer
 
-from multikueue.adapters.expressions import EvaluationError, Expression
+from multikueue.adapters.expressions import MAX_TOLD, EvaluationError, Expression
 from multikueue.core.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.names import Json
+from multikueue.core.objects import shortened
 from multikueue.errors import RuleError
 
 _OPERATIONS: Final = {
@@ -156,4 +157,4 @@ def _forbidden(steps: Sequence[str]) -> str:
 
 
 def _reason(error: Exception) -> str:
-    return str(error.args[0] if error.args else error)
+    return shortened(str(error.args[0] if error.args else error), MAX_TOLD)

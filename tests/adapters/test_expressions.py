@@ -103,3 +103,14 @@ def test_no_object_makes_it_raise_anything_else(status: Json) -> None:
     for text in ("object.status.conditions.exists(c, c.type == 'X')", "object.status.count > 1", "object.status"):
         with contextlib.suppress(EvaluationError):
             compiled(text).value(object={"status": status})
+
+
+@pytest.mark.parametrize(
+    "text", ["object.spec", "object.spec.note.matches(object.spec.note + '(')", "object.missing[object.spec.note].a"]
+)
+def test_a_failure_does_not_show_the_whole_job(text: str) -> None:
+    """It is told in logs and events; environments of jobs hold what nobody else is to read."""
+    job: Json = {"spec": {"note": "x" * 5000}, "missing": {}}
+    with pytest.raises(EvaluationError) as caught:
+        compiled(text).value(object=job) if "missing" in text else compiled(text).holds(object=job)
+    assert len(str(caught.value)) < 250

@@ -110,3 +110,11 @@ def test_a_patch_that_never_comes_to_rest_is_told_instead_of_sent_for_ever() -> 
     counting = {"op": "add", "path": "/spec/a/b", "valueExpression": "remote.spec.a.b + 1"}
     with pytest.raises(RuleError, match="would change the copy again each time"):
         patch(counting).settled(target(), {"object": {}, "remote": target()})
+
+
+def test_a_failed_test_does_not_show_the_whole_job() -> None:
+    """It is told in logs and on the Workload."""
+    step = Operation.parse({"op": "test", "path": "/spec/note", "value": "y"}, ("object",))
+    with pytest.raises(RuleError) as caught:
+        step.applied({"spec": {"note": "x" * 5000}}, {})
+    assert len(str(caught.value)) < 250
