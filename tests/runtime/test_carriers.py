@@ -9,7 +9,14 @@ from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
 from multikueue.core.adapter import Outcome
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import with_value
-from multikueue.runtime.carriers import STATUS_BATCH, carriers_of, concerned, index_entries, patience
+from multikueue.runtime.carriers import (
+    STATUS_BATCH,
+    carriers_of,
+    concerned,
+    index_entries,
+    is_of_status_only,
+    patience,
+)
 
 (JOB,) = JOBS
 (SET,) = LEADER_WORKER_SETS
@@ -69,3 +76,15 @@ def test_a_rule_that_raises_whatever_it_likes_stops_no_watch() -> None:
 
     odd = attrs.evolve(JOB, finished=finished)
     assert patience(odd, {**NAMED, "status": {"active": 1}}, {**NAMED, "status": {"active": 2}}) == 0.0
+
+
+def test_an_object_that_is_nested_too_deep_to_compare_stops_no_watch() -> None:
+    """Argo's definitions, for one, take whatever is written into a spec."""
+
+    def nested() -> Json:
+        spec: Json = {}
+        for _ in range(1_010):
+            spec = {"a": spec}
+        return {**NAMED, "spec": spec}
+
+    assert not is_of_status_only(nested(), nested())
