@@ -17,7 +17,7 @@ from multikueue.core.conditions import conditions, is_true, timestamp, updated
 from multikueue.core.kinds import JOB, WORKLOAD
 from multikueue.core.labels import ADMISSION_MANAGER
 from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import resource_version, uid
+from multikueue.core.objects import resource_version, uid, version_number
 from multikueue.core.ownership import admission_status
 from multikueue.core.workload_names import workload_name
 from multikueue.core.workloads import CheckState, checks, has_quota, is_admitted, is_finished
@@ -38,6 +38,7 @@ class Manager:
     connection: KubeClient
     acts: Acts
     workloads: ObjectCache | None = None
+    _written: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
 
     def job(self, key: ObjectKey, job: Json) -> None:
         """A job was made or has changed."""
@@ -55,7 +56,7 @@ class Manager:
 
     async def _queue(self, job: Json) -> None:
         key = ObjectKey(job["metadata"]["namespace"], workload_name(JOB.gvk, job["metadata"]["name"], uid(job)))
-        workload = self.workloads.get(key) if self.workloads is not None else None
+        workload = self._newest(key)
         if workload is None:
             workload = await self.connection.create(WORKLOAD, workload_of(job))
         if not has_quota(workload):
@@ -64,7 +65,7 @@ class Manager:
             await self._apply(workload, status)
 
     async def _admit(self, key: ObjectKey) -> None:
-        workload = self.workloads.get(key) if self.workloads is not None else None
+        workload = self._newest(key)
         if workload is None:
             return
         if not is_admitted(workload):
@@ -74,7 +75,7 @@ class Manager:
         await self.connection.merge_patch(JOB, ObjectKey(key.namespace, owner), {"spec": {"suspend": False}})
 
     async def _finish(self, key: ObjectKey) -> None:
-        workload = self.workloads.get(key) if self.workloads is not None else None
+        workload = self._newest(key)
         if workload is not None and not is_finished(workload):
             done = condition(workload, "Finished", "Succeeded", "Reached expected number of succeeded pods")
             await self._apply(workload, {"conditions": updated(conditions(workload), done)})
@@ -82,19 +83,29 @@ class Manager:
     async def _apply(self, workload: Json, changes: Json) -> None:
         body = admission_status(workload, changes)
         try:
-            await self.connection.apply(WORKLOAD, body, field_manager=ADMISSION_MANAGER, subresource="status")
+            written = await self.connection.apply(WORKLOAD, body, field_manager=ADMISSION_MANAGER, subresource="status")
+            self._written[ObjectKey.of(workload)] = written
         except Conflict:
             await self._wait_for_newer(workload)  # to try again with what is known would be refused again
             raise
 
+    def _newest(self, key: ObjectKey) -> Json | None:
+        """The Workload as the watch or the answer to our last write has it, whichever is newer."""
+        known = (self.workloads.get(key) if self.workloads is not None else None, self._written.get(key))
+        return max((one for one in known if one is not None), key=_version, default=None)
+
     async def _wait_for_newer(self, workload: Json) -> None:
         known, key = resource_version(workload), ObjectKey.of(workload)
         with anyio.move_on_after(_STALE_SECONDS):
-            while self.workloads is not None:
-                cached = self.workloads.get(key)
-                if cached is None or resource_version(cached) != known:
+            while True:
+                newest = self._newest(key)
+                if newest is None or resource_version(newest) != known:
                     return
                 await anyio.sleep(_LOOK)
+
+
+def _version(workload: Json) -> int:
+    return version_number(resource_version(workload))
 
 
 @asynccontextmanager
