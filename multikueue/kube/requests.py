@@ -59,6 +59,13 @@ def _segment(resource: Resource, field: str, value: str) -> str:
     return quote(value, safe="")
 
 
+def _encoded(resource: Resource, body: Json) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError as error:  # nested more than 254 deep, which where a kind takes anything can be
+        raise Invalid(f"{resource}: it cannot be sent: {error}") from None
+
+
 def _with_query(path: str, query: Mapping[str, str]) -> str:
     given = {key: value for key, value in query.items() if value}
     return f"{path}?{urlencode(given)}" if given else path
@@ -97,20 +104,20 @@ def watch(resource: Resource, *, namespace: str, label_selector: str, resource_v
 def create(resource: Resource, obj: Json) -> Request:
     """Create an object in its own namespace."""
     namespace = ObjectKey.of(obj).namespace
-    return Request("create", resource, "POST", _collection(resource, namespace), orjson.dumps(obj))
+    return Request("create", resource, "POST", _collection(resource, namespace), _encoded(resource, obj))
 
 
 def replace(resource: Resource, obj: Json, subresource: Subresource) -> Request:
     """Replace an object."""
     key = ObjectKey.of(obj)
     path = _object(resource, key, subresource)
-    return Request("update", resource, "PUT", path, orjson.dumps(obj))
+    return Request("update", resource, "PUT", path, _encoded(resource, obj))
 
 
 def merge_patch(resource: Resource, key: ObjectKey, patch: Json, subresource: Subresource) -> Request:
     """Change an object by a JSON merge patch."""
     path = _object(resource, key, subresource)
-    return Request("patch", resource, "PATCH", path, orjson.dumps(patch), "application/merge-patch+json")
+    return Request("patch", resource, "PATCH", path, _encoded(resource, patch), "application/merge-patch+json")
 
 
 def apply(resource: Resource, obj: Json, field_manager: str, force: bool, subresource: Subresource) -> Request:
@@ -119,7 +126,7 @@ def apply(resource: Resource, obj: Json, field_manager: str, force: bool, subres
     path = _object(resource, key, subresource)
     query = {"fieldManager": field_manager, "force": "true" if force else ""}
     return Request(
-        "patch", resource, "PATCH", _with_query(path, query), orjson.dumps(obj), "application/apply-patch+yaml"
+        "patch", resource, "PATCH", _with_query(path, query), _encoded(resource, obj), "application/apply-patch+yaml"
     )
 
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
-from multikueue.core.names import ObjectKey
+from multikueue.core.names import Json, ObjectKey
 from multikueue.errors import Invalid
 from multikueue.kube import requests
 from multikueue.kube.requests import Request
@@ -83,6 +83,17 @@ def test_a_key_that_names_no_single_object_is_refused(name: str) -> None:
             requests.replace(JOB, obj, "")
         with pytest.raises(Invalid, match="job"):
             requests.apply(JOB, obj, "me", True, "status")
+
+
+def test_what_is_nested_too_deep_is_refused_before_it_is_sent() -> None:
+    """Where a kind takes anything, somebody can write it; whose it is must be told, and it is not to be tried on."""
+    deep: Json = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    with pytest.raises(Invalid, match="cannot be sent"):
+        requests.create(JOB, {**OBJ, "spec": deep})
+    with pytest.raises(Invalid, match="cannot be sent"):
+        requests.merge_patch(JOB, KEY, deep, "")
 
 
 def test_bodies_do_not_show_in_reprs() -> None:
