@@ -20,6 +20,9 @@ from multikueue.core.workload_names import LONG, SHORT, workload_name
 _GVK: Final = GVK("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
 MAX_REPLICAS: Final = 1_000_000
 """Kueue's limit: it refuses to look after larger sets."""
+MAX_NAMES: Final = 10_000
+"""Replicas whose Workloads are told of each change of the copy; deriving their names takes 60 ms. The Workloads of
+further ones find it by its own name. Whoever may scale a set could stop all other work otherwise."""
 
 
 def replicas(job: Json) -> int:
@@ -29,11 +32,14 @@ def replicas(job: Json) -> int:
 
 
 def workload_names(copied: Json) -> Sequence[str]:
-    """The Workloads that carry a copy, in both forms their names may have; none if it does not note its origin."""
+    """The Workloads that carry a copy, in both forms their names may have; none if it does not note its origin.
+
+    At most those of `MAX_NAMES` replicas.
+    """
     origin = annotations_of(copied).get(ORIGIN_UID_ANNOTATION)
     if not origin:
         return ()
-    parts = [f"{copied['metadata']['name']}-{index}" for index in range(replicas(copied))]
+    parts = [f"{copied['metadata']['name']}-{index}" for index in range(min(replicas(copied), MAX_NAMES))]
     return tuple(
         dict.fromkeys(workload_name(_GVK, part, origin, limit=limit) for part in parts for limit in (LONG, SHORT))
     )

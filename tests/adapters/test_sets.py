@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multikueue.adapters import JobKind
+from multikueue.adapters.leaderworkerset import MAX_NAMES
 from multikueue.core.names import Json
 from multikueue.core.objects import with_value
 from tests.adapters.kinds import NOW, STAMP, a_job, row
@@ -46,6 +47,13 @@ def test_a_copy_that_does_not_say_where_it_comes_from_belongs_to_nobody() -> Non
     made = LEADER.copy(lws(2), STAMP)
     made["metadata"]["annotations"] = {}
     assert LEADER.workload_names(made) == ()
+
+
+def test_scaling_a_set_beyond_reason_stops_nobody_else() -> None:
+    """All names of a million replicas take six seconds and a gigabyte, with each event."""
+    made = with_value(LEADER.copy(a_job(LEADER), STAMP), ("spec", "replicas"), 1_000_000)
+    assert len(LEADER.workload_names(made)) <= 2 * MAX_NAMES
+    assert LEADER.expected_workloads(made) == 1_000_000
 
 
 @pytest.mark.parametrize(("replicas", "expected"), [(None, 2), (1, 1), (0, 0), (5, 5), (-1, 0), (10**9, 10**6)])
