@@ -77,6 +77,8 @@ def _route_standard_library(shared: list[Processor], as_json: bool, stream: Text
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+    # It warns of each failing call of a function, with its arguments. What fails of a job's rules is told by us, once.
+    logging.getLogger("cel").setLevel(logging.CRITICAL)
     logging.captureWarnings(True)
 
 

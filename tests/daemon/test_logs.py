@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
+from multikueue.adapters.expressions import EvaluationError, Expression
 from multikueued.config import LoggingSettings
 from multikueued.logs import configure_logging
 
@@ -25,6 +26,7 @@ def _as_before() -> Iterator[None]:
     logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)
+    logging.getLogger("cel").setLevel(logging.NOTSET)
 
 
 def configured(settings: LoggingSettings) -> io.TextIOWrapper:
@@ -102,6 +104,15 @@ def test_warnings_of_other_libraries_come_in_the_same_form() -> None:
 
     (line,) = lines(stream)
     assert (line["event"], line["level"], line["logger"]) == ("slow server", "warning", "aiohttp.client")
+
+
+def test_an_expression_that_fails_has_no_line_of_its_library() -> None:
+    """It may fail with every event of a job, and the line may show what is in the job. We tell it once."""
+    stream = configured(LoggingSettings())
+    expression = Expression.compiled("object.spec.note.substring(100)", ("object",))
+    with pytest.raises(EvaluationError):
+        expression.value(object={"spec": {"note": "short"}})
+    assert lines(stream) == []
 
 
 def test_console_lines_are_for_people() -> None:
