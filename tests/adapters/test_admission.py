@@ -57,7 +57,8 @@ def created(job: Json, kind: JobKind = PLAIN, known: Known | None = None, *, nam
 
 
 def patched(job: Json, kind: JobKind = PLAIN, known: Known | None = None) -> Json:
-    result: Json = jsonpatch.apply_patch(job, list(created(job, kind, known).patch))
+    steps: list[Any] = list(created(job, kind, known).patch)
+    result: Json = jsonpatch.apply_patch(job, steps)
     return result
 
 
