@@ -61,7 +61,7 @@ async def test_a_role_that_is_taken_away_is_named_and_a_grant_brings_the_worker_
         await planes.workers["worker2"].restart_apiserver()
         await real.changes.until(
             lambda: (
-                'cannot watch resource "workloads"'
+                'resource "workloads" in API group "kueue.x-k8s.io" at the cluster scope'
                 in dig(real.manager.get(MULTIKUEUE_CLUSTER, "worker2"), "status", "conditions")[0]["message"]
             ),
             otherwise="it does not say what is missing",
