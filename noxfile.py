@@ -76,7 +76,8 @@ def integration(session: nox.Session) -> None:
     install(session, "tests")
     if shutil.which("go") and "--provider" not in session.posargs:
         session.run("python", "-m", "tests.controlplane", "build")
-    session.run("pytest", "-m", "real", "--timeout=120", *session.posargs)
+    # Two at a time: the tests mostly wait for servers. A file's tests share its planes.
+    session.run("pytest", "-m", "real", "--timeout=120", "-n", "2", "--dist", "loadfile", *session.posargs)
 
 
 @nox.session
