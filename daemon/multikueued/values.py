@@ -16,9 +16,18 @@ from multikueued.dispatching import BUILT_IN, DispatcherName, RoundLength, StepS
 from multikueued.durations import parse_duration
 from multikueued.frameworks import FrameworkName, framework_names
 
-_CONTROLLER_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
+_CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
+_CONTROLLER_NAME_TOLD: Final = (
+    "a controller's name: use a domain and a path, as example.com/multikueue, of at most 63 characters"
+)
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE_TOLD: Final = (
+    "a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+)
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_OBJECT_NAME_TOLD: Final = (
+    "a name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"
+)
 _SERVER_URL: Final = re.compile(
     r"https://(?P<host>[a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?/?"
 )
@@ -32,9 +41,9 @@ def register_values(converter: cattrs.Converter) -> None:
     converter.register_structure_hook(bool, _exactly(bool, "true or false"))
     converter.register_structure_hook(str, _exactly(str, "a text: put it in quotes"))
     converter.register_structure_hook(timedelta, _duration)
-    converter.register_structure_hook(ControllerName, _controller_name)
-    converter.register_structure_hook(LabelValue, _label_value)
-    converter.register_structure_hook(ObjectName, _object_name)
+    converter.register_structure_hook(ControllerName, _text(_CONTROLLER_NAME, _CONTROLLER_NAME_TOLD))
+    converter.register_structure_hook(LabelValue, _text(_LABEL_VALUE, _LABEL_VALUE_TOLD))
+    converter.register_structure_hook(ObjectName, _text(_OBJECT_NAME, _OBJECT_NAME_TOLD))
     converter.register_structure_hook(Port, _port)
     converter.register_structure_hook(ServerUrl, _server_url)
     converter.register_structure_hook(DispatcherName, _dispatcher_name)
@@ -65,31 +74,15 @@ def _duration(value: Any, _: Any) -> timedelta:
     return parse_duration(str(value))
 
 
-def _controller_name(value: Any, _: Any) -> ControllerName:
-    if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value) or len(value) > 63:
-        raise ValueError(
-            f"{shown(value)} cannot be a controller's name: use a domain and a path, as example.com/multikueue, of at "
-            "most 63 characters"
-        )
-    return ControllerName(value)
+def _text(form: re.Pattern[str], told: str) -> Callable[[Any, Any], Any]:
+    """For texts of one form; `told` says what another one cannot be, and how to write it."""
 
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, str) or not form.fullmatch(value):
+            raise ValueError(f"{shown(value)} cannot be {told}")
+        return value
 
-def _label_value(value: Any, _: Any) -> LabelValue:
-    if not isinstance(value, str) or not _LABEL_VALUE.fullmatch(value):
-        raise ValueError(
-            f"{shown(value)} cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning "
-            "and ending with a letter or digit"
-        )
-    return LabelValue(value)
-
-
-def _object_name(value: Any, _: Any) -> ObjectName:
-    if not isinstance(value, str) or not _OBJECT_NAME.fullmatch(value):
-        raise ValueError(
-            f"{shown(value)} cannot be a name: use at most 63 lower-case letters, digits and '-', beginning and "
-            "ending with a letter or digit"
-        )
-    return ObjectName(value)
+    return structure
 
 
 def _port(value: Any, _: Any) -> Port:
@@ -119,7 +112,7 @@ def _choice(value: Any, kind: Any) -> Any:
 
 
 def _dispatcher_name(value: Any, _: Any) -> DispatcherName:
-    if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value) or len(value) > 63:
+    if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value):
         raise ValueError(
             f"{shown(value)} cannot be a dispatcher's name: use {' or '.join(BUILT_IN)}, or for another controller "
             "its domain and a path, as example.com/dispatcher, of at most 63 characters"

@@ -11,10 +11,11 @@ from typing import Final
 import attrs
 
 from multikueue.adapters.kind import JobKind
+from multikueue.adapters.paths import FieldPath
 from multikueue.core.delegation import QueueView, leads_to_workers
 from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
+from multikueue.core.objects import dig, with_value
 
 DELEGATED: Final = CONTROLLER_NAME
 """What is filled in, whatever our own name is: many kinds accept no other one beside their own controller's.
@@ -62,22 +63,12 @@ def _set(job: Json, path: tuple[str, ...], value: str) -> tuple[Json, ...]:
     for depth, step in enumerate(path[:-1], start=1):
         parent = parent.get(step) if isinstance(parent, dict) else parent
         if parent is None:
-            return ({"op": "add", "path": _pointer(path[:depth]), "value": _nested(path[depth:], value)},)
+            return (
+                {"op": "add", "path": FieldPath(path[:depth]).pointer, "value": with_value({}, path[depth:], value)},
+            )
     if not isinstance(parent, dict):
         return ()
-    return ({"op": "add", "path": _pointer(path), "value": value},)
-
-
-def _nested(path: tuple[str, ...], value: str) -> Json:
-    nested: object = value
-    for step in reversed(path):
-        nested = {step: nested}
-    assert isinstance(nested, dict)
-    return nested
-
-
-def _pointer(path: tuple[str, ...]) -> str:
-    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in path)
+    return ({"op": "add", "path": FieldPath(path).pointer, "value": value},)
 
 
 def _warning(field: str, found: str, wanted: str) -> str:

@@ -5,7 +5,6 @@ What fails for one job is a `RuleError` that names the setting; see `multikueue.
 
 from __future__ import annotations
 
-import copy
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from multikueue.adapters.jsonpatches import Patch
 from multikueue.adapters.paths import FieldPath
 from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.names import Json
-from multikueue.core.objects import dig, merge_patch, resource_version, with_value, without
+from multikueue.core.objects import clone, dig, merge_patch, resource_version, with_value, without
 from multikueue.errors import RuleError
 
 OWN_DOMAINS: Final = ("kueue.x-k8s.io/", "multikueue.dev/", "kubectl.kubernetes.io/")
@@ -76,7 +75,7 @@ class HomeStatus:
             return None
         if not self.paths:
             return status
-        wanted: Json = {"status": copy.deepcopy(dig(local, "status") or {})}
+        wanted: Json = {"status": clone(dig(local, "status") or {})}
         for path in self.paths:
             wanted = _with(wanted, path, dig(remote, *path.steps))
         return dict(wanted["status"])

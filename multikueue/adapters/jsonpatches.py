@@ -67,7 +67,7 @@ class Operation:
         except EvaluationError as error:
             raise RuleError(f"when: {error}") from None
         try:
-            step: Any = self.raw if self.value is None else {**self.raw, "value": self.value.value(**variables)}
+            step = self.raw if self.value is None else {**self.raw, "value": self.value.value(**variables)}
             changed = jsonpatch.apply_patch(target, [step])
         except EvaluationError as error:
             raise RuleError(f"valueExpression: {error}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -17,6 +16,7 @@ from multikueue.core.copies import bare_metadata, prebuilt_workload, stamped_met
 from multikueue.core.labels import CONTROLLER_NAME
 from multikueue.core.names import Json, Resource
 from multikueue.core.objects import (
+    clone,
     dig,
     merge_patch,
     overlaid,
@@ -223,7 +223,7 @@ class JobKind:
         """See `JobAdapter`. Of a job that has ended nothing runs, and what it says of its end stays."""
         if self.finished(local) is not None:
             return None
-        return self._status_change(local, self.stopped(copy.deepcopy(dig(local, "status") or {})))
+        return self._status_change(local, self.stopped(clone(dig(local, "status") or {})))
 
     def _status_change(self, local: Json, wanted: Json) -> Json | None:
         patch = merge_patch(without_nulls(dig(local, "status") or {}), without_nulls(wanted))

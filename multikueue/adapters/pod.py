@@ -10,7 +10,6 @@ tried again; a member of a group is made again.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -28,7 +27,7 @@ from multikueue.core.labels import (
     RETRIABLE_ANNOTATION,
 )
 from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import annotations_of, counted, dig, is_terminating, labels_of, uid, with_value
+from multikueue.core.objects import annotations_of, clone, counted, dig, is_terminating, labels_of, uid, with_value
 
 PODS: Final = Resource(GVK("", "v1", "Pod"), "pods")
 
@@ -99,7 +98,7 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
         return None
     if pod_outcome(local) is not None and pod_outcome(remote) is None:
         return None
-    wanted: Json = _acceptable(dig(local, "status") or {}, copy.deepcopy(dig(remote, "status") or {}))
+    wanted: Json = _acceptable(dig(local, "status") or {}, clone(dig(remote, "status") or {}))
     own = condition(local, "PodScheduled")
     if own is not None and _is_gated(local) and not is_true(remote, "PodScheduled"):
         wanted["conditions"] = [*(one for one in conditions(remote) if one.get("type") != own["type"]), own]

@@ -13,6 +13,7 @@ from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import dig
 from multikueue.kube.cache_state import CacheState
 from multikueue.kube.caching import ObjectCache, Transform, drop_managed_fields
+from multikueue.kube.following import follow
 from multikueue.protocols import ApiClient
 
 
@@ -65,10 +66,7 @@ class Queues:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep the caches until cancelled; ready once both are complete."""
         async with anyio.create_task_group() as watches:
-            for cache in self.caches:
-                watches.start_soon(cache.run)
-            for cache in self.caches:
-                await cache.wait_synced()
+            await follow(self.caches, watches)
             task_status.started()
 
     @property

@@ -57,8 +57,7 @@ def created(job: Json, kind: JobKind = PLAIN, known: Known | None = None, *, nam
 
 
 def patched(job: Json, kind: JobKind = PLAIN, known: Known | None = None) -> Json:
-    steps: list[Any] = list(created(job, kind, known).patch)
-    result: Json = jsonpatch.apply_patch(job, steps)
+    result: Json = jsonpatch.apply_patch(job, list(created(job, kind, known).patch))
     return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -13,13 +12,15 @@ import attrs
 
 from multikueue.core.action import Action
 from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import dig, is_terminating, uid
+from multikueue.core.objects import clone, dig, is_terminating, uid
 from multikueue.errors import AlreadyExists
 from multikueue.kube.caching import ObjectCache
+from multikueue.kube.following import follow
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE
 from multikueue.sandbox.kinds.sets import Member, SetKind
+from multikueue.sandbox.kueue.building import owner_reference
 from multikueue.sandbox.kueue.effects import Create, Delete, Replace, Step
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.performing import Performer, typed
@@ -56,10 +57,7 @@ class SetRunner:
             for resource in (POD_RESOURCE, *self._rows)
         ]
         async with anyio.create_task_group() as tasks:
-            for cache in caches:
-                tasks.start_soon(cache.run)
-            for cache in caches:
-                await cache.wait_synced()
+            await follow(caches, tasks)
             tasks.start_soon(self._controller.run)
             task_status.started()
 
@@ -112,16 +110,8 @@ class SetRunner:
 
 
 def _pod(kind: SetKind, job: Json, member: Member) -> Json:
-    template = copy.deepcopy(member.template)
+    template = clone(member.template)
     metadata = template.get("metadata") or {}
-    reference = {
-        "apiVersion": kind.resource.gvk.api_version,
-        "kind": kind.resource.gvk.kind,
-        "name": job["metadata"]["name"],
-        "uid": uid(job),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -130,7 +120,7 @@ def _pod(kind: SetKind, job: Json, member: Member) -> Json:
             "name": member.name,
             "namespace": job["metadata"]["namespace"],
             "labels": {**(metadata.get("labels") or {}), **member.labels},
-            "ownerReferences": [reference],
+            "ownerReferences": [owner_reference(kind, job)],
         },
         "spec": template["spec"],
     }

@@ -14,6 +14,7 @@ from multikueue.core.action import Action
 from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.core.objects import uid
 from multikueue.kube.caching import ObjectCache
+from multikueue.kube.following import follow
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.jobs.deciding import decide_run
@@ -76,10 +77,7 @@ class JobRunner:
             ObjectCache(self.client, resource, on_change=partial(self._changed, resource)) for resource in self._rows
         ]
         async with anyio.create_task_group() as tasks:
-            for cache in caches:
-                tasks.start_soon(cache.run)
-            for cache in caches:
-                await cache.wait_synced()
+            await follow(caches, tasks)
             tasks.start_soon(self._controller.run)
             if self._sets:
                 await tasks.start(SetRunner(self.client, self._sets, self._recorder).run)

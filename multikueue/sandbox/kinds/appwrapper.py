@@ -6,13 +6,12 @@ them, as `podSetInfos` of the component.
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import dig
+from multikueue.core.objects import clone, dig
 from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import pod_set
@@ -34,7 +33,7 @@ class WrappedPods:
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""
         return [
-            pod_set(name, declared.get("replicas", 1), copy.deepcopy(_at(component, declared["path"])))
+            pod_set(name, declared.get("replicas", 1), clone(_at(component, declared["path"])))
             for name, component, declared in _declared(job)
         ]
 
@@ -73,7 +72,7 @@ class WrappedPods:
     def fill(self, job: Json, template: Json) -> None:
         """See `PodSets`."""
         for component in job["spec"]["components"]:
-            component["template"]["spec"].setdefault("template", copy.deepcopy(template))
+            component["template"]["spec"].setdefault("template", clone(template))
 
 
 def _declared(job: Json) -> Iterator[tuple[str, Json, Json]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
 
 from multikueue.core.names import Json
-from multikueue.core.objects import annotations_of, dig
+from multikueue.core.objects import annotations_of, clone, dig
 
 WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
 """In the pod templates of a job that Kueue has started: the name of its Workload."""
@@ -84,6 +83,6 @@ def merge_into(holder: Json, field: str, values: Json) -> None:
 
 def _put(holder: Json, field: str, value: Any) -> None:
     if value:
-        holder[field] = copy.deepcopy(value)
+        holder[field] = clone(value)
     else:
         holder.pop(field, None)

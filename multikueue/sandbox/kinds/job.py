@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Final
 
 from multikueue.core.kinds import JOB
 from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.objects import clone, dig
 from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, restore
 from multikueue.sandbox.kinds.job_course import JobCourse, pods_at_first
 from multikueue.sandbox.kinds.kind import SandboxKind
@@ -25,7 +24,7 @@ class JobPods:
 
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""
-        template = copy.deepcopy(dig(job, "spec", "template") or {})
+        template = clone(dig(job, "spec", "template") or {})
         metadata = template.get("metadata") or {}
         labels = {label: value for label, value in (metadata.get("labels") or {}).items() if label not in _GENERATED}
         metadata.pop("labels", None)
@@ -52,7 +51,7 @@ class JobPods:
 
     def fill(self, job: Json, template: Json) -> None:
         """See `PodSets`."""
-        job["spec"].setdefault("template", copy.deepcopy(template))
+        job["spec"].setdefault("template", clone(template))
 
 
 BATCH_JOB: Final = SandboxKind(

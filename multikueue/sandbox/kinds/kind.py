@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import attrs
 
 from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL, STOPPING_ANNOTATION
 from multikueue.core.names import Json, Resource
-from multikueue.core.objects import annotations_of, dig, labels_of, with_value, without
+from multikueue.core.objects import annotations_of, clone, dig, labels_of, with_value, without
 from multikueue.sandbox.kinds.course import Course, Ending
 from multikueue.sandbox.kinds.roles import InTemplates, PodSets, Roles
 from multikueue.sandbox.kinds.stages import BY_CONDITIONS
@@ -108,7 +107,7 @@ class SandboxKind:
             "apiVersion": gvk.api_version,
             "kind": gvk.kind,
             "metadata": {"name": name, "namespace": "default", "labels": {QUEUE_LABEL: queue}},
-            "spec": copy.deepcopy(dict(self.spec)),
+            "spec": clone(dict(self.spec)),
         }
         self.pods.fill(job, template)
         return self.submitted(job) if delegated else self.with_suspend(job, True)

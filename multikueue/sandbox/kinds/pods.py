@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,7 +16,7 @@ from multikueue.core.labels import (
     RETRIABLE_ANNOTATION,
 )
 from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import annotations_of, dig, labels_of
+from multikueue.core.objects import annotations_of, clone, dig, labels_of
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 from multikueue.sandbox.kinds.injecting import Injection, inject
 from multikueue.sandbox.kinds.kind import SandboxKind
@@ -100,7 +99,7 @@ class OnePod:
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""
         metadata = {key: value for key, value in job["metadata"].items() if key in ("labels", "annotations")}
-        return [pod_set(_MAIN, 1, copy.deepcopy({"metadata": metadata, "spec": job["spec"]}))]
+        return [pod_set(_MAIN, 1, clone({"metadata": metadata, "spec": job["spec"]}))]
 
     def counts(self, job: Json) -> Mapping[str, int]:
         """See `PodSets`."""
@@ -123,7 +122,7 @@ class OnePod:
 
     def fill(self, job: Json, template: Json) -> None:
         """See `PodSets`."""
-        filled = copy.deepcopy(template)
+        filled = clone(template)
         for field in ("labels", "annotations"):
             found = dig(filled, "metadata", field)
             if found:
@@ -141,7 +140,7 @@ class PodKind(SandboxKind):
 
     def with_suspend(self, job: Json, suspended: bool) -> Json:
         """See `SandboxKind`. A gate cannot be put back, so this is for pods that are yet to be created."""
-        made = copy.deepcopy(job)
+        made: Json = clone(job)
         if suspended:
             gate(made["metadata"], made["spec"])
         return made

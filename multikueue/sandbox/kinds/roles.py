@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import attrs
 
 from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.objects import clone, dig
 from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, restore
 
 EACH: Final = "*"
@@ -100,7 +99,7 @@ class Roles:
             parent = holder
             for step in self.template[:-1]:
                 parent = parent.setdefault(step, {})
-            parent.setdefault(self.template[-1], copy.deepcopy(template))
+            parent.setdefault(self.template[-1], clone(template))
 
     def _holders(self, job: Json) -> Iterator[tuple[str, Json]]:
         if not self.at or self.at[-1] != EACH:
@@ -123,7 +122,7 @@ class InTemplates:
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""
         return [
-            pod_set(role.pod_set, role.count, copy.deepcopy(role.template), roles.index_label)
+            pod_set(role.pod_set, role.count, clone(role.template), roles.index_label)
             for roles, role in self._roles(job)
         ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -10,7 +9,7 @@ import attrs
 
 from multikueue.core.labels import QUEUE_LABEL
 from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import dig, labels_of, uid
+from multikueue.core.objects import clone, dig, labels_of, uid
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kinds.kind import SandboxKind
@@ -73,7 +72,7 @@ class MemberPods:
     def fill(self, job: Json, template: Json) -> None:
         """See `PodSets`."""
         for holder in self.templates(job):
-            filled = copy.deepcopy(template)
+            filled = clone(template)
             filled["spec"]["restartPolicy"] = "Always"
             labels = {**labels_of(filled), _APP: job["metadata"]["name"]}
             holder.update({**filled, "metadata": {**(filled.get("metadata") or {}), "labels": labels}})
@@ -122,7 +121,7 @@ class SetKind(SandboxKind):
 
     def with_suspend(self, job: Json, suspended: bool) -> Json:
         """See `SandboxKind`: as Kueue's webhooks make the pods of a new set."""
-        made = copy.deepcopy(job)
+        made: Json = clone(job)
         assert isinstance(self.pods, MemberPods)
         for template in self.pods.templates(made) if suspended else ():
             metadata = template.setdefault("metadata", {})
@@ -163,7 +162,7 @@ def pod_sets(members: Sequence[Member]) -> list[Json]:
     roles: dict[str, list[Member]] = {}
     for member in members:
         roles.setdefault(member.role, []).append(member)
-    return [pod_set(role, len(found), copy.deepcopy(found[0].template)) for role, found in roles.items()]
+    return [pod_set(role, len(found), clone(found[0].template)) for role, found in roles.items()]
 
 
 def _numbered(job: Json) -> list[Member]:

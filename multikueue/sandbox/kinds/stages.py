@@ -5,7 +5,6 @@ The job runner writes what is in the table, and the small Kueue reads by it how 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -14,7 +13,7 @@ import attrs
 
 from multikueue.core.conditions import conditions, find, new_condition, timestamp
 from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.objects import clone, dig
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 
 
@@ -149,7 +148,7 @@ class Stages:
 
     def _status(self, job: Json, stage: Stage, moment: Moment) -> Json:
         known = {field: value for field, value in (job.get("status") or {}).items() if field not in stage.dropped}
-        status = {**known, **copy.deepcopy(dict(stage.fields))}
+        status = {**known, **clone(dict(stage.fields))}
         if not stage.shown(job):
             status.update(dict.fromkeys(stage.times, timestamp(moment.now)))
         if self.counters is not None:

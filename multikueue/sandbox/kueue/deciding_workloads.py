@@ -5,7 +5,6 @@ Quota itself is given by the scheduler (`scheduling`); everything about the job 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
@@ -16,7 +15,7 @@ from multikueue.core.conditions import condition, is_true, parse_timestamp
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.labels import JOB_UID_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.names import Json
-from multikueue.core.objects import dig, is_terminating, labels_of
+from multikueue.core.objects import clone, dig, is_terminating, labels_of
 from multikueue.core.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
 from multikueue.sandbox.kueue.applying import ADMISSION, admission_body
 from multikueue.sandbox.kueue.configuration import Configuration, check_names
@@ -141,7 +140,7 @@ def _to_requeue(situation: Situation) -> Decision | None:
     due = parse_timestamp(dig(workload, "status", "requeueState", "requeueAt"))
     if due is not None and due > now:
         return Rest(after=(due - now).total_seconds())
-    result = copy.deepcopy(workload)
+    result = clone(workload)
     if due is not None:
         del result["status"]["requeueState"]["requeueAt"]
     return admission(requeued(result, True, "BackoffFinished", "The workload backoff was finished", now))

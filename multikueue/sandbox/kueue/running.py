@@ -15,6 +15,7 @@ from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, N
 from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.core.objects import dig
 from multikueue.kube.caching import ObjectCache
+from multikueue.kube.following import follow
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
@@ -85,10 +86,7 @@ class SmallKueue:
             for resource in self.stores.resources
         ]
         async with anyio.create_task_group() as tasks:
-            for cache in caches:
-                tasks.start_soon(cache.run)
-            for cache in caches:
-                await cache.wait_synced()
+            await follow(caches, tasks)
             for controller in self._controllers:
                 tasks.start_soon(controller.run)
             tasks.start_soon(self._recorder.run)

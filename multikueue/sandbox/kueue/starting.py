@@ -6,11 +6,9 @@ annotation marks a job between them, and only without it the job counts as suspe
 
 from __future__ import annotations
 
-import copy
-
 from multikueue.core.labels import STOPPING_ANNOTATION
 from multikueue.core.names import Json
-from multikueue.core.objects import dig, with_value, without
+from multikueue.core.objects import clone, dig, with_value, without
 from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kueue.effects import Replace
@@ -42,7 +40,7 @@ def continue_stop(kind: SandboxKind, job: Json, workload: Json | None) -> Replac
         return stop(kind, job, workload)
     if dig(job, "status", "startTime"):
         return Replace(kind.resource, without(job, [("status", "startTime")]), "status")
-    result = _restored(kind, copy.deepcopy(job), workload)
+    result = _restored(kind, clone(job), workload)
     del result["metadata"]["annotations"][STOPPING_ANNOTATION]
     return Replace(kind.resource, result)
 

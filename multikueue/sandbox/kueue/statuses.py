@@ -6,7 +6,6 @@ with a status of its own.
 
 from __future__ import annotations
 
-import copy
 from datetime import datetime
 from typing import Final
 
@@ -19,7 +18,7 @@ from multikueue.core.conditions import (
     updated,
 )
 from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.objects import clone, dig
 from multikueue.core.workloads import checks, has_quota, is_admitted
 
 DEACTIVATED: Final = "Deactivated"
@@ -159,7 +158,7 @@ def with_checks(workload: Json, names: list[str], now: datetime) -> Json:
 
 
 def _with(workload: Json, changes: Json) -> Json:
-    status = {**(workload.get("status") or {}), **copy.deepcopy(changes)}
+    status = {**(workload.get("status") or {}), **clone(changes)}
     return {**workload, "status": {field: value for field, value in status.items() if value is not None}}
 
 

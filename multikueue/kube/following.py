@@ -1,0 +1,18 @@
+"""Starting several caches at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import anyio.abc
+
+from multikueue.kube.caching import ObjectCache
+
+
+async def follow(caches: Iterable[ObjectCache], tasks: anyio.abc.TaskGroup) -> None:
+    """Run caches in a task group; returns once each has been complete."""
+    started = tuple(caches)
+    for cache in started:
+        tasks.start_soon(cache.run)
+    for cache in started:
+        await cache.wait_synced()
