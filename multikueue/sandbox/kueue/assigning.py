@@ -24,7 +24,7 @@ from multikueue.sandbox.kueue.ledger import WAITS
 from multikueue.sandbox.kueue.performing import Performer
 from multikueue.sandbox.kueue.quota import Assignment, Quota
 from multikueue.sandbox.kueue.scheduling import Candidate, Pass, Rules, schedule
-from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, replaced_key
+from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, replaced_key, takes_place_of
 from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, reserved, unreserved
 from multikueue.sandbox.kueue.stores import Stores
 
@@ -97,21 +97,23 @@ class Scheduler:
             yield admission(first)
             return
         result = reserved(workload, queue, [*assignment.pod_sets], now)
+        over = None
         if replaced is not None:
             result = placed(result, replaced)
-            yield admission(replaced_by(replaced, workload, now))
+            over = None if is_finished(replaced) else admission(replaced_by(replaced, workload, now))
         waited = _seconds_queued(workload, now)
         message = f"Quota reserved in ClusterQueue {queue}, wait time since queued was {waited:.0f}s"
         notes = [Note(ADMISSION, workload, "QuotaReserved", message)]
         if is_admitted(result):
             notes.append(admitted_note(ADMISSION, result, now))
-        yield admission(result, *notes)
+        # Kueue's order: were the slice before it not finished first, it might keep its quota for ever.
+        yield attrs.evolve(admission(result, *notes), first=over)
 
     def _replaced(self, workload: Json) -> Json | None:
-        """The slice whose place it takes, while that has not finished."""
+        """The slice whose place it takes, if there is one."""
         key = replaced_key(workload)
         found = self.stores.workload(key) if key is not None else None
-        return None if found is None or is_finished(found) else found
+        return found if found is not None and takes_place_of(workload, found) else None
 
     def _preempt(self, queue: str, winner: ObjectKey, loser: ObjectKey) -> Iterator[Step]:
         preemptor, victim = self.stores.workload(winner), self.stores.workload(loser)

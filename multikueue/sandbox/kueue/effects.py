@@ -66,6 +66,8 @@ class Step:
 
     request: Request
     notes: tuple[Note, ...] = ()
+    first: Step | None = None
+    """A step that goes before it: this one is not done unless that has succeeded."""
 
 
 @attrs.frozen

@@ -25,11 +25,13 @@ class Performer:
     """Called with the answer to each write, so that nobody decides from what was before it."""
 
     async def perform(self, step: Step) -> None:
-        """Write, observe the answer, record the events.
+        """Write, observe the answer, record the events; before that, do the same for the step that goes first.
 
         Raises:
-            ApiError: the write failed; nothing was recorded.
+            ApiError: the write failed; nothing was recorded of it.
         """
+        if step.first is not None:
+            await self.perform(step.first)
         answer = await self._send(step.request)
         if answer is not None:
             self.observe(step.request.resource, answer)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from multikueue.core.conditions import condition
 from multikueue.core.labels import SLICE_REPLACEMENT_ANNOTATION
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import annotations_of, uid, with_value, without
-from multikueue.core.workloads import SLICE_REPLACED, cluster_name, nominated
+from multikueue.core.workloads import SLICE_REPLACED, cluster_name, is_finished, is_replaced, nominated
 from multikueue.sandbox.kueue.statuses import finished
 
 
@@ -55,6 +56,15 @@ def placed(workload: Json, replaced: Json) -> Json:
     if place is None:
         return workload
     return with_value(without(workload, [("status", "nominatedClusterNames")]), ("status", "clusterName"), place)
+
+
+def takes_place_of(workload: Json, replaced: Json) -> bool:
+    """Whether a slice goes where the one before it is.
+
+    Also if that one was finished for it, and only the slice's own write has failed; but not once the slice was evicted
+    itself: then it may go anywhere.
+    """
+    return not is_finished(replaced) or (is_replaced(replaced) and condition(workload, "Evicted") is None)
 
 
 def replaced_by(replaced: Json, workload: Json, now: datetime) -> Json:
