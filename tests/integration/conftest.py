@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from tests.controlplane.fixtures import clusters
 from tests.controlplane.interface import ClusterFactory
+from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 
 __all__ = ["clusters"]
@@ -20,7 +21,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def planes(clusters: ClusterFactory) -> AsyncIterator[Planes]:
-    """One manager and two workers for all tests: each test has Jobs of its own, and leaves all servers well."""
+async def shared_planes(clusters: ClusterFactory) -> AsyncIterator[Planes]:
+    """One manager and two workers for all tests."""
     async with started(clusters) as running:
         yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def planes(shared_planes: Planes) -> Planes:
+    """One manager and two workers, as they were at first, whatever ran before and however it ended."""
+    await as_at_first(shared_planes)
+    return shared_planes

@@ -83,6 +83,13 @@ async def grant_daemon(manager: Cluster, rules: list[Json]) -> None:
     )
 
 
+async def withdraw_webhook_permissions(manager: Cluster) -> None:
+    """Take back what the chart grants a daemon that serves the webhook; applying its objects grants it again."""
+    for obj in chart_objects("rbac-webhook.yaml"):
+        if "rules" in obj:
+            await manager.admin.apply({**obj, "rules": []})
+
+
 async def _wait_in_force(manager: Cluster) -> None:
     """Wait for the cluster's and the namespace's rules: the API server reads them from a watch of its own."""
     asked = (

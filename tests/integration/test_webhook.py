@@ -57,15 +57,9 @@ async def installed(planes: Planes, chosen: Settings, earlier: Credentials | Non
     if earlier is not None:
         data = {field: base64.b64encode(text.encode()).decode() for field, text in earlier.written().items()}
         await planes.manager.admin.merge_patch(_SECRET, {"data": data})
-    try:
-        async with fleet(planes, settings=chosen) as real:
-            await asked(planes)
-            yield real
-    finally:
-        with anyio.CancelScope(shield=True), anyio.move_on_after(10):  # other tests' Jobs are not to be asked about
-            path = f"/apis/{MUTATING_WEBHOOKS.gvk.api_version}/{MUTATING_WEBHOOKS.plural}/{WEBHOOK_CONFIGURATION}"
-            await planes.manager.admin.delete(path)
-            await planes.manager.admin.delete(_SECRET)
+    async with fleet(planes, settings=chosen) as real:
+        await asked(planes)
+        yield real
 
 
 async def created(planes: Planes, obj: Json, *, dry: bool = True) -> Json:

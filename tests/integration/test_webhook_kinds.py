@@ -7,14 +7,12 @@ import attrs
 import pytest
 
 from multikueue.adapters import AdapterRegistry
-from multikueue.core.kinds import MUTATING_WEBHOOKS
 from multikueue.core.labels import CONTROLLER_NAME
 from multikueue.core.names import Json
 from multikueue.core.objects import with_value
 from multikueue.kube import KubeClient
 from multikueue.sandbox.setting_up import (
     CHECK,
-    KUEUE_NAMESPACE,
     LOCAL_QUEUE_NAME,
     connect_workers,
     set_up_queues,
@@ -34,8 +32,6 @@ from tests.kinds.ground import TEMPLATE
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
 
 _NAME = "multikueue-every-kind"
-_SECRET = f"/api/v1/namespaces/{KUEUE_NAMESPACE}/secrets/{_NAME}"
-_CONFIGURATION = f"/apis/{MUTATING_WEBHOOKS.gvk.api_version}/{MUTATING_WEBHOOKS.plural}/{_NAME}"
 
 
 async def shown(manager: Cluster, case: Case, job: Json) -> str | None:
@@ -63,26 +59,21 @@ async def test_every_kind_that_can_be_delegated_is(planes: Planes) -> None:
     async with KubeClient(connection(manager.kubeconfig()), name="manager") as client:
         await set_up_queues(client, TWICE, [CHECK])
         await connect_workers(client, planes.worker_kubeconfigs())
-        try:
-            async with (
-                webhook(attrs.evolve(SETTINGS, webhook=chosen), client, adapters) as hook,
-                anyio.create_task_group() as tasks,
-            ):
-                tasks.start_soon(hook.register)
-                await _asked(manager, rows)
-                refused = {}
-                for case in rows:
-                    plain = case.kind.example("asked", TEMPLATE, queue=LOCAL_QUEUE_NAME, delegated=False)
-                    own, path = case.adapter.own_controller, case.adapter.managed_by or ()
-                    jobs = (plain, with_value(plain, path, own)) if own else (plain,)
-                    refused[case.name] = [await shown(manager, case, job) for job in jobs]
-                    elsewhere = case.kind.example("not-asked", TEMPLATE, queue="no-such-queue", delegated=False)
-                    assert await shown(manager, case, elsewhere) is not None, case.name
-                tasks.cancel_scope.cancel()
-        finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(10):  # other tests' jobs are not asked about
-                await manager.admin.send("DELETE", _CONFIGURATION)
-                await manager.admin.send("DELETE", _SECRET)
+        async with (
+            webhook(attrs.evolve(SETTINGS, webhook=chosen), client, adapters) as hook,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(hook.register)
+            await _asked(manager, rows)
+            refused = {}
+            for case in rows:
+                plain = case.kind.example("asked", TEMPLATE, queue=LOCAL_QUEUE_NAME, delegated=False)
+                own, path = case.adapter.own_controller, case.adapter.managed_by or ()
+                jobs = (plain, with_value(plain, path, own)) if own else (plain,)
+                refused[case.name] = [await shown(manager, case, job) for job in jobs]
+                elsewhere = case.kind.example("not-asked", TEMPLATE, queue="no-such-queue", delegated=False)
+                assert await shown(manager, case, elsewhere) is not None, case.name
+            tasks.cancel_scope.cancel()
 
     assert {name: why for name, why in refused.items() if any(why)} == {}
     assert {"job", "trainjob", "mpijob", "rayjob", "workflow"} <= refused.keys()
