@@ -155,7 +155,7 @@ def job(name: str, *, managed_by: str | None = CONTROLLER_NAME, queue: str | Non
 
 @asynccontextmanager
 async def fleet(planes: Planes, *, daemon: bool = True, settings: Settings = SETTINGS) -> AsyncIterator[Fleet]:
-    """Set up queues, connect the workers and start everything; the control planes remain, with what is on them.
+    """Set up queues, connect the workers and start everything; what it leaves is cleared away before the next test.
 
     Args:
         planes: the control planes.

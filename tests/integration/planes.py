@@ -1,7 +1,8 @@
 """The real servers of a fleet: a manager and two workers, and who may do what on them.
 
-They are started once for all tests: that takes 8 s. What runs against them (`tests.integration.fleet`) is
-started by each test, in the test's own task.
+They are started once for all tests: that takes 8 s. Before each test they are made as they were then
+(`tests.integration.clearing`). What runs against them (`tests.integration.fleet`) is started by each test, in the
+test's own task.
 """
 
 from __future__ import annotations
