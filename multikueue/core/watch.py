@@ -73,16 +73,25 @@ class Broke:
 
 
 @attrs.frozen
+class FellSilent:
+    """A stream said nothing for so long that it may be dead.
+
+    API servers send bookmarks every minute, but for no kind of which nothing has changed since they started. So a
+    steady stream's silence is no failure before the server has been asked, and has not answered either.
+    """
+
+
+@attrs.frozen
 class HistoryLost:
     """The server answered 410: what comes after our resourceVersion is not kept any more."""
 
 
 @attrs.frozen
 class Failed:
-    """No list, no stream, or a stream that fell silent: nothing says that the server can be reached."""
+    """No list, no stream, or no answer: nothing says that the server can be reached."""
 
 
-Outcome: TypeAlias = Listed | Confirmed | Progressed | Steadied | Ended | Broke | HistoryLost | Failed
+Outcome: TypeAlias = Listed | Confirmed | Progressed | Steadied | Ended | Broke | FellSilent | HistoryLost | Failed
 
 
 @attrs.frozen
@@ -119,7 +128,7 @@ class WatchState:
                 return WatchState(self.position, steady=True)
             case Ended() if self.steady:
                 return attrs.evolve(self, steady=False)
-            case Broke() if self.steady:
+            case Broke() | FellSilent() if self.steady:
                 return attrs.evolve(self, position=self._in_doubt(), steady=False)
             case HistoryLost():
                 again = 1 if self.losses else 0

@@ -18,6 +18,7 @@ from multikueue.core.watch import (
     Confirmed,
     Ended,
     Failed,
+    FellSilent,
     Following,
     HistoryLost,
     Listed,
@@ -46,6 +47,9 @@ CERTAIN_REFUSAL: Final = 3
 
 LIFETIME_JITTER: Final = 0.2
 """Watches are opened anew up to this part of their lifetime earlier, so that not all are at the same time."""
+
+CONFIRM_DEADLINE: Final = 10.0
+"""Seconds for a server to say where its history is. A dead one is thus noticed so long after its watch fell silent."""
 
 NOTHING: Final = "multikueue,!multikueue"
 """A label selector that no object matches: a list by it says only where the server's history is."""
@@ -89,7 +93,8 @@ class ObjectCache:
     backoff: Backoff = attrs.field(default=WATCH_BACKOFF, kw_only=True)
     refused_backoff: Backoff = attrs.field(default=REFUSED_BACKOFF, kw_only=True)
     idle: float = attrs.field(default=90.0, kw_only=True)
-    """Seconds without a byte after which a watch counts as dead; API servers send a bookmark every minute."""
+    """Seconds without a byte after which a watch may be dead; API servers send a bookmark every minute, nearly always.
+    The server is asked then, and the watch is opened anew."""
     lifetime: float = attrs.field(default=float("inf"), kw_only=True)
     """Seconds after which a watch is opened anew. API servers look at credentials only when a request begins."""
     predecessor: ObjectCache | None = attrs.field(default=None, kw_only=True)
@@ -169,10 +174,13 @@ class ObjectCache:
 
     async def _confirm(self) -> tuple[Outcome, ApiError | None]:
         try:
-            listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=NOTHING)
+            with anyio.move_on_after(CONFIRM_DEADLINE):
+                listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=NOTHING)
+                return Confirmed(listed.resource_version), None
         except ApiError as error:
             return Failed(), error
-        return Confirmed(listed.resource_version), None
+        silent = f"{self.resource}: the watch has broken off, and the server does not answer within"
+        return Failed(), DeadlineExceeded(f"{silent} {CONFIRM_DEADLINE:g} s")
 
     async def _list(self) -> tuple[Outcome, ApiError | None]:
         earlier = self.predecessor.resource_version if self.predecessor is not None else ""
@@ -276,7 +284,9 @@ def _ending(failure: ApiError | None, *, steady: bool) -> Outcome:
             return Ended()
         case Expired():
             return HistoryLost()
-        case DeadlineExceeded() | NotFound() | Forbidden() | Unauthorized() | TooManyRequests():
-            return Failed()  # silence or a "no": that an earlier stream was steady says nothing about now
+        case DeadlineExceeded():
+            return FellSilent()
+        case NotFound() | Forbidden() | Unauthorized() | TooManyRequests():
+            return Failed()  # a "no": that an earlier stream was steady says nothing about now
         case _:
             return Broke() if steady else Failed()

@@ -13,6 +13,7 @@ from multikueue.core.watch import (
     Confirmed,
     Ended,
     Failed,
+    FellSilent,
     Following,
     HistoryLost,
     Listed,
@@ -93,11 +94,19 @@ def test_a_first_410_is_answered_by_a_list_at_once_and_a_second_is_a_failure() -
     assert twice.step(Listed("10")).step(HistoryLost()).failures == 2
 
 
-def test_silence_in_a_steady_stream_is_a_first_failure() -> None:
-    assert after(Failed(), Listed("5"), Steadied(), Failed()).failures == 1
+def test_silence_in_a_steady_stream_is_a_failure_only_if_the_server_does_not_answer_either() -> None:
+    """API servers send no bookmarks for kinds of which nothing ever changed."""
+    quiet = after(Listed("5"), Steadied(), FellSilent())
+    assert quiet == WatchState(Resuming("5"))
+    assert quiet.step(Confirmed("5")) == WatchState(Following("5"))
+    assert quiet.step(Failed()).failures == 1
 
 
-ENDS: list[Outcome] = [Ended(), Broke(), Failed(), HistoryLost()]
+def test_a_stream_that_was_never_accepted_has_not_fallen_silent() -> None:
+    assert after(Listed("5"), FellSilent()).failures == 1
+
+
+ENDS: list[Outcome] = [Ended(), Broke(), FellSilent(), Failed(), HistoryLost()]
 
 
 class Watching(RuleBasedStateMachine):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -48,6 +48,10 @@ def wait(seconds: float) -> Told:
     return Told("", "", after=seconds)
 
 
+HANGS: Final = "a server that takes requests and does not answer"
+"""What `FakeServer.present` is then."""
+
+
 @attrs.define(eq=False)
 class FakeServer:
     """Each list gives the next of `lists`, each watch plays the next of `watches`; the last ones are repeated."""
@@ -70,6 +74,8 @@ class FakeServer:
             await anyio.lowlevel.checkpoint()
             if isinstance(self.present, Exception):
                 raise self.present
+            if self.present is HANGS:
+                await anyio.sleep_forever()
             return ObjectList([], self.present)
         self.log.append((anyio.current_time(), "list"))
         answer = self.lists[min(self._listed, len(self.lists) - 1)]
