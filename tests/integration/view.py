@@ -16,8 +16,8 @@ from tests.controlplane.errors import NotReady
 
 POD: Final = Resource(GVK("", "v1", "Pod"), "pods")
 NAMESPACE: Final = "default"
-SECONDS: Final = 40.0
-"""How long a test waits for what must happen: a hundred times of what it takes, on a busy machine."""
+SECONDS: Final = 75.0
+"""How long a test waits for what must happen. A worker that was away is asked again after at most 72 s."""
 
 T = TypeVar("T")
 
