@@ -18,7 +18,7 @@ from tests.integration.fleet import QUOTA, job
 from tests.integration.planes import WORKER_USER, Planes, connection
 from tests.integration.view import NAMESPACE, POD
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 _REFUSES: Json = {
     "apiVersion": MUTATING_WEBHOOKS.gvk.api_version,

@@ -12,7 +12,7 @@ from tests.integration.permissions import WORKER_RULES
 from tests.integration.planes import WORKER_USER, Planes
 from tests.integration.view import NAMESPACE
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_revoked_token_disconnects_its_worker_and_a_new_secret_brings_it_back(planes: Planes) -> None:

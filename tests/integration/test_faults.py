@@ -13,7 +13,7 @@ from multikueue.kube import ClientOptions
 from tests.integration.fleet import Fleet, fleet
 from tests.integration.planes import Planes
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 
 def admitted(real: Fleet, worker: str) -> bool:

@@ -14,7 +14,7 @@ from tests.integration.fleet import fleet, job
 from tests.integration.planes import Planes
 from tests.integration.view import NAMESPACE
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_job_runs_once_on_one_worker_and_its_status_comes_home(planes: Planes) -> None:

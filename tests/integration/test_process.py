@@ -20,7 +20,7 @@ from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.integration.fleet import fleet
 from tests.integration.planes import Planes
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 _LEASE = ObjectKey(KUEUE_NAMESPACE, "multikueue")
 _SETTINGS = {

@@ -27,7 +27,7 @@ from tests.integration.permissions import WEBHOOK, WEBHOOK_CONFIGURATION, chart_
 from tests.integration.planes import Planes
 from tests.integration.view import NAMESPACE
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 _JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 _SECRET = f"/api/v1/namespaces/{KUEUE_NAMESPACE}/secrets/{WEBHOOK}"

@@ -29,7 +29,7 @@ from tests.integration.planes import Planes, connection
 from tests.kinds.cases import Case, cases, definitions
 from tests.kinds.ground import TEMPLATE
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 _NAME = "multikueue-every-kind"
 
