@@ -32,12 +32,17 @@ class Stamp:
 class JobAdapter(Protocol):
     """One job kind. All methods are pure; objects go in and out as JSON.
 
-    All but `not_delegated` may raise `RuleError`: see `core.guard` for what then holds.
+    All may raise `RuleError`, or whatever a row's functions raise: see `core.guard` for what then holds.
     """
 
     @property
     def resource(self) -> Resource:
         """The kind, as the API servers serve it."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Where the row comes from, for messages; may be empty."""
         ...
 
     @property

@@ -109,7 +109,15 @@ def _wait(situation: Situation) -> Plan:
 
 
 def _is_not_delegated(situation: Situation) -> bool:
-    return _refusal(situation) is not None
+    return not _delegation_is_unknown(situation) and _refusal(situation) is not None
+
+
+def _delegation_is_unknown(situation: Situation) -> bool:
+    try:
+        _refusal(situation)
+    except RuleError:
+        return True
+    return False
 
 
 def _reject_undelegated(situation: Situation) -> Plan:
@@ -179,6 +187,8 @@ TABLE: tuple[Row, ...] = (
     Row("job unknown", _job_is_unknown, _wait),
     Row("placed slice", is_placed_slice, follow_slice),
     Row("assigned", _is_assigned, follow_assigned),
+    # nothing has been copied yet, and the manager's own controllers may run it, too
+    Row("delegation unknown", _delegation_is_unknown, _wait),
     Row("split group", is_split, tell_split),
     Row("waiting group", must_wait, wait_for_group),
     Row("pending", _otherwise, dispatch),

@@ -147,6 +147,10 @@ class ObjectCache:
         """The keys of the objects an index has under a value; not a copy."""
         return self._store.keys_by(index, value)
 
+    def values_of(self, index: str, key: ObjectKey) -> Set[str]:
+        """The values under which an index has an object; not a copy."""
+        return self._store.values_of(index, key)
+
     def keys(self) -> Iterator[ObjectKey]:
         """The keys now; safe against changes while iterating."""
         return self._store.keys()

@@ -7,18 +7,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 import attrs
 
 from multikueue.core.names import Json, ObjectKey
+from multikueue.core.objects import uid
 
-Index = Callable[[Json], Iterable[str]]
-"""The values under which an object is found."""
+Index = Callable[[Json], Iterable[str] | None]
+"""The values under which an object is found; None: that cannot be told, and those it had so far stay."""
+
+_NONE: frozenset[str] = frozenset()
 
 
 @attrs.define(eq=False)
 class ObjectStore:
-    """Objects by key, and by the values their indexes give; the indexes are always in line with the objects."""
+    """Objects by key, and by the values their indexes give; the indexes are always in line with the objects.
+
+    What an index gave is remembered: asked about the same object again, somebody else's code may say something else.
+    """
 
     indexes: Mapping[str, Index]
     _objects: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _indexed: dict[str, dict[str, set[ObjectKey]]] = attrs.field(factory=dict, init=False)
+    _values: dict[str, dict[ObjectKey, frozenset[str]]] = attrs.field(factory=dict, init=False)
+    """By index, what it gave for each object; without those for which it gave nothing."""
 
     def put(self, key: ObjectKey, new: Json | None) -> Json | None:
         """Keep an object, or with None forget it; returns what was there before."""
@@ -26,10 +34,15 @@ class ObjectStore:
         if new is not None:
             self._objects[key] = new
         for name, index in self.indexes.items():
-            entries = self._indexed.setdefault(name, {})
-            before, after = _values(index, old), _values(index, new)
+            entries, known = self._indexed.setdefault(name, {}), self._values.setdefault(name, {})
+            before = known.get(key, _NONE)
+            after = _given(index, new, old, before)
             if before == after:
                 continue
+            if after:
+                known[key] = after
+            else:
+                del known[key]
             for value in before - after:
                 entries[value].remove(key)
                 if not entries[value]:
@@ -50,6 +63,10 @@ class ObjectStore:
         """The keys of the objects an index has under a value; not a copy."""
         return self._indexed.get(index, {}).get(value, frozenset())
 
+    def values_of(self, index: str, key: ObjectKey) -> Set[str]:
+        """The values under which an index has an object; not a copy."""
+        return self._values.get(index, {}).get(key, _NONE)
+
     def keys(self) -> Iterator[ObjectKey]:
         """The keys now; safe against changes while iterating."""
         return iter(list(self._objects))
@@ -65,5 +82,8 @@ class ObjectStore:
         return len(self._objects)
 
 
-def _values(index: Index, obj: Json | None) -> set[str]:
-    return set(index(obj)) if obj is not None else set()
+def _given(index: Index, new: Json | None, old: Json | None, before: frozenset[str]) -> frozenset[str]:
+    found = index(new) if new is not None else ()
+    if found is not None:
+        return frozenset(found)
+    return before if old is not None and new is not None and uid(old) == uid(new) else _NONE

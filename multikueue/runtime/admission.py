@@ -23,6 +23,7 @@ from multikueue.core.objects import dig
 from multikueue.core.reviews import BadReviewError, Review, allowed, parse_review
 from multikueue.kube.caching import ObjectCache
 from multikueue.protocols import ApiClient
+from multikueue.runtime.guarding import admitted
 
 
 class ReviewHook(Protocol):
@@ -126,7 +127,8 @@ class Reviewer:
         kind = self.adapters.get(review.gvk)
         if kind is None or review.operation != "CREATE" or review.subresource or review.object is None:
             return NOTHING
-        return admit(kind, review.object, review.namespace, self, self.controller_name)
+        job, namespace = review.object, review.namespace
+        return admitted(kind, job, lambda: admit(kind, job, namespace, self, self.controller_name), NOTHING)
 
     def _answer(self, outcome: str, status: int, body: bytes) -> Answer:
         if self.hook is not None:

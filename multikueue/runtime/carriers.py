@@ -6,34 +6,27 @@ from collections.abc import Callable
 from typing import Final
 
 from multikueue.adapters import JobKind
-from multikueue.core.guard import Guard
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.names import GVK, Json, ObjectKey
 from multikueue.core.objects import dig, is_terminating
 from multikueue.kube.caching import drop_managed_fields
+from multikueue.runtime.guarding import GuardedRow
 
 
-def carriers_of(kind: JobKind, copy: Json | None) -> list[ObjectKey]:
-    """The Workloads that a copy belongs to: one for most kinds."""
-    if copy is None:
-        return []
-    namespace = copy["metadata"].get("namespace", "")
-    return [ObjectKey(namespace, name) for name in kind.workload_names(copy)]
-
-
-def index_entries(kind: JobKind, copy: Json) -> list[str]:
-    """The entries under which the copies of a Workload are found."""
-    return [str(key) for key in carriers_of(kind, copy)]
-
-
-def concerned(kind: JobKind, old: Json | None, new: Json | None) -> list[ObjectKey]:
-    """The Workloads to look at after a change of a copy.
+def concerned(row: GuardedRow, old: Json | None, new: Json | None) -> tuple[list[ObjectKey], bool]:
+    """The Workloads to look at after a change of a copy, and whether these are all.
 
     Where the status stays on the worker, its changes are nobody's concern. A large LeaderWorkerSet would otherwise
     wake one Workload per replica each time one of its pods becomes ready.
     """
-    if kind.status is None and is_of_status_only(old, new):
-        return []
-    return list(dict.fromkeys((*carriers_of(kind, old), *carriers_of(kind, new))))
+    if row.kind.status is None and is_of_status_only(old, new):
+        return [], True
+    found: dict[ObjectKey, None] = {}
+    whole = True
+    for copy in (old, new):
+        carried = row.workloads(copy) if copy is not None else ()
+        whole = whole and carried is not None
+        found.update(dict.fromkeys(carried or ()))
+    return list(found), whole
 
 
 def kept_of(kind: JobKind, copy: Json) -> Json:
@@ -50,14 +43,11 @@ STATUS_BATCH: Final = 1.0
 here what decides something is acted on at once: a job's start and its end, and whatever happens to its Workload."""
 
 
-def patience(kind: JobKind, old: Json | None, new: Json | None) -> float:
+def patience(row: GuardedRow, old: Json | None, new: Json | None) -> float:
     """Seconds that a change of a job or its copy may wait: none, but for numbers in the status of one that runs."""
     if old is None or new is None or not is_of_status_only(old, new) or not old.get("status"):
         return 0.0
-    try:
-        return STATUS_BATCH if Guard(kind).outcome(new) is None else 0.0
-    except Exception:  # a row of another package: what it raises in a watch would end all work, not that of one job
-        return 0.0
+    return 0.0 if row.may_have_ended(new) else STATUS_BATCH
 
 
 def is_of_status_only(old: Json | None, new: Json | None) -> bool:
@@ -75,14 +65,24 @@ def _says(copy: Json) -> tuple[object, ...]:
 
 
 def telling(
-    kind: JobKind, tell: Callable[[ObjectKey, float], None]
+    row: GuardedRow, tell: Callable[[ObjectKey, float], None], tell_owned: Callable[[GVK, ObjectKey, float], None]
 ) -> Callable[[ObjectKey, Json | None, Json | None], None]:
-    """A handler for changes of copies of a kind: it tells which Workloads are concerned, and how long they may wait."""
+    """A handler for changes of copies of a kind: it tells which Workloads are concerned, and how long they may wait.
+
+    Args:
+        row: the kind.
+        tell: told each Workload.
+        tell_owned: told the copy itself, where the row cannot tell its Workloads: they may be found by its name.
+    """
 
     def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        del key
-        after = patience(kind, old, new)
-        for workload in concerned(kind, old, new):
+        after = patience(row, old, new)
+        workloads, whole = concerned(row, old, new)
+        for workload in workloads:
             tell(workload, after)
+        if not whole:
+            tell_owned(row.kind.resource.gvk, key, after)
+        if new is None:
+            row.faults.forget(key)
 
     return changed

@@ -19,10 +19,11 @@ from multikueue.core.kinds import (
     WORKLOAD,
 )
 from multikueue.core.names import GVK, Json, ObjectKey
-from multikueue.core.objects import dig
+from multikueue.core.objects import dig, uid
 from multikueue.core.workloads import Owner, checks, has_members, is_made_for, owner
 from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.protocols import ApiClient
+from multikueue.runtime.guarding import GuardedRow
 from multikueue.runtime.mirror import Mirror
 from multikueue.runtime.obstacles import Obstacles
 
@@ -43,12 +44,6 @@ def _owner_entries(workload: Json) -> list[str]:
 
 def _check_entries(workload: Json) -> list[str]:
     return [entry.get("name", "") for entry in checks(workload)]
-
-
-def _group_entries(kind: JobKind, job: Json) -> list[str]:
-    """The Workload that a job shares with others of its kind, if it does."""
-    name = kind.group(job) if kind.group is not None else ""
-    return [str(ObjectKey(dig(job, "metadata", "namespace") or "", name))] if name else []
 
 
 @attrs.define(eq=False)
@@ -90,15 +85,16 @@ class Home:
         indexes = {"owner": _owner_entries, "check": _check_entries}
 
         def jobs(kind: JobKind) -> Mirror:
-            index = functools.partial(_group_entries, kind)
+            row = GuardedRow.of_jobs(kind)
+            slim = _slim_unless_delegated(controller_name)
             followed = cache(
                 kind.resource,
                 label_selector=kind.selector,
-                indexes={"workload": index},
-                transform=_slim_unless_delegated(kind, controller_name),
-                on_change=_of_kind(kind, changed["jobs"]),
+                indexes={"workload": row.indexed},
+                transform=functools.partial(row.kept, "managed_by", slim),
+                on_change=_of_kind(row, changed["jobs"]),
             )
-            return Mirror(followed, index)
+            return Mirror(followed, row.entries, row.faults)
 
         return cls(
             client,
@@ -148,20 +144,33 @@ class Home:
         if mirror is None:
             return {}
         if has_members(workload):
-            return {job["metadata"]["name"]: job for job in mirror.of(key)}
+            members = [*mirror.of(key), *_claimed(mirror, key, workload)]
+            return {job["metadata"]["name"]: job for job in members}
         job = mirror.get(ObjectKey(key.namespace, owned_by.name))
         return {owned_by.name: job} if job is not None and is_made_for(workload, job) else {}
 
     def workloads_of(self, key: ObjectKey, gvk: GVK, job: Json) -> list[ObjectKey]:
         """The Workloads that stand for a job."""
-        found = [ObjectKey.of(owned) for owned in self.workloads.cache.by("owner", owner_index(gvk, key))]
+        found = self.owned(gvk, key)
         mirror = self.mirror(gvk)
-        for entry in mirror.index(job) if mirror is not None else ():
+        for entry in mirror.entries(job) if mirror is not None else ():
             group = ObjectKey(key.namespace, entry.rpartition("/")[2])
             shared = self.workloads.get(group)
             if shared is not None and has_members(shared) and group not in found:
                 found.append(group)
+        if mirror is not None and mirror.index(job) is None:  # rare, so all may be looked through
+            found += [group for group in self._claiming(key, gvk) if group not in found]
         return found
+
+    def owned(self, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
+        """The Workloads that name the job of this kind and key as the one behind them."""
+        return [ObjectKey.of(workload) for workload in self.workloads.cache.by("owner", owner_index(gvk, key))]
+
+    def _claiming(self, key: ObjectKey, gvk: GVK) -> Iterator[ObjectKey]:
+        for workload in self.workloads.cache.values():
+            group = ObjectKey.of(workload)
+            if group.namespace == key.namespace and has_members(workload) and key.name in _owners(workload, gvk):
+                yield group
 
     def our_check(self, workload: Json) -> tuple[str | None, bool]:
         """Which of the Workload's checks is ours, and whether one refers to an AdmissionCheck that cannot be seen."""
@@ -214,10 +223,25 @@ def _kubeconfig_only(secret: Json) -> Json | None:
     return drop_managed_fields(secret) if "kubeconfig" in (secret.get("data") or {}) else _bare(secret)
 
 
-def _slim_unless_delegated(kind: JobKind, controller_name: str) -> Callable[[Json], Json | None]:
+def _owners(workload: Json, gvk: GVK) -> dict[str, str]:
+    """The UIDs of a Workload's owners of one kind, by name."""
+    references = dig(workload, "metadata", "ownerReferences") or []
+    wanted = (gvk.api_version, gvk.kind)
+    return {one["name"]: one["uid"] for one in references if (one["apiVersion"], one["kind"]) == wanted}
+
+
+def _claimed(mirror: Mirror, key: ObjectKey, workload: Json) -> Iterator[Json]:
+    """The jobs that cannot say which group they belong to, and that the group's Workload names: it must be whole."""
+    for name, job_uid in _owners(workload, mirror.cache.resource.gvk).items() if mirror.faults else ():
+        job = mirror.get(ObjectKey(key.namespace, name))
+        if job is not None and uid(job) == job_uid and mirror.index(job) is None:
+            yield job
+
+
+def _slim_unless_delegated(controller_name: str) -> Callable[[JobKind, Json], Json]:
     """Keep whole only the jobs a copy may be made of; of others, what is needed to say that they are not ours."""
 
-    def transform(job: Json) -> Json | None:
+    def transform(kind: JobKind, job: Json) -> Json:
         if kind.not_delegated(job, controller_name) is None:
             return drop_managed_fields(job)
         slim = _bare(job)
@@ -237,11 +261,14 @@ def _bare(obj: Json) -> Json:
     return {"metadata": kept}
 
 
-def _of_kind(kind: JobKind, changed: Changed) -> Changed:
+def _of_kind(row: GuardedRow, changed: Changed) -> Changed:
     """Job events of all kinds arrive at one place; the object tells the kind, but a deleted one may be slim."""
 
     def notify(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        identity = {"apiVersion": kind.resource.gvk.api_version, "kind": kind.resource.gvk.kind}
+        gvk = row.kind.resource.gvk
+        identity = {"apiVersion": gvk.api_version, "kind": gvk.kind}
+        if new is None:
+            row.faults.forget(key)
         changed(key, None if old is None else {**old, **identity}, None if new is None else {**new, **identity})
 
     return notify

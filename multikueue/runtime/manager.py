@@ -110,6 +110,7 @@ class Manager:
             self.adapters,
             self.settings.plan.origin,
             on_workload=sources.remote_workload_changed,
+            on_job=sources.remote_job_changed,
             on_queue=self._queues_changed,
             fraction=self.fraction,
         )

@@ -16,6 +16,7 @@ from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import resource_version, uid, version_number
 from multikueue.kube.caching import ObjectCache
 from multikueue.runtime.clock import loop_time
+from multikueue.runtime.guarding import Faults
 
 DELETION_GRACE: Final = 30.0
 """Seconds for which an object we deleted stays hidden if the watch does not confirm it. Long enough for a slow watch;
@@ -27,8 +28,10 @@ class Mirror:
     """One kind on one cluster, as the cache shows it plus what we wrote since."""
 
     cache: ObjectCache
-    index: Callable[[Json], Iterable[str]] = lambda _: ()
-    """The Workload keys an object belongs to, for `of`."""
+    index: Callable[[Json], Iterable[str] | None] = lambda _: ()
+    """The Workload keys an object belongs to, for `of`; None: that cannot be told."""
+    faults: Faults = attrs.field(factory=Faults)
+    """What the kind's row raised for the objects in the cache."""
     _written: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _deleted: dict[ObjectKey, tuple[str, float]] = attrs.field(factory=dict, init=False)
     _history: int = attrs.field(default=0, init=False)
@@ -50,12 +53,17 @@ class Mirror:
         self._forget_other_histories()
         wanted = str(workload)
         known = self.cache.keys_by("workload", wanted)
-        written = [key for key, obj in self._written.items() if wanted in self.index(obj)]
+        written = [key for key, obj in self._written.items() if wanted in self.entries(obj)]
         if not known and not written:
             return []
         keys = {*known, *written}
         found = (self.get(key) for key in sorted(keys))
-        return [obj for obj in found if obj is not None and wanted in self.index(obj)]
+        return [obj for obj in found if obj is not None and wanted in self.entries(obj)]
+
+    def entries(self, obj: Json) -> Iterable[str]:
+        """The Workload keys an object belongs to; where that cannot be told, those of the last version that told."""
+        told = self.index(obj)
+        return self.cache.values_of("workload", ObjectKey.of(obj)) if told is None else told
 
     def wrote(self, obj: Json) -> None:
         """The server answered a write with this object."""

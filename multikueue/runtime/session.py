@@ -20,7 +20,8 @@ from multikueue.core.workloads import is_elastic
 from multikueue.kube.cache_state import CacheState
 from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.protocols import ApiClient
-from multikueue.runtime.carriers import index_entries, kept_of, telling
+from multikueue.runtime.carriers import kept_of, telling
+from multikueue.runtime.guarding import GuardedRow
 from multikueue.runtime.inspecting import Inspection, inspections
 from multikueue.runtime.mirror import Mirror
 from multikueue.runtime.obstacles import Obstacles
@@ -41,6 +42,8 @@ class SessionSettings:
     origin: str
     on_workload: Callable[[ObjectKey, float], None]
     """Something of this Workload changed there; it may wait for so many seconds."""
+    on_job: Callable[[GVK, ObjectKey, float], None]
+    """A job of this kind and name changed there, and its row cannot tell its Workloads; it may wait as above."""
     on_queue: Callable[[], None]
     """A queue or its quota changed there."""
     fraction: Callable[[], float]
@@ -89,16 +92,16 @@ class Session:
         )
 
         def job_mirror(kind: JobKind) -> Mirror:
-            index = functools.partial(index_entries, kind)
+            row = GuardedRow.of_copies(kind)
             before = earlier.mirror(kind.resource.gvk) if earlier is not None else None
             followed = cache(
                 kind.resource,
-                indexes={_INDEX: index},
-                transform=functools.partial(kept_of, kind),
-                on_change=telling(kind, settings.on_workload),
+                indexes={_INDEX: row.indexed},
+                transform=functools.partial(row.kept, "unread", kept_of),
+                on_change=telling(row, settings.on_workload, settings.on_job),
                 predecessor=before.cache if before is not None else None,
             )
-            return Mirror(followed, index)
+            return Mirror(followed, row.entries, row.faults)
 
         workloads = cache(
             WORKLOAD,
@@ -191,7 +194,7 @@ class Session:
         for mirror in self.jobs.values():
             for job in mirror.cache.values():
                 namespace = job["metadata"].get("namespace", "")
-                yield from (ObjectKey(namespace, entry.rpartition("/")[2]) for entry in mirror.index(job))
+                yield from (ObjectKey(namespace, entry.rpartition("/")[2]) for entry in mirror.entries(job))
 
     def _caches(self) -> Iterator[ObjectCache]:
         yield self.workloads.cache

@@ -71,6 +71,11 @@ class Sources:
         self._touched(key)
         self._enqueue_workloads([key], after)
 
+    def remote_job_changed(self, gvk: GVK, key: ObjectKey, after: float) -> None:
+        """A copy changed on a worker of which it cannot be told whose it is: it has the name of the manager's job."""
+        for workload in self.home.owned(gvk, key):
+            self.remote_workload_changed(workload, after)
+
     def quiet_for(self, key: ObjectKey) -> timedelta:
         """How long nothing of this Workload has changed."""
         now = loop_time()

@@ -16,7 +16,7 @@ from multikueue.core.guard import Guard
 from multikueue.core.names import Json
 from multikueue.core.snapshot import Snapshot
 from multikueue.errors import RuleError
-from tests.core.building import ADAPTER, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
 WHY = "externalFrameworks[0].finished: object.status.count: a number is not true or false"
@@ -95,3 +95,70 @@ def test_the_same_failure_is_told_once_in_a_decision() -> None:
 def test_only_a_copy_cannot_be_done_without() -> None:
     with pytest.raises(RuleError, match="externalFrameworks"):
         Guard(BROKEN).copy(job(), Stamp("o", "w", "a"))
+
+
+def _surprise(*given: object) -> Any:
+    raise KeyError("s3cret")
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [("finished", "finished"), ("status", "status"), ("followed", "followed or resized"), ("stopped", "finished or")],
+)
+def test_whatever_else_a_rule_raises_is_told_by_its_type_alone(field: str, told: str) -> None:
+    """The text of another package's error may hold what is in the object."""
+    changed: dict[str, Any] = {field: _surprise}
+    guard = Guard(attrs.evolve(ADAPTER, source="widgets", **changed))
+    guard.outcome(job())
+    guard.status_patch(job(), job(), NOW)
+    guard.forward_patch(job(), job(), Stamp("o", "w", "a"))
+    guard.release_patch(job())
+
+    assert any(f"jobs.batch, from widgets: {told}" in problem for problem in guard.problems)
+    assert all('raises KeyError for "team/train"' in problem for problem in guard.problems)
+    assert "s3cret" not in str(guard.problems)
+
+
+def test_a_copy_that_fails_in_whatever_way_rejects_the_job() -> None:
+    local = workload(nominated=("w1",))
+    broken = attrs.evolve(ADAPTER, sanitised=_surprise)
+    seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), adapter=broken)
+
+    words = in_words(seen, decide(seen))
+    assert words[0].startswith(
+        "rejected: The job cannot be copied: the row for jobs.batch: sanitised or prepared raises"
+    )
+
+
+class Undelegated(JobKind):
+    """A row that cannot tell who runs a job."""
+
+    def not_delegated(self, job: Json, controller_name: str) -> str | None:
+        raise KeyError("s3cret")
+
+
+UNDELEGATED = Undelegated(**{field.name: getattr(ADAPTER, field.name) for field in attrs.fields(JobKind)})
+
+
+def test_a_job_of_which_nobody_can_tell_who_runs_it_waits() -> None:
+    """A copy could make it run twice, and a verdict end it."""
+    local = workload(nominated=("w1",))
+    decided = decide(snapshot(local, worker("w1", copy_of(local, admitted=True)), adapter=UNDELEGATED))
+
+    assert decided.row == "delegation unknown"
+    assert decided.effects == tuple(Announce("Warning", problem) for problem in decided.problems)
+    assert len(decided.problems) == 1
+
+
+def test_one_that_has_a_worker_is_followed_all_the_same() -> None:
+    """It was told when the worker was chosen; a package that is replaced ends no job that runs."""
+    seen = running(UNDELEGATED)
+    decided = decide(seen)
+    assert decided.row == "assigned"
+    assert "delete job on w1" not in in_words(seen, decided)
+
+
+def test_one_that_lost_its_quota_is_cleaned_up_all_the_same() -> None:
+    local = workload(quota=False)
+    seen = snapshot(local, worker("w1", copy_of(local)), adapter=UNDELEGATED)
+    assert "delete workload on w1" in in_words(seen, decide(seen))

@@ -32,6 +32,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "job unknown",
         "placed slice",
         "assigned",
+        "delegation unknown",
         "split group",
         "waiting group",
         "pending",

@@ -11,9 +11,10 @@ from typing import Any
 import anyio
 import attrs
 import pytest
+import structlog
 
-from multikueue.adapters import AVAILABLE, AdapterRegistry
-from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE
+from multikueue.adapters import AVAILABLE, AdapterRegistry, JobKind
+from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, JOB, LOCAL_QUEUE
 from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.names import Json, ObjectKey
 from multikueue.runtime.admission import Answer, Reviewer
@@ -205,3 +206,21 @@ async def test_every_registered_kind_is_answered(kind: Any) -> None:
     async with running(await manager()) as reviewer:
         found = patch(reviewer.review(asked))
         assert bool(found) == (kind.managed_by is not None)
+
+
+class Undecided(JobKind):
+    """A row that cannot tell who runs a job."""
+
+    def not_delegated(self, job: Json, controller_name: str) -> str | None:
+        raise KeyError("s3cret")
+
+
+async def test_a_job_of_which_nobody_can_tell_who_runs_it_is_created_as_it_is() -> None:
+    """An error would forbid it, and the controller waits with it anyhow."""
+    row = next(kind for kind in AVAILABLE if kind.resource == JOB)
+    broken = Undecided(**{field.name: getattr(row, field.name) for field in attrs.fields(JobKind)})
+    async with running(await manager()) as reviewer:
+        odd = attrs.evolve(reviewer, adapters=AdapterRegistry([broken]))
+        with structlog.testing.capture_logs() as lines:
+            assert patch(odd.review(question())) is None
+    assert [line["error"] for line in lines] == ['the row for jobs.batch: managed_by raises KeyError for ""']

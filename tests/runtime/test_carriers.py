@@ -11,15 +11,14 @@ from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import with_value
 from multikueue.runtime.carriers import (
     STATUS_BATCH,
-    carriers_of,
     concerned,
-    index_entries,
     is_of_status_only,
     patience,
 )
+from multikueue.runtime.guarding import GuardedRow
 
-(JOB,) = JOBS
-(SET,) = LEADER_WORKER_SETS
+JOB = GuardedRow.of_copies(JOBS[0])
+SET = GuardedRow.of_copies(LEADER_WORKER_SETS[0])
 NAMED: Json = {
     "metadata": {"name": "j", "namespace": "ns", "annotations": {"kueue.x-k8s.io/prebuilt-workload-name": "wl"}}
 }
@@ -31,30 +30,32 @@ OF_TWO: Json = {
 
 def test_a_copy_belongs_to_the_workload_it_names() -> None:
     """One that names none, to nobody."""
-    assert carriers_of(JOB, NAMED) == [ObjectKey("ns", "wl")]
-    assert index_entries(JOB, NAMED) == ["ns/wl"]
-    assert carriers_of(JOB, {"metadata": {"name": "j"}}) == carriers_of(JOB, None) == []
+    assert JOB.workloads(NAMED) == [ObjectKey("ns", "wl")]
+    assert JOB.indexed(NAMED) == JOB.entries(NAMED) == ["ns/wl"]
+    assert JOB.workloads({"metadata": {"name": "j"}}) == []
 
 
 def test_a_set_belongs_to_the_workload_of_each_replica() -> None:
     """When its number changes, to those it had and those it has."""
-    both = carriers_of(SET, OF_TWO)
+    both = SET.workloads(OF_TWO)
+    assert both is not None
     assert len(both) == 2
     three = with_value(OF_TWO, ("spec", "replicas"), 3)
-    assert concerned(SET, three, OF_TWO) == concerned(SET, OF_TWO, three) == carriers_of(SET, three)
-    assert concerned(SET, None, OF_TWO) == concerned(SET, OF_TWO, None) == both
+    assert concerned(SET, three, OF_TWO) == concerned(SET, OF_TWO, three) == (SET.workloads(three), True)
+    assert concerned(SET, None, OF_TWO) == concerned(SET, OF_TWO, None) == (both, True)
 
 
 def test_a_status_that_stays_there_wakes_nobody() -> None:
     """A large set would wake a Workload per replica with each of its pods; one that comes home is everybody's news."""
-    assert concerned(SET, OF_TWO, {**OF_TWO, "status": {"readyReplicas": 1}}) == []
-    assert concerned(JOB, NAMED, {**NAMED, "status": {"active": 1}}) == [ObjectKey("ns", "wl")]
+    assert concerned(SET, OF_TWO, {**OF_TWO, "status": {"readyReplicas": 1}}) == ([], True)
+    assert concerned(JOB, NAMED, {**NAMED, "status": {"active": 1}}) == ([ObjectKey("ns", "wl")], True)
 
 
 def test_one_that_is_being_deleted_or_was_made_again_is_news() -> None:
     """Whoever runs in it must know."""
     for field in ("deletionTimestamp", "uid"):
-        assert len(concerned(SET, OF_TWO, with_value(OF_TWO, ("metadata", field), "x"))) == 2
+        workloads, whole = concerned(SET, OF_TWO, with_value(OF_TWO, ("metadata", field), "x"))
+        assert (len(workloads), whole) == (2, True)
 
 
 def test_only_the_numbers_of_a_running_job_may_wait() -> None:
@@ -74,7 +75,7 @@ def test_a_rule_that_raises_whatever_it_likes_stops_no_watch() -> None:
     def finished(job: Json) -> Outcome | None:
         raise KeyError("state")
 
-    odd = attrs.evolve(JOB, finished=finished)
+    odd = GuardedRow.of_copies(attrs.evolve(JOB.kind, finished=finished))
     assert patience(odd, {**NAMED, "status": {"active": 1}}, {**NAMED, "status": {"active": 2}}) == 0.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
@@ -12,6 +13,7 @@ from multikueue.adapters import AdapterRegistry
 from multikueue.core.action import Action
 from multikueue.core.admissioncheck import clusters
 from multikueue.core.dispatch import Dispatcher
+from multikueue.core.effects import Announce
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.objects import is_terminating
@@ -48,9 +50,10 @@ class WorkloadReconciler:
         snapshot = self.snapshot(key)
         decision = plan(snapshot, self.clock(), self.settings, self.dispatcher)
         self._tell(key, decision.problems)
-        if decision.effects:
-            log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
-            await self.lanes.perform(key, snapshot.workload, decision.effects)
+        effects = (*decision.effects, *self._faults(snapshot, decision.problems))
+        if effects:
+            log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in effects])
+            await self.lanes.perform(key, snapshot.workload, effects)
         return Action.earliest(decision.look_again)
 
     def _tell(self, key: ObjectKey, problems: tuple[str, ...]) -> None:
@@ -61,6 +64,22 @@ class WorkloadReconciler:
         self._problems.pop(key, None)
         if problems:
             self._problems[key] = problems
+
+    def _faults(self, snapshot: Snapshot, told: tuple[str, ...]) -> Iterator[Announce]:
+        """What the job's row raised where no decision asked it, unless that was told already."""
+        if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None:
+            return
+        mirror = self.home.mirror(snapshot.adapter.resource.gvk)
+        found = [mirror.faults.of(ObjectKey.of(job)) for job in snapshot.jobs.values()] if mirror else []
+        for worker in snapshot.workers:
+            remote = self.remotes.get(worker.name)
+            session = remote.session if remote is not None else None
+            for copy in (*worker.jobs, *worker.shared):
+                seen = session.mirror(copy.resource.gvk) if session is not None else None
+                found += [seen.faults.of(ObjectKey.of(copy.object))] if seen is not None else []
+        for problem in dict.fromkeys(itertools.chain.from_iterable(found)):
+            if problem not in told:
+                yield Announce("Warning", problem)
 
     def snapshot(self, key: ObjectKey) -> Snapshot:
         """Everything the caches know about one Workload."""
