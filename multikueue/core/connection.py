@@ -35,6 +35,11 @@ class Connection:
     error: str = ""
     """Why not, for people."""
 
+    @property
+    def unheard(self) -> bool:
+        """Whether the worker has yet to answer, or to fail to, for the first time since this process asks it."""
+        return not self.connected and not self.error
+
     def succeeded(self) -> Connection:
         """The worker answers."""
         return Connection(connected=True)

@@ -10,6 +10,7 @@ from multikueue.core.dispatch import Candidates, Nomination
 from multikueue.core.effects import CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.gates import gated, open_next
 from multikueue.core.groups import chooser
+from multikueue.core.hearing import until_heard
 from multikueue.core.members import create_missing, missing_on, remove_left
 from multikueue.core.mending import mending_patch
 from multikueue.core.names import Json, ObjectKey
@@ -31,12 +32,13 @@ def dispatch(situation: Situation) -> Plan:
     """Take the first worker that admitted it, or offer it to more."""
     stale = tuple(clean_stale(situation))
     nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
-    if situation.winner is not None and _may_have_it(situation, situation.winner, nomination):
+    unheard = until_heard(situation)
+    if situation.winner is not None and unheard is None and _may_have_it(situation, situation.winner, nomination):
         return Plan((*_hand_over(situation, situation.winner, nomination), *stale))
     if not other_checks_ready(situation.workload, situation.check):
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
     opened = open_next(situation, nomination.names)
-    again = [seconds for seconds in (nomination.look_again, opened.look_again) if seconds is not None]
+    again = [seconds for seconds in (nomination.look_again, opened.look_again, unheard) if seconds is not None]
     effects = (*opened.effects, *_offer(situation, nomination), *stale)
     return Plan(effects, look_again=min(again, default=None))
 

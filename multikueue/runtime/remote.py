@@ -64,10 +64,8 @@ class RemoteCluster:
 
     def awaited(self, gvk: GVK | None) -> bool:
         """Whether the first answer is still to come: that Workloads and a kind's jobs are followed, or why not."""
-        if self.connection.lost_since is not None:
-            return False
         if self.session is None or not self.connection.connected:
-            return True
+            return self.connection.unheard
         mirror = self.session.mirror(gvk) if gvk is not None else None
         return mirror is not None and not mirror.cache.state.synced and not mirror.cache.state.failures
 
