@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import anyio
+import attrs
 import pytest
 
 from multikueue.core.conditions import is_true
 from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.objects import dig
 from multikueue.core.workloads import cluster_name
-from multikueue.kube import ClientOptions
+from multikueue.kube import ClientOptions, ObjectCache
+from multikueued.config import LeaderElectionSettings
+from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet
 from tests.integration.planes import Planes
+
+PATIENT = attrs.evolve(
+    SETTINGS,
+    leader_election=LeaderElectionSettings(lease_duration=timedelta(minutes=3), renew_deadline=timedelta(minutes=2)),
+)
+"""A restart of the manager's API server may take longer than a Lease lives; who led before does so after it."""
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
@@ -21,12 +32,12 @@ def admitted(real: Fleet, worker: str) -> bool:
     return any(is_true(copy, "Admitted") for copy in real.workers[worker].all(WORKLOAD))
 
 
-def lists_of(real: Fleet, worker: str) -> int:
-    """How often the daemon had to read all the worker's Workloads."""
+def followed(real: Fleet, worker: str) -> ObjectCache:
+    """What the daemon knows of a worker's Workloads."""
     remote = real.daemon.manager.remotes.get(worker)
     assert remote is not None
-    assert remote.session is not None
-    return remote.session.workloads.cache.state.lists
+    assert remote.session is not None, f"{worker} is not connected"
+    return remote.session.workloads.cache
 
 
 async def test_a_job_that_ends_while_the_daemon_is_down_has_run_once(planes: Planes) -> None:
@@ -184,7 +195,8 @@ async def test_history_that_a_worker_has_forgotten_is_read_anew(planes: Planes) 
             await real.submit(name)
         used = {name: await real.running(name) for name in ("ends", "runs")}
         worker = used["ends"]
-        before = lists_of(real, worker)
+        follows = followed(real, worker)
+        before = follows.state.lists
         real.kubelet.end("ends", "Succeeded")
         await planes.workers[worker].compact()
         await real.submit("comes")
@@ -196,16 +208,17 @@ async def test_history_that_a_worker_has_forgotten_is_read_anew(planes: Planes) 
         await real.active(worker)
         await real.cleaned()
 
-        assert lists_of(real, worker) > before
+        assert follows.state.lists > before
         assert {name: real.ran_on(name) for name in used} == {name: [cluster] for name, cluster in used.items()}
 
 
 async def test_history_that_the_manager_has_forgotten_is_read_anew(planes: Planes) -> None:
     """The same on the manager: neither is a Job that was deleted dispatched, nor a new one missed."""
-    async with fleet(planes) as real:
+    async with fleet(planes, settings=PATIENT) as real:
         await real.submit("lasting")
         worker = await real.running("lasting")
-        before = real.daemon.manager.home.workloads.cache.state.lists
+        follows = real.daemon.manager.home.workloads.cache
+        before = follows.state.lists
         await planes.manager.compact()
         await real.submit("newer")
         await real.running("newer")
@@ -214,7 +227,10 @@ async def test_history_that_the_manager_has_forgotten_is_read_anew(planes: Plane
             await real.ended(name)
         await real.cleaned()
 
-        assert real.daemon.manager.home.workloads.cache.state.lists > before
+        assert real.daemon.manager.home.workloads.cache is follows, (
+            "it has begun anew, which reads everything in any case"
+        )
+        assert follows.state.lists > before
         assert real.ran_on("lasting") == [worker]
         assert len(real.ran_on("newer")) == 1
         assert all(dig(cluster, "status", "conditions") for cluster in real.manager.all(MULTIKUEUE_CLUSTER))
