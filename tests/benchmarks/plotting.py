@@ -35,15 +35,15 @@ def draw(measured: Measured, result: Json, file: Path) -> None:
         begin = [when - created[0] for when, _ in points]
         over_time.plot(begin, [seconds * 1000 for _, seconds in points], ".", markersize=3, label=name)
     over_time.set(xlabel="seconds since the first job", ylabel="ms", title=f"{result['scenario']}: latency")
-    over_time.legend()
+    over_time.legend(loc="upper left", bbox_to_anchor=(1, 1), markerscale=3)  # beside the points, not over them
     jobs = max(1, len(created))
     for shift, (side, clusters) in enumerate(_sides(result).items()):
         names = list(clusters)
         places = [number + 0.4 * shift for number in range(len(names))]
         bars.bar(places, [clusters[name] / jobs for name in names], width=0.4, label=side)
-        bars.set_xticks(range(len(names)), names, rotation=30, ha="right")
+        bars.set_xticks([number + 0.2 for number in range(len(names))], names, rotation=30, ha="right")
     bars.set(ylabel="requests per workload", title="requests of the controller")
-    bars.legend()
+    bars.legend(loc="upper left", bbox_to_anchor=(1, 1))
     figure.savefig(file, dpi=120)
 
 
