@@ -12,7 +12,7 @@ from multikueue.core.kubeconfigpath import KUBECONFIG_PREFIX
 from multikueue.core.labels import CONTROLLER_NAME
 from multikueue.core.lease import LeaseSettings
 from multikueued.dispatching import Choice, DispatcherName, DispatcherSettings, IncrementalSettings
-from multikueued.frameworks import IntegrationSettings, KindChoice, MultiKueueSettings
+from multikueued.frameworks import IntegrationSettings, KindChoice
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes takes in a job's `managedBy`."""
@@ -120,13 +120,27 @@ class WebhookSettings:
 
 
 @attrs.frozen
+class MultiKueueSettings:
+    """The section `multiKueue` of Kueue's configuration: copied from there it says what the settings of the same names
+    say, and takes their place."""
+
+    origin: LabelValue | None = None
+    gc_interval: timedelta | None = None
+    worker_lost_timeout: timedelta | None = None
+    dispatcher_name: DispatcherName | None = None
+    incremental_dispatcher_config: IncrementalSettings | None = None
+    external_frameworks: tuple[Declaration, ...] = ()
+
+
+@attrs.frozen
 class Settings:
     """All settings. An empty file gives the defaults, which are Kueue's where Kueue has the same setting."""
 
     controller_name: ControllerName = ControllerName(CONTROLLER_NAME)
     """Which AdmissionChecks are ours, and what delegated jobs may say in `managedBy`, beside Kueue's own name, which
     is the only one that many kinds accept. The default takes the place of the MultiKueue built into Kueue, which must
-    then be off. To run beside it choose another name."""
+    then be off. Another name leaves that one alone, and its AdmissionChecks; see
+    docs/operating.md for what it still does to workers that both use."""
     origin: LabelValue = LabelValue("multikueue")
     """Marks our copies on the workers. Managers that share a worker need different ones."""
     namespace: ObjectName = ObjectName("")
@@ -143,9 +157,9 @@ class Settings:
     preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)
     dispatcher_name: DispatcherName | None = None
-    """`dispatcher.name` as Kueue's configuration has it, so that a section copied from there works."""
+    """`dispatcher.name` as Kueue calls it."""
     incremental_dispatcher_config: IncrementalSettings | None = None
-    """`dispatcher.incremental` as Kueue's configuration has it."""
+    """`dispatcher.incremental` as Kueue calls it."""
     integrations: IntegrationSettings = attrs.field(factory=IntegrationSettings)
     external_frameworks: tuple[Declaration, ...] = ()
     """Kinds that are not built into Kueue, each declared; see `multikueue.adapters.declaration`."""
@@ -163,4 +177,4 @@ class Settings:
     @property
     def kinds(self) -> KindChoice:
         """What is set about job kinds."""
-        return KindChoice(self.integrations, self.external_frameworks, self.multi_kueue)
+        return KindChoice(self.integrations, self.external_frameworks, self.multi_kueue.external_frameworks)

@@ -31,20 +31,13 @@ class IntegrationSettings:
 
 
 @attrs.frozen
-class MultiKueueSettings:
-    """The section `multiKueue` of Kueue's configuration, as far as it is about job kinds."""
-
-    external_frameworks: tuple[Declaration, ...] = ()
-    """As `externalFrameworks`. Kueue's MultiKueue has them here."""
-
-
-@attrs.frozen
 class KindChoice:
     """The settings for job kinds, from all places where they may stand."""
 
     integrations: IntegrationSettings
     external: tuple[Declaration, ...]
-    multi_kueue: MultiKueueSettings
+    multi_kueue: tuple[Declaration, ...]
+    """Where Kueue's MultiKueue has its list of them."""
 
     def rows(self) -> list[JobKind]:
         """What they come to. They must have no `contradictions`."""
@@ -82,7 +75,7 @@ class KindChoice:
     def _declared(self) -> Iterator[tuple[str, Declaration]]:
         places = (
             ("externalFrameworks", self.external),
-            ("multiKueue.externalFrameworks", self.multi_kueue.external_frameworks),
+            ("multiKueue.externalFrameworks", self.multi_kueue),
         )
         named = {declaration.name for _, declarations in places for declaration in declarations}
         for place, declarations in places:

@@ -49,14 +49,25 @@ def parse_settings(text: str, *, source: str = "settings") -> Settings:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise SettingsError(f"{source}: not valid YAML{where}: {getattr(error, 'problem', error)}") from error
+    document = {} if document is None else document
     try:
-        settings = _CONVERTER.structure({} if document is None else document, Settings)
+        settings = _CONVERTER.structure(document, Settings)
     except (cattrs.BaseValidationError, ValueError) as error:
         raise SettingsError(_listed(source, list(_complaints(error, "")))) from error
-    contradictions = list(_contradictions(settings))
+    doubled = [f"multiKueue.{_camel(name)}" for name in _given(settings) if _camel(name) in document]
+    contradictions = [f"{place}: it is set outside of multiKueue, too: keep one of the two" for place in doubled]
+    settings = attrs.evolve(settings, **_given(settings))
+    contradictions += _contradictions(settings)
     if contradictions:
         raise SettingsError(_listed(source, contradictions))
     return settings
+
+
+def _given(settings: Settings) -> dict[str, Any]:
+    """What Kueue's section sets of the settings outside of it, by their names."""
+    section = settings.multi_kueue
+    names = [field.name for field in attrs.fields(type(section)) if field.default is None]
+    return {name: value for name in names if (value := getattr(section, name)) is not None}
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:
@@ -109,6 +120,7 @@ def _group(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], 
     """How a group of settings is read: its keys in camelCase, and no others."""
     fields = {field.name: override(rename=_camel(field.name)) for field in attrs.fields(cls)}
     known = [_camel(name) for name in fields]
+    empty = {_camel(field.name) for field in attrs.fields(cls) if field.default == ""}
     lists = {_camel(name) for name, kind in get_type_hints(cls).items() if is_list(kind)}
     # `**fields` are the renamed fields, keyed by name: cattrs' signature cannot say so.
     structure: Any = make_dict_structure_fn
@@ -119,6 +131,7 @@ def _group(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], 
         if not isinstance(value, dict):
             raise ValueError(f"{shown(value)} is not a group of settings: write its settings below it, indented")
         value = {key: item for key, item in value.items() if item is not None or key not in lists}  # a list, likewise
+        value = {key: item for key, item in value.items() if item != "" or key not in empty}  # the default, written out
         unknown = [_UnknownSettingError(str(key), known) for key in value if key not in known]
         try:
             result = read({key: item for key, item in value.items() if key in known}, cls)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from multikueue.core.incremental import Incremental
 from multikueue.core.lease import LeaseSettings
 from multikueue.errors import SettingsError
 from multikueued.config import (
@@ -104,9 +105,44 @@ def test_every_setting_can_be_set() -> None:
     )
 
 
+KUEUES = """
+multiKueue:
+  gcInterval: 2m0s
+  origin: site-a
+  workerLostTimeout: 1m30s
+  dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-incremental
+  incrementalDispatcherConfig: {stepSize: 5}
+  externalFrameworks:
+  - name: PipelineRun.v1.tekton.dev
+"""
+
+
+def test_a_section_copied_from_kueues_configuration_means_what_it_means_there() -> None:
+    settings = parse_settings(KUEUES)
+
+    assert settings.origin == "site-a"
+    assert settings.gc_interval == timedelta(minutes=2)
+    assert settings.worker_lost_timeout == timedelta(seconds=90)
+    assert settings.choice.dispatcher() == Incremental(step=5)
+    assert "pipelineruns.tekton.dev" in {str(kind.resource) for kind in settings.kinds.rows()}
+
+
+@pytest.mark.parametrize("name", ["namespace", "webhook.certDir", "webhook.serviceNamespace", "webhook.url"])
+def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> None:
+    """It stands so in the documentation."""
+    group, _, setting = name.rpartition(".")
+    assert parse_settings(f'{group}: {{{setting}: ""}}' if group else f'{setting}: ""') == Settings()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        (
+            "origin: a\nmultiKueue: {origin: b}",
+            "multiKueue.origin: it is set outside of multiKueue, too: keep one of the two",
+        ),
+        ("multiKueue: {gcInterval: 60}", "multiKueue.gcInterval: 60 lacks a unit"),
+        ("multiKueue: {clusterProfile: {}}", "multiKueue.clusterProfile: there is no such setting"),
         ("orign: x", 'orign: there is no such setting: did you mean "origin"?'),
         ("serving: {x: 1}", "serving.x: there is no such setting: the settings here are bindAddress, port"),
         ("kind: Configuration", "kind: there is no such setting"),
