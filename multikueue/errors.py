@@ -88,6 +88,10 @@ class Unreachable(ApiError):
     retryable = True
 
 
+class NotSent(Unreachable):
+    """No connection: the request has not left. A write did not happen."""
+
+
 class DeadlineExceeded(Unreachable):
     """No answer within the deadline. A write may or may not have happened."""
 

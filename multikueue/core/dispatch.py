@@ -30,8 +30,7 @@ class Candidates:
     nominated: Sequence[str]
     """Whom it is offered to already."""
     awaited: Sequence[ClusterName] = ()
-    """Those of them that have yet to answer for the first time, which takes no longer than a request may. When the
-    manager has just started, that is everybody."""
+    """Those of them that have yet to answer for the first time since the manager was started, a minute ago at most."""
     message: str = ""
     """What our check on the Workload says: the `Nomination.message` written last, unless somebody has reset it."""
 

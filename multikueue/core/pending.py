@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from multikueue.core.cleaning import clean
 from multikueue.core.copies import is_spent
-from multikueue.core.dispatch import Candidates, Nomination
+from multikueue.core.dispatch import MAX_NOMINATIONS, Candidates, Nomination
 from multikueue.core.effects import CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.gates import gated, open_next
 from multikueue.core.groups import chooser
-from multikueue.core.hearing import until_heard
+from multikueue.core.hearing import PATIENCE, unheard, until_clear
 from multikueue.core.members import create_missing, missing_on, remove_left
 from multikueue.core.mending import mending_patch
 from multikueue.core.names import Json, ObjectKey
@@ -31,25 +33,35 @@ from multikueue.core.workloads import (
 def dispatch(situation: Situation) -> Plan:
     """Take the first worker that admitted it, or offer it to more."""
     stale = tuple(clean_stale(situation))
-    nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
-    unheard = until_heard(situation)
-    if situation.winner is not None and unheard is None and _may_have_it(situation, situation.winner, nomination):
+    nomination = _nomination(situation)
+    unclear = until_clear(situation)
+    if situation.winner is not None and unclear is None and _may_have_it(situation, situation.winner, nomination):
         return Plan((*_hand_over(situation, situation.winner, nomination), *stale))
     if not other_checks_ready(situation.workload, situation.check):
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
     opened = open_next(situation, nomination.names)
-    again = [seconds for seconds in (nomination.look_again, opened.look_again, unheard) if seconds is not None]
+    again = [seconds for seconds in (nomination.look_again, opened.look_again, unclear) if seconds is not None]
     effects = (*opened.effects, *_offer(situation, nomination), *stale)
     return Plan(effects, look_again=min(again, default=None))
 
 
+def _nomination(situation: Situation) -> Nomination:
+    """Whom to offer it to. Those that have yet to say whether they have it stay: only here it stands that they may."""
+    chosen = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
+    kept = [name for name in unheard(situation) if name not in chosen.names]
+    if chosen.binding or not kept:
+        return chosen
+    return attrs.evolve(chosen, names=(*chosen.names[: MAX_NOMINATIONS - len(kept)], *kept))
+
+
 def _candidates(situation: Situation) -> Candidates:
     configured = [worker for worker in situation.workers if worker.configured]
+    starting = situation.snapshot.running_for < PATIENCE
     return Candidates(
         configured=[worker.name for worker in configured],
         available=[worker.name for worker in configured if worker.can_run],
         nominated=nominated(situation.workload),
-        awaited=[worker.name for worker in configured if worker.awaited],
+        awaited=[worker.name for worker in configured if worker.awaited] if starting else [],
         message=_message(situation),
     )
 

@@ -217,18 +217,24 @@ class Situation:
     def winner(self) -> Worker | None:
         """The worker that takes the Workload while none is assigned.
 
-        One that has the job already keeps it; otherwise the first of the config that has admitted it. Clocks of
-        workers play no part. Where the rest of its group is, no other worker takes it.
+        One that has the job already keeps it, out of reach too; otherwise it is the first of the config that has
+        admitted it. Clocks of workers play no part. Where the rest of its group is, no other worker takes it.
         """
         places = self.group_places or [worker.name for worker in self.workers]
-        admitted = [
-            worker for worker in self.workers if worker.can_run and worker.name in places and self._holds(worker)
-        ]
+        holding = [worker for worker in self.workers if worker.name in places and self._holds(worker)]
+        admitted = [worker for worker in holding if worker.can_run]
         starting = [worker for worker in self.workers if worker.starting]
         if starting:  # whether or not it can be reached: the job may be there already
             return next((worker for worker in starting if worker in admitted), None)
-        holding = [worker for worker in admitted if self.job_on(worker) is not None]
-        return next(iter(holding or admitted), None)
+        having = [worker for worker in holding if self._has_it(worker)]
+        return next(iter(having or admitted), None)
+
+    def _has_it(self, worker: Worker) -> bool:
+        """Whether the job is there. Out of sight only all of it counts: nothing could be added."""
+        if worker.can_run:
+            return self.job_on(worker) is not None
+        jobs = self.jobs_on(worker)
+        return len(jobs) == len(self.jobs) > 0 and all(is_of_attempt(job, self.attempt) for job in jobs)
 
     def _holds(self, worker: Worker) -> bool:
         """Whether it has admitted this attempt, and is not about to give it up again."""

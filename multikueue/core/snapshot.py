@@ -59,6 +59,8 @@ class Worker:
     """Whether somebody else's object has the name of one of ours there, or it refuses ours."""
     starting: bool = False
     """Whether the job is being created there just now."""
+    unsure_for: timedelta | None = None
+    """How long ago the job was to be created there, if it cannot be told whether it was: there was no answer."""
     lost_since: datetime | None = None
     """Since when it cannot be reached, by the manager's clock."""
     workload: Json | None = None
@@ -93,6 +95,8 @@ class Snapshot:
     """How to handle the owner's kind; None if the kind is not registered."""
     jobs: Mapping[str, Json] = attrs.field(factory=dict)
     """The manager's jobs by name; empty while the cache does not show them."""
+    running_for: timedelta = timedelta.max
+    """How long this process has been listening to workers."""
     quiet_for: timedelta = timedelta(0)
     """How long nothing of it has changed, here or on a worker, as far as this process has seen."""
     siblings: tuple[Json, ...] = ()

@@ -22,6 +22,7 @@ from multikueue.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    NotSent,
     ServerFault,
     TooManyRequests,
     Unauthorized,
@@ -134,9 +135,9 @@ def _translation(begin: str, error: Exception) -> ApiError | None:
         case TimeoutError():
             return DeadlineExceeded(f"{begin}: no answer in time")
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
-            return Unreachable(f"{begin}: the server's certificate is not trusted")
+            return NotSent(f"{begin}: the server's certificate is not trusted")
         case aiohttp.ClientConnectorError():
-            return Unreachable(f"{begin}: cannot connect: {error.os_error.strerror or error.os_error}")
+            return NotSent(f"{begin}: cannot connect: {error.os_error.strerror or error.os_error}")
         case aiohttp.ClientPayloadError():
             return Unreachable(f"{begin}: the connection broke in the middle of an answer")
         case aiohttp.ClientError() | OSError():

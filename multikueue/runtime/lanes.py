@@ -7,6 +7,8 @@ has ended, and for a while after it has failed, the lane takes nothing more, and
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
+from http import HTTPStatus
 from typing import TypeAlias
 
 import anyio
@@ -17,7 +19,7 @@ import structlog
 from multikueue.core.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.effects import MANAGER, CreateJob, Effect
 from multikueue.core.names import ClusterName, Json, ObjectKey
-from multikueue.errors import ApiError, Conflict
+from multikueue.errors import ApiError, Conflict, NotSent
 from multikueue.runtime.clock import loop_time
 from multikueue.runtime.performing import Performer
 
@@ -45,6 +47,8 @@ class Lanes:
     """Lanes that something was to be done on while they were taken."""
     _failures: dict[Lane, int] = attrs.field(factory=dict, init=False)
     _rests_until: dict[Lane, float] = attrs.field(factory=dict, init=False)
+    _unsure_since: dict[Lane, float] = attrs.field(factory=dict, init=False)
+    """Lanes on which a job was to be created, and nobody knows whether it was."""
     _idle: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -73,11 +77,18 @@ class Lanes:
         """Whether the job is being created there: it may exist already, and no other worker may get it."""
         return any(isinstance(effect, CreateJob) for effect in self._under_way.get((cluster, key), ()))
 
+    def unsure_for(self, cluster: ClusterName, key: ObjectKey) -> timedelta | None:
+        """How long ago the job was to be created there, if there was no answer to tell whether it was."""
+        since = self._unsure_since.get((cluster, key))
+        return None if since is None else timedelta(seconds=loop_time() - since)
+
     def reconnected(self, cluster: ClusterName) -> None:
         """The worker answers again: what failed is tried at once."""
         for lane in [lane for lane in self._rests_until if lane[0] == cluster]:
             del self._rests_until[lane]
             self._failures.pop(lane, None)
+        for lane in [lane for lane in self._unsure_since if lane[0] == cluster]:
+            self._unsure_since[lane] = loop_time()  # only what is seen from now on tells
 
     async def wait_idle(self) -> None:
         """Wait until nothing is under way."""
@@ -111,9 +122,13 @@ class Lanes:
         if error is None:
             self._succeeded(lane)
         else:
+            if any(isinstance(effect, CreateJob) for effect in part) and _is_no_answer(error):
+                self._unsure_since[lane] = loop_time()
             self._failed(lane, error)
 
     def _succeeded(self, lane: Lane) -> None:
+        # Whichever it was: made again, the job is there; without its Workload one that arrives late does not run.
+        self._unsure_since.pop(lane, None)
         self._failures.pop(lane, None)
         self._rests_until.pop(lane, None)
         if lane in self._wanted:
@@ -132,3 +147,10 @@ class Lanes:
             log.error("cannot carry out", cluster=lane[0], key=str(lane[1]), exc_info=error)
         self._rests_until[lane] = loop_time() + delay
         self.enqueue(lane[1], delay)
+
+
+def _is_no_answer(error: Exception) -> bool:
+    """Whether what was to be written may have been."""
+    if not isinstance(error, ApiError):
+        return True
+    return not isinstance(error, NotSent) and (error.status == 0 or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR)

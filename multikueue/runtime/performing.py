@@ -22,7 +22,7 @@ from multikueue.core.effects import (
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.workloads import cluster_queue
-from multikueue.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Unreachable
+from multikueue.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.hooks import ManagerHook
@@ -102,7 +102,7 @@ class Performer:
             case _:
                 place = self.places.place(effect.cluster)
                 if place is None:
-                    raise Unreachable(f'cluster "{effect.cluster}" is not connected')
+                    raise NotSent(f'cluster "{effect.cluster}" is not connected')
                 await self._write(place, effect, workload)
 
     async def _write(self, place: Place, effect: Effect, workload: Json | None) -> None:

@@ -68,6 +68,11 @@ class RemotePool:
         """The worker of that name."""
         return self._clusters.get(name)
 
+    @property
+    def running_for(self) -> timedelta:
+        """How long workers have been listened to."""
+        return self.clock() - self._started if self._started is not None else timedelta(0)
+
     def lost_since(self, name: str) -> datetime | None:
         """Since when a cluster that is not known is not: as far as this process can tell."""
         return self._forgotten.get(name, self._started)

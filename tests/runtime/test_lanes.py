@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import anyio
 import attrs
@@ -12,7 +13,7 @@ from multikueue.core.backoff import Backoff
 from multikueue.core.effects import MANAGER, Announce, ApplyStatus, CreateJob, CreateWorkload, Effect
 from multikueue.core.kinds import JOB
 from multikueue.core.names import ClusterName, Json, ObjectKey
-from multikueue.errors import ServerFault
+from multikueue.errors import DeadlineExceeded, Forbidden, NotSent, ServerFault, TooManyRequests, Unreachable
 from multikueue.runtime.lanes import Lanes
 from multikueue.runtime.performing import Performer
 
@@ -150,4 +151,46 @@ async def test_a_failure_on_the_manager_is_the_reconciles() -> None:
         await tasks.start(lanes.run)
         with pytest.raises(ServerFault):
             await lanes.perform(KEY, None, (ApplyStatus(MANAGER, {}, "kueue-admission"),))
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("failure", "unsure"),
+    [
+        (Unreachable("the connection broke"), True),
+        (DeadlineExceeded("no answer in time"), True),
+        (ServerFault("broken", status=500), True),
+        (NotSent("cannot connect"), False),
+        (Forbidden("no", status=403), False),
+        (TooManyRequests("later", status=429), False),
+    ],
+)
+async def test_a_creation_without_an_answer_leaves_it_unknown_whether_the_job_is_there(
+    failure: Exception, unsure: bool
+) -> None:
+    """Until it is tried again: then it is known."""
+    outcomes: list[float | Exception] = [failure, 0.0]
+    lanes = World(FakePerformer(lambda _effect: outcomes.pop(0))).lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        await lanes.perform(KEY, None, (CreateJob(W1, JOB, {}),))
+        await anyio.sleep(3)
+        assert lanes.unsure_for(W1, KEY) == (timedelta(seconds=3) if unsure else None)
+        assert lanes.unsure_for(W2, KEY) is None
+        await lanes.perform(KEY, None, (CreateJob(W1, JOB, {}),))
+        await lanes.wait_idle()
+        assert lanes.unsure_for(W1, KEY) is None
+        tasks.cancel_scope.cancel()
+
+
+async def test_what_is_seen_of_a_worker_counts_from_when_it_is_back() -> None:
+    """What it says first may be older than the job."""
+    lanes = World(FakePerformer(lambda _effect: Unreachable("the connection broke"))).lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        await lanes.perform(KEY, None, (CreateJob(W1, JOB, {}),))
+        await anyio.sleep(60)
+        lanes.reconnected(W1)
+        await anyio.sleep(2)
+        assert lanes.unsure_for(W1, KEY) == timedelta(seconds=2)
         tasks.cancel_scope.cancel()

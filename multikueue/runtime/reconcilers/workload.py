@@ -19,7 +19,7 @@ from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.plan import plan
 from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workloads import Owner, cluster_name, owner
+from multikueue.core.workloads import Owner, cluster_name, nominated, owner
 from multikueue.runtime.home import Home
 from multikueue.runtime.lanes import Lanes
 from multikueue.runtime.remote import RemoteCluster
@@ -97,6 +97,7 @@ class WorkloadReconciler:
             check_unknown=check_unknown,
             adapter=adapter,
             jobs=self.home.jobs_of(key, workload, owned_by) if owned_by is not None else {},
+            running_for=self.remotes.running_for,
             quiet_for=self.quiet_for(key),
             siblings=siblings,
             workers=tuple(self._workers(key, self.home.config_of(check), owned_by)),
@@ -124,6 +125,9 @@ class WorkloadReconciler:
         for name in sorted(set(known).difference(configured)):
             yield self._worker(known[name], key, owned_by, configured=False)
         workload = self.home.workloads.get(key)
+        for name in sorted(set(nominated(workload) if workload is not None else ()).difference(known, configured)):
+            if self._is_new(name):  # an earlier process may have left the job there
+                yield Worker(ClusterName(name), False, False, serves_kind=False, known=False, awaited=True)
         assigned = cluster_name(workload) if workload is not None else None
         if assigned is not None and assigned not in known and not (assigned in configured and self._is_new(assigned)):
             yield self._forgotten(ClusterName(assigned), configured=assigned in configured)
@@ -131,8 +135,11 @@ class WorkloadReconciler:
     def _worker(self, remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, configured: bool) -> Worker:
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         workload_only = kind is not None and kind.workload_only
-        starting = self.lanes.starting(remote.name, key)
-        return _worker(remote, key, owned_by, configured=configured, workload_only=workload_only, starting=starting)
+        found = _worker(remote, key, owned_by, configured=configured, workload_only=workload_only)
+        starting, unsure_for = self.lanes.starting(remote.name, key), self.lanes.unsure_for(remote.name, key)
+        if not starting and unsure_for is None:
+            return found
+        return attrs.evolve(found, starting=starting, unsure_for=unsure_for)
 
     def _is_new(self, name: str) -> bool:
         """Whether a cluster that nobody serves yet is going to be: its controller has yet to look at it."""
@@ -152,7 +159,6 @@ def _worker(
     *,
     configured: bool,
     workload_only: bool,
-    starting: bool,
 ) -> Worker:
     session = remote.session
     gvk = owned_by.gvk if owned_by is not None else None
@@ -164,7 +170,6 @@ def _worker(
             serves_kind=workload_only,
             known=False,
             awaited=remote.awaited(gvk),
-            starting=starting,
             lost_since=remote.connection.lost_since,
         )
     jobs = tuple(JobCopy(mirror.cache.resource, job) for mirror in session.jobs.values() for job in mirror.of(key))
@@ -178,7 +183,6 @@ def _worker(
         known=remote.knows(gvk),
         awaited=remote.awaited(gvk),
         blocked=_is_blocked(session, key, gvk, workload, (*jobs, *shared)),
-        starting=starting,
         lost_since=remote.connection.lost_since,
         workload=workload,
         jobs=jobs,
