@@ -32,6 +32,7 @@ from multikueue.core.workloads import (
     is_evicted,
     is_finished,
     is_of_attempt,
+    nominated,
     owner,
 )
 
@@ -218,7 +219,8 @@ class Situation:
         """The worker that takes the Workload while none is assigned.
 
         One that has the job already keeps it, out of reach too; otherwise it is the first of the config that has
-        admitted it. Clocks of workers play no part. Where the rest of its group is, no other worker takes it.
+        admitted it, of those it is offered to if there are any: they may be down to the one that was chosen before.
+        Clocks of workers play no part. Where the rest of its group is, no other worker takes it.
         """
         places = self.group_places or [worker.name for worker in self.workers]
         holding = [worker for worker in self.workers if worker.name in places and self._holds(worker)]
@@ -227,7 +229,8 @@ class Situation:
         if starting:  # whether or not it can be reached: the job may be there already
             return next((worker for worker in starting if worker in admitted), None)
         having = [worker for worker in holding if self._has_it(worker)]
-        return next(iter(having or admitted), None)
+        offered = [worker for worker in admitted if worker.name in nominated(self.workload)]
+        return next(iter(having or offered or admitted), None)
 
     def _has_it(self, worker: Worker) -> bool:
         """Whether the job is there. Out of sight only all of it counts: nothing could be added."""
@@ -245,7 +248,7 @@ class Situation:
             return False
         if is_finished(copy):  # out of sync with the job it has: the user is told so once it is assigned
             return not is_spent(copy) or (finish_reason(copy) == OUT_OF_SYNC and self.job_on(worker) is not None)
-        leaving = is_evicted(copy) or is_terminating(copy) or is_spent(copy)
+        leaving = worker.removing or is_evicted(copy) or is_terminating(copy) or is_spent(copy)
         return not leaving and not self.is_beyond_mending(copy)
 
     def has_ended_on(self, worker: Worker) -> bool:

@@ -59,6 +59,8 @@ class Worker:
     """Whether somebody else's object has the name of one of ours there, or it refuses ours."""
     starting: bool = False
     """Whether the job is being created there just now."""
+    removing: bool = False
+    """Whether what lies there is being removed just now."""
     unsure_for: timedelta | None = None
     """How long ago the job was to be created there, if it cannot be told whether it was: there was no answer."""
     lost_since: datetime | None = None

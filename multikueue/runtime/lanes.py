@@ -17,7 +17,7 @@ import attrs
 import structlog
 
 from multikueue.core.backoff import ITEM_BACKOFF, Backoff
-from multikueue.core.effects import MANAGER, CreateJob, Effect
+from multikueue.core.effects import MANAGER, CreateJob, DeleteWorkload, Effect
 from multikueue.core.names import ClusterName, Json, ObjectKey
 from multikueue.errors import ApiError, Conflict, NotSent
 from multikueue.runtime.clock import loop_time
@@ -76,6 +76,10 @@ class Lanes:
     def starting(self, cluster: ClusterName, key: ObjectKey) -> bool:
         """Whether the job is being created there: it may exist already, and no other worker may get it."""
         return any(isinstance(effect, CreateJob) for effect in self._under_way.get((cluster, key), ()))
+
+    def removing(self, cluster: ClusterName, key: ObjectKey) -> bool:
+        """Whether its copy is being removed there: it will be gone before it shows, and cannot win any more."""
+        return any(isinstance(effect, DeleteWorkload) for effect in self._under_way.get((cluster, key), ()))
 
     def unsure_for(self, cluster: ClusterName, key: ObjectKey) -> timedelta | None:
         """How long ago the job was to be created there, if there was no answer to tell whether it was."""

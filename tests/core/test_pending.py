@@ -150,6 +150,19 @@ class TestWinning:
         )
         assert in_words(seen, decide(seen)) == ["create job on w2", "delete workload on w1"]
 
+    def test_one_that_is_being_removed_cannot_win_any_more(self) -> None:
+        """It lost to one whose lane was taken; if it won now, that one would be removed as well (seed 6454)."""
+        first = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), removing=True)
+        seen = snapshot(OFFERED, first, worker("w2", copy_of(OFFERED, admitted=True, uid="b")))
+        assert in_words(seen, decide(seen))[0] == "create job on w2"
+
+    def test_one_that_was_chosen_stays_chosen_when_others_admit_it_too(self) -> None:
+        """Else each would be removed as the other's loser, and all made again (simulation, seed 6598)."""
+        local = workload(nominated=("w2",))
+        first, second = (worker(name, copy_of(local, admitted=True)) for name in ("w1", "w2"))
+        seen = snapshot(local, first, second)
+        assert in_words(seen, decide(seen)) == ["create job on w2", "delete workload on w1"]
+
     def test_a_job_that_the_managers_kueue_still_has_started_is_not_copied_yet(self) -> None:
         """adapters.md H1: what Kueue added to its pods is the manager's; it puts them back when it stops the job."""
         label = ("spec", "template", "metadata", "labels", STARTED_LABELS[0])

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from multikueue.core.backoff import Backoff
-from multikueue.core.effects import MANAGER, Announce, ApplyStatus, CreateJob, CreateWorkload, Effect
+from multikueue.core.effects import MANAGER, Announce, ApplyStatus, CreateJob, CreateWorkload, DeleteWorkload, Effect
 from multikueue.core.kinds import JOB
 from multikueue.core.names import ClusterName, Json, ObjectKey
 from multikueue.errors import DeadlineExceeded, Forbidden, NotSent, ServerFault, TooManyRequests, Unreachable
@@ -151,6 +151,19 @@ async def test_a_failure_on_the_manager_is_the_reconciles() -> None:
         await tasks.start(lanes.run)
         with pytest.raises(ServerFault):
             await lanes.perform(KEY, None, (ApplyStatus(MANAGER, {}, "kueue-admission"),))
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_copy_that_is_being_removed_is_known_to_be() -> None:
+    """Until it is gone it looks as if its worker could still win."""
+    lanes = World(FakePerformer(lambda _effect: 5.0)).lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        await lanes.perform(KEY, None, (DeleteWorkload(W1, KEY, "uid", (), False),))
+        assert lanes.removing(W1, KEY)
+        assert not lanes.removing(W2, KEY)
+        await lanes.wait_idle()
+        assert not lanes.removing(W1, KEY)
         tasks.cancel_scope.cancel()
 
 

@@ -136,10 +136,11 @@ class WorkloadReconciler:
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         workload_only = kind is not None and kind.workload_only
         found = _worker(remote, key, owned_by, configured=configured, workload_only=workload_only)
-        starting, unsure_for = self.lanes.starting(remote.name, key), self.lanes.unsure_for(remote.name, key)
-        if not starting and unsure_for is None:
+        starting, removing = self.lanes.starting(remote.name, key), self.lanes.removing(remote.name, key)
+        unsure_for = self.lanes.unsure_for(remote.name, key)
+        if not starting and not removing and unsure_for is None:
             return found
-        return attrs.evolve(found, starting=starting, unsure_for=unsure_for)
+        return attrs.evolve(found, starting=starting, removing=removing, unsure_for=unsure_for)
 
     def _is_new(self, name: str) -> bool:
         """Whether a cluster that nobody serves yet is going to be: its controller has yet to look at it."""
