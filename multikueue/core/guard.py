@@ -1,7 +1,8 @@
 """A job kind whose rules may fail: what holds then, and what is told.
 
 Rules written by users meet objects nobody thought of. One that fails must not stop what has nothing to do with it: the
-copies of a Workload are removed, its quota is freed, the others are worked on as if nothing had happened. A rule may
+copies of a Workload are removed when it has ended or lost its quota, the others are worked on as if nothing had
+happened. (While it cannot be told whether a job is delegated, its Workload keeps its quota and waits.) A rule may
 say why it fails by a `RuleError`; whatever else it raises is told by its type only, since its text may hold what is in
 the object. What is asked of a kind outside a decision is guarded by `multikueue.runtime.guarding`.
 """

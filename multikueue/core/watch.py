@@ -24,6 +24,9 @@ class Resuming:
     """
 
     resource_version: str
+    silent: bool = False
+    """Whether the watch had nothing to say. One whose events are held up on the way says nothing either, so what is
+    there is read again once the server has answered."""
 
 
 @attrs.frozen
@@ -98,7 +101,7 @@ Outcome: TypeAlias = Listed | Confirmed | Progressed | Steadied | Ended | Broke 
 class WatchState:
     """Where a cache is, and how well it is going.
 
-    * It resumes where it was; only a 410, or a server that is behind what is known, makes it list again.
+    * It resumes where it was; only a 410, a server that is behind what is known, or silence makes it list again.
     * What is followed never goes back, but by a list.
     * Only a steady stream forgives failures. A list does not: a server may answer lists and refuse to be watched.
     * The end of a steady stream is no failure: the next one is opened at once. So is the list after a first 410.
@@ -128,8 +131,10 @@ class WatchState:
                 return WatchState(self.position, steady=True)
             case Ended() if self.steady:
                 return attrs.evolve(self, steady=False)
-            case Broke() | FellSilent() if self.steady:
+            case Broke() if self.steady:
                 return attrs.evolve(self, position=self._in_doubt(), steady=False)
+            case FellSilent() if self.steady:
+                return attrs.evolve(self, position=self._in_doubt(silent=True), steady=False)
             case HistoryLost():
                 again = 1 if self.losses else 0
                 return WatchState(NeedsList(), self.failures + again, self.losses + 1)
@@ -140,15 +145,15 @@ class WatchState:
         match self.position:
             case Resuming(known) if version_number(present) < version_number(known):
                 return self.step(HistoryLost())
-            case Resuming(known):
-                return attrs.evolve(self, position=Following(known))
+            case Resuming(known, silent):
+                return attrs.evolve(self, position=NeedsList() if silent else Following(known))
             case _:
                 return self
 
-    def _in_doubt(self) -> Position:
+    def _in_doubt(self, *, silent: bool = False) -> Position:
         match self.position:
             case Following(known):
-                return Resuming(known)
+                return Resuming(known, silent)
             case position:
                 return position
 

@@ -48,8 +48,8 @@ CERTAIN_REFUSAL: Final = 3
 LIFETIME_JITTER: Final = 0.2
 """Watches are opened anew up to this part of their lifetime earlier, so that not all are at the same time."""
 
-CONFIRM_DEADLINE: Final = 10.0
-"""Seconds for a server to say where its history is. A dead one is thus noticed so long after its watch fell silent."""
+ANSWER_DEADLINE: Final = 10.0
+"""Seconds for a server whose watch fell silent to say that it is there. A dead one is noticed so long after that."""
 
 NOTHING: Final = "multikueue,!multikueue"
 """A label selector that no object matches: a list by it says only where the server's history is."""
@@ -170,21 +170,22 @@ class ObjectCache:
         match self._watch.position:
             case NeedsList():
                 return await self._list()
-            case Resuming():
-                return await self._confirm()
+            case Resuming(silent=silent):
+                first = silent and not self._watch.failures
+                return await self._confirm(ANSWER_DEADLINE if first else float("inf"))
             case Following(since):
                 failure = await self._follow(since)
                 return _ending(failure, steady=self._watch.steady), failure
 
-    async def _confirm(self) -> tuple[Outcome, ApiError | None]:
+    async def _confirm(self, deadline: float) -> tuple[Outcome, ApiError | None]:
         try:
-            with anyio.move_on_after(CONFIRM_DEADLINE):
+            with anyio.move_on_after(deadline):  # the client has one of its own
                 listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=NOTHING)
                 return Confirmed(listed.resource_version), None
         except ApiError as error:
             return Failed(), error
-        silent = f"{self.resource}: the watch has broken off, and the server does not answer within"
-        return Failed(), DeadlineExceeded(f"{silent} {CONFIRM_DEADLINE:g} s")
+        silent = f"{self.resource}: the watch has fallen silent, and the server does not answer within"
+        return Failed(), DeadlineExceeded(f"{silent} {deadline:g} s")
 
     async def _list(self) -> tuple[Outcome, ApiError | None]:
         earlier = self.predecessor.resource_version if self.predecessor is not None else ""

@@ -23,7 +23,7 @@ from multikueue.core.objects import dig
 from multikueue.core.reviews import BadReviewError, Review, allowed, parse_review
 from multikueue.kube.caching import ObjectCache
 from multikueue.protocols import ApiClient
-from multikueue.runtime.guarding import admitted
+from multikueue.runtime.guarding import reviewed
 
 
 class ReviewHook(Protocol):
@@ -128,7 +128,7 @@ class Reviewer:
         if kind is None or review.operation != "CREATE" or review.subresource or review.object is None:
             return NOTHING
         job, namespace = review.object, review.namespace
-        return admitted(kind, job, lambda: admit(kind, job, namespace, self, self.controller_name), NOTHING)
+        return reviewed(kind, job, lambda: admit(kind, job, namespace, self, self.controller_name), NOTHING)
 
     def _answer(self, outcome: str, status: int, body: bytes) -> Answer:
         if self.hook is not None:

@@ -153,10 +153,11 @@ def _keys(obj: Json, names: Iterable[str]) -> list[ObjectKey]:
     return found
 
 
-def admitted(kind: JobKind, job: Json, attempt: Callable[[], _T], otherwise: _T) -> _T:
+def reviewed(kind: JobKind, job: Json, attempt: Callable[[], _T], otherwise: _T) -> _T:
     """The answer to an API server about a job that is being created, with `managed_by`: if it fails, `otherwise`.
 
-    The job should then be created as it is: nobody runs it before its delegation can be told. Each is logged once.
+    The job should then be created as it is: nobody runs it before its delegation can be told. Each time is logged:
+    there is no object yet by which to tell the next one.
     """
     try:
         return attempt()

@@ -42,6 +42,19 @@ def _owner_entries(workload: Json) -> list[str]:
     return [owner_index(found.gvk, ObjectKey(namespace, found.name))] if found else []
 
 
+def _member_index(api_version: str, kind: str, key: ObjectKey) -> str:
+    return f"{api_version}|{kind}|{key}"
+
+
+def _member_entries(workload: Json) -> list[str]:
+    """All owners of a Workload that stands for several jobs."""
+    if not has_members(workload):
+        return []
+    namespace = dig(workload, "metadata", "namespace") or ""
+    references = dig(workload, "metadata", "ownerReferences") or []
+    return [_member_index(one["apiVersion"], one["kind"], ObjectKey(namespace, one["name"])) for one in references]
+
+
 def _check_entries(workload: Json) -> list[str]:
     return [entry.get("name", "") for entry in checks(workload)]
 
@@ -82,7 +95,7 @@ class Home:
             fraction: where jitter comes from.
         """
         cache = functools.partial(ObjectCache, client, fraction=fraction)
-        indexes = {"owner": _owner_entries, "check": _check_entries}
+        indexes = {"owner": _owner_entries, "member": _member_entries, "check": _check_entries}
 
         def jobs(kind: JobKind) -> Mirror:
             row = GuardedRow.of_jobs(kind)
@@ -158,7 +171,7 @@ class Home:
             shared = self.workloads.get(group)
             if shared is not None and has_members(shared) and group not in found:
                 found.append(group)
-        if mirror is not None and mirror.index(job) is None:  # rare, so all may be looked through
+        if mirror is not None and mirror.index(job) is None:
             found += [group for group in self._claiming(key, gvk) if group not in found]
         return found
 
@@ -166,11 +179,10 @@ class Home:
         """The Workloads that name the job of this kind and key as the one behind them."""
         return [ObjectKey.of(workload) for workload in self.workloads.cache.by("owner", owner_index(gvk, key))]
 
-    def _claiming(self, key: ObjectKey, gvk: GVK) -> Iterator[ObjectKey]:
-        for workload in self.workloads.cache.values():
-            group = ObjectKey.of(workload)
-            if group.namespace == key.namespace and has_members(workload) and key.name in _owners(workload, gvk):
-                yield group
+    def _claiming(self, key: ObjectKey, gvk: GVK) -> list[ObjectKey]:
+        """The Workloads of groups that name the job among their members."""
+        entry = _member_index(gvk.api_version, gvk.kind, key)
+        return [ObjectKey.of(workload) for workload in self.workloads.cache.by("member", entry)]
 
     def our_check(self, workload: Json) -> tuple[str | None, bool]:
         """Which of the Workload's checks is ours, and whether one refers to an AdmissionCheck that cannot be seen."""

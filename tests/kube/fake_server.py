@@ -60,6 +60,8 @@ class FakeServer:
     watches: list[list[Step]]
     present: str | Exception = "1000000"
     """Where its history is, if somebody asks before resuming."""
+    slow: float = 0.0
+    """Seconds it takes to say so."""
     log: list[tuple[float, str]] = attrs.field(factory=list)
     """What was asked, and when."""
     _listed: int = 0
@@ -76,6 +78,7 @@ class FakeServer:
                 raise self.present
             if self.present is HANGS:
                 await anyio.sleep_forever()
+            await anyio.sleep(self.slow)
             return ObjectList([], self.present)
         self.log.append((anyio.current_time(), "list"))
         answer = self.lists[min(self._listed, len(self.lists) - 1)]

@@ -138,8 +138,18 @@ async def test_silence_is_no_failure_if_the_server_answers() -> None:
     """Of a kind that nobody uses there are no bookmarks: the worker would be lost every 90 s."""
     server = FakeServer([listed("5")], [[wait(90), Broken(DeadlineExceeded("silent"))], FOREVER], present="7")
     async with following(server, 200) as follower:
-        assert server.log == [(0, "list"), (0, "watch 5"), (90, "confirm"), (90, "watch 5")]
+        again = [(90, "confirm"), (90, "list"), (90, "watch 5")]
+        assert server.log == [(0, "list"), (0, "watch 5"), *again]
         assert follower.failures == []
+
+
+async def test_a_server_that_fell_silent_for_good_may_take_its_time_once_it_answers_again() -> None:
+    """A list of nothing is not always quick: 10 s are for finding out that a server is dead, not for its recovery."""
+    steps: list[list[Step]] = [[wait(90), Broken(DeadlineExceeded("silent"))], FOREVER]
+    server = FakeServer([listed("5")], steps, present="7", slow=12.0)
+    async with following(server, 120) as follower:
+        assert server.log[2:] == [(90, "confirm"), (101, "confirm"), (113, "list"), (113, "watch 5")]
+        assert follower.failures == [(100, 1), (115, 0)]
 
 
 @pytest.mark.parametrize(("present", "noticed"), [(DOWN, 7200), (HANGS, 7210)])

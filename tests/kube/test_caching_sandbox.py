@@ -106,6 +106,20 @@ async def test_a_silent_watch_is_left_after_its_idle_time() -> None:
         tasks.cancel_scope.cancel()
 
 
+async def test_a_proxy_that_holds_up_every_stream_delays_what_is_known_and_does_not_end_it() -> None:
+    """Lists pass, and watches are opened and say nothing, one after the other."""
+    world = World()
+    world.faults.add(SilenceWatch(after=0), on=WATCHES)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(world.cache.run)
+        await world.cache.wait_synced()
+        for names in ("a", "ab", "abc"):
+            await world.client.create(JOB, job(names[-1]))
+            await world.until(world.has(*names), within=95)
+        assert world.cache.state.failures == 0
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_quiet_watch_is_kept_by_its_bookmarks() -> None:
     world = World()
     async with anyio.create_task_group() as tasks:
