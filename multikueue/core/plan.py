@@ -187,7 +187,7 @@ TABLE: tuple[Row, ...] = (
     Row("job unknown", _job_is_unknown, _wait),
     Row("placed slice", is_placed_slice, follow_slice),
     Row("assigned", _is_assigned, follow_assigned),
-    # it has no worker yet, and the manager's own controllers may run it, too: what is on workers stays until that is clear
+    # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", _delegation_is_unknown, _wait),
     Row("split group", is_split, tell_split),
     Row("waiting group", must_wait, wait_for_group),
