@@ -1,0 +1,76 @@
+"""The page for operators: settings to paste, permissions that the tests run with, metrics that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import attrs
+import pytest
+import yaml
+
+from multikueue.core.dispatch import AllAtOnce
+from multikueued.config import Settings
+from multikueued.dispatching import DispatcherSettings
+from multikueued.loading import parse_settings
+from multikueued.metrics import Metrics
+from tests.integration.permissions import WORKER_RULES, chart_objects
+
+PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+OBJECTS = [text for text in BLOCKS if "apiVersion:" in text]
+CHART_VALUES = [text for text in BLOCKS if "jobKindRules:" in text]
+SETTINGS = [text for text in BLOCKS if text not in [*OBJECTS, *CHART_VALUES]]
+RULE = re.compile(
+    r"^\| (`[a-z/, `]+`)(, in `namespace`)? \| (?:`([a-z0-9.-]+)`|the core group) \| (.*) \|$", re.MULTILINE
+)
+
+Granted = dict[tuple[str, str], frozenset[str]]
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_the_settings_can_be_pasted(text: str) -> None:
+    parse_settings(text)
+
+
+def test_the_first_of_them_are_the_defaults() -> None:
+    """Whoever pastes them changes nothing."""
+    settings = parse_settings(SETTINGS[0])
+    assert settings.choice.dispatcher() == AllAtOnce()
+    assert attrs.evolve(settings, dispatcher=DispatcherSettings()) == Settings()
+
+
+def test_so_are_those_of_the_webhook_once_it_is_on() -> None:
+    settings = parse_settings(next(text for text in SETTINGS if "configurationName" in text))
+    assert attrs.evolve(settings.webhook, enabled=False) == Settings().webhook
+
+
+def test_the_charts_values_hold_settings() -> None:
+    (values,) = map(yaml.safe_load, CHART_VALUES)
+    parse_settings(yaml.safe_dump(values["settings"]))
+
+
+def test_the_workers_permissions_are_those_the_tests_on_real_servers_run_with() -> None:
+    (role,) = [found for text in OBJECTS if (found := yaml.safe_load(text))["kind"] == "ClusterRole"]
+    assert role["rules"] == WORKER_RULES
+
+
+def test_the_managers_permissions_are_the_charts() -> None:
+    """The chart's are those that the tests on real servers run with."""
+    told: Granted = {}
+    for names, _, group, verbs in RULE.findall(PAGE):
+        for name in re.findall(r"`([^`]+)`", names):
+            told[group, name] = frozenset(re.findall(r"`([^`]+)`", verbs))
+    granted: Granted = {}
+    for rule in (rule for obj in chart_objects() for rule in obj.get("rules", ())):
+        for name in rule["resources"]:
+            granted[rule["apiGroups"][0], name] = frozenset(rule["verbs"])
+    assert told.items() >= granted.items()
+
+
+def test_the_metrics_it_names_are_all_there_are() -> None:
+    told = set(re.findall(r"`(multikueue_[a-z_]+)`", PAGE))
+    served = {
+        metric.name + ("_total" if metric.type == "counter" else "") for metric in Metrics("leader").registry.collect()
+    }
+    assert told == served
