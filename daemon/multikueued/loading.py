@@ -120,7 +120,7 @@ def _group(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], 
     """How a group of settings is read: its keys in camelCase, and no others."""
     fields = {field.name: override(rename=_camel(field.name)) for field in attrs.fields(cls)}
     known = [_camel(name) for name in fields]
-    empty = {_camel(field.name) for field in attrs.fields(cls) if field.default == ""}
+    empty = {_camel(field.name) for field in attrs.fields(cls) if field.default in ("", None)}
     lists = {_camel(name) for name, kind in get_type_hints(cls).items() if is_list(kind)}
     # `**fields` are the renamed fields, keyed by name: cattrs' signature cannot say so.
     structure: Any = make_dict_structure_fn

@@ -17,8 +17,8 @@ from multikueue.core.workloads import is_of_attempt, nominated
 
 PATIENCE: Final = timedelta(seconds=60)
 """How long after a start workers are waited for that this process has never heard: long enough for a worker that does
-not answer once, and for three or four attempts at one that is not there yet. One that has been lost for so long, before
-the start too, holds nobody up."""
+not answer once, and for three or four attempts at one that is not there yet. One that was lost so long ago, before the
+start too, holds nobody up once it has failed to answer."""
 SETTLING: Final = timedelta(seconds=10)
 """How long a creation that was not answered may take to show in a watch that works: a request can be held up on its
 way, and arrive after its sender has given up."""
@@ -30,7 +30,7 @@ def until_clear(situation: Situation) -> float | None:
     Whoever has it keeps it; see `Situation.winner`.
     """
     winner = situation.winner
-    if winner is None or situation.job_on(winner) is not None or situation.has_ended_on(winner):
+    if winner is None or situation.has_it(winner) or situation.has_ended_on(winner):
         return None
     others = (worker for worker in situation.workers if worker.name != winner.name)
     waits = [wait for worker in others for wait in _waits(situation, worker)]
@@ -47,17 +47,27 @@ def unheard(situation: Situation) -> tuple[str, ...]:
 
 
 def _is_unheard(situation: Situation, worker: Worker) -> bool:
-    long_lost = worker.lost_since is not None and situation.now - worker.lost_since >= PATIENCE
-    return not worker.known and not long_lost
+    if worker.known or worker.awaited:
+        return not worker.known
+    return worker.lost_since is None or situation.now - worker.lost_since < PATIENCE
+
+
+def unsure_until(worker: Worker, timeout: timedelta) -> timedelta:
+    """How long after a creation without an answer a worker may have the job, though it does not show.
+
+    Args:
+        worker: which one.
+        timeout: how long one that cannot be reached keeps what it has.
+    """
+    return SETTLING if worker.in_sight else timeout
 
 
 def _waits(situation: Situation, worker: Worker) -> Iterator[timedelta]:
     timeout = situation.settings.worker_lost_timeout
-    in_sight = worker.reachable and worker.serves_kind
     if worker.name in unheard(situation):
         yield PATIENCE - situation.snapshot.running_for
     if worker.unsure_for is not None:  # a job was to be made there, and there was no answer
-        yield (SETTLING if in_sight else timeout) - worker.unsure_for
-    if not in_sight and any(is_of_attempt(job, situation.attempt) for job in situation.jobs_on(worker)):
-        out_of_sight_since = worker.lost_since or situation.now - situation.snapshot.quiet_for
-        yield out_of_sight_since + timeout - situation.now
+        yield unsure_until(worker, timeout) - worker.unsure_for
+    if not worker.in_sight and any(is_of_attempt(job, situation.attempt) for job in situation.jobs_on(worker)):
+        lost_for = situation.now - worker.lost_since if worker.lost_since is not None else None
+        yield timeout - (situation.snapshot.quiet_for if lost_for is None else lost_for)

@@ -110,15 +110,10 @@ def _hand_over(situation: Situation, winner: Worker, nomination: Nomination) -> 
 def _has_jobs(situation: Situation, winner: Worker) -> bool:
     """Whether the job is there, all of it, or need not be: it has run, or somebody else brings it."""
     jobs = situation.jobs_on(winner)
-    if not all(_is_current(situation, winner, job) for job in jobs):
+    if not all(situation.is_current(winner, job) for job in jobs):
         return False
     complete = bool(jobs) and not missing_on(situation, winner)
     return complete or situation.adapter.workload_only or _has_run(winner)
-
-
-def _is_current(situation: Situation, winner: Worker, job: Json) -> bool:
-    """Whether the job there is this attempt's. One that others of the group run on is nobody's leftover."""
-    return is_of_attempt(job, situation.attempt) or job is situation.shared_job_on(winner)
 
 
 def _has_run(winner: Worker) -> bool:

@@ -228,16 +228,18 @@ class Situation:
         starting = [worker for worker in self.workers if worker.starting]
         if starting:  # whether or not it can be reached: the job may be there already
             return next((worker for worker in starting if worker in admitted), None)
-        having = [worker for worker in holding if self._has_it(worker)]
+        having = [worker for worker in holding if self.has_it(worker)]
         offered = [worker for worker in admitted if worker.name in nominated(self.workload)]
         return next(iter(having or offered or admitted), None)
 
-    def _has_it(self, worker: Worker) -> bool:
-        """Whether the job is there. Out of sight only all of it counts: nothing could be added."""
-        if worker.can_run:
-            return self.job_on(worker) is not None
-        jobs = self.jobs_on(worker)
-        return len(jobs) == len(self.jobs) > 0 and all(is_of_attempt(job, self.attempt) for job in jobs)
+    def has_it(self, worker: Worker) -> bool:
+        """Whether this attempt's job is there. Out of sight only all of it counts: nothing could be added."""
+        jobs = [job for job in self.jobs_on(worker) if self.is_current(worker, job)]
+        return len(jobs) == len(self.jobs) > 0 if not worker.can_run else bool(jobs)
+
+    def is_current(self, worker: Worker, job: Json) -> bool:
+        """Whether a job there is this attempt's. One that others of the group run on is nobody's leftover."""
+        return is_of_attempt(job, self.attempt) or job is self.shared_job_on(worker)
 
     def _holds(self, worker: Worker) -> bool:
         """Whether it has admitted this attempt, and is not about to give it up again."""

@@ -72,6 +72,11 @@ class Worker:
     """The owner's job there, where it names another Workload of the same owner or none: see `core.belonging`."""
 
     @property
+    def in_sight(self) -> bool:
+        """Whether its copies are being watched: what does not show is not there, or was made a moment ago."""
+        return self.reachable and self.serves_kind
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing of this Workload is there, as far as can be seen."""
         return self.workload is None and not self.jobs
@@ -79,7 +84,7 @@ class Worker:
     @property
     def can_run(self) -> bool:
         """Whether it can be offered the job now."""
-        return self.reachable and self.configured and self.serves_kind and not self.blocked
+        return self.in_sight and self.configured and not self.blocked
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ import attrs
 import yarl
 
 from multikueue.core.names import Json
-from multikueue.errors import DeadlineExceeded, ServerFault, TooManyRequests, Unreachable
+from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
 from multikueue.kube.answers import Translated, decoded, error_of, where
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials import TokenSource, token_source
@@ -80,11 +80,17 @@ class Exchange:
 
     async def call(self, request: Request) -> Json:
         """Send a request and read its answer within the deadline; come back later if the server asks for it."""
+        failed: ServerFault | None = None
         with anyio.move_on_after(self.options.deadline) as scope:  # at half the cost of `fail_after`
             for tries in itertools.count(1):
                 try:
                     return await self._authorized(request)
+                except NotSent as error:
+                    if failed is not None:  # an earlier try was sent, and may have been carried out
+                        raise Unreachable(str(error)) from failed
+                    raise
                 except (TooManyRequests, ServerFault) as error:
+                    failed = error if isinstance(error, ServerFault) else failed
                     wait = error.retry_after
                     late = wait is None or anyio.current_time() + wait > scope.deadline
                     if wait is None or late or tries == _MAX_THROTTLED_TRIES:

@@ -86,12 +86,21 @@ class Lanes:
         since = self._unsure_since.get((cluster, key))
         return None if since is None else timedelta(seconds=loop_time() - since)
 
-    def reconnected(self, cluster: ClusterName) -> None:
-        """The worker answers again: what failed is tried at once."""
+    def settled(self, cluster: ClusterName, key: ObjectKey) -> None:
+        """Whether the job was created there is known by now, or does not matter any more."""
+        self._unsure_since.pop((cluster, key), None)
+
+    def answers(self, cluster: ClusterName, *, again: bool) -> None:
+        """The worker answers: what failed is tried at once.
+
+        Args:
+            cluster: which one.
+            again: whether it did not before.
+        """
         for lane in [lane for lane in self._rests_until if lane[0] == cluster]:
             del self._rests_until[lane]
             self._failures.pop(lane, None)
-        for lane in [lane for lane in self._unsure_since if lane[0] == cluster]:
+        for lane in [lane for lane in self._unsure_since if again and lane[0] == cluster]:
             self._unsure_since[lane] = loop_time()  # only what is seen from now on tells
 
     async def wait_idle(self) -> None:
@@ -123,16 +132,17 @@ class Lanes:
             if not self._under_way:
                 self._idle.set()
                 self._idle = anyio.Event()
+        creates = any(isinstance(effect, CreateJob) for effect in part)
         if error is None:
+            if creates:
+                self.settled(*lane)
             self._succeeded(lane)
         else:
-            if any(isinstance(effect, CreateJob) for effect in part) and _is_no_answer(error):
+            if creates and _is_no_answer(error):
                 self._unsure_since[lane] = loop_time()
             self._failed(lane, error)
 
     def _succeeded(self, lane: Lane) -> None:
-        # Whichever it was: made again, the job is there; without its Workload one that arrives late does not run.
-        self._unsure_since.pop(lane, None)
         self._failures.pop(lane, None)
         self._rests_until.pop(lane, None)
         if lane in self._wanted:

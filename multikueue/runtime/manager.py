@@ -93,6 +93,7 @@ class Manager:
     _files: KubeconfigFiles = attrs.field(init=False)
     _queues: Queues = attrs.field(init=False)
     _lanes: Lanes = attrs.field(init=False)
+    _connected: set[ClusterName] = attrs.field(factory=set, init=False)
     _quotas: _Keys = attrs.field(init=False)
     _controllers: tuple[_Keys, ...] = attrs.field(init=False, default=())
 
@@ -180,6 +181,7 @@ class Manager:
             if self.settings.gc_interval:
                 tasks.start_soon(self._collect_garbage)
             # Only now: before the caches are complete, absence means nothing, and copies would be removed for it.
+            self.remotes.listen()
             async with anyio.create_task_group() as work:
                 for controller in self._controllers:
                     work.start_soon(controller.run)
@@ -218,7 +220,10 @@ class Manager:
 
     def _cluster_changed(self, sources: Sources, remote: RemoteCluster) -> None:
         if remote.connection.connected:
-            self._lanes.reconnected(remote.name)
+            self._lanes.answers(remote.name, again=remote.name not in self._connected)
+            self._connected.add(remote.name)
+        else:
+            self._connected.discard(remote.name)
         sources.remote_cluster_changed(remote)
 
     def _queues_changed(self) -> None:

@@ -18,6 +18,7 @@ from multikueue.core.names import ClusterName, ObjectKey
 from multikueue.errors import MultiKueueError
 from multikueue.kube.config import ClusterConfig
 from multikueue.protocols import ApiClient
+from multikueue.runtime.clock import loop_time
 from multikueue.runtime.remote import Line, RemoteCluster
 from multikueue.runtime.session import Session, SessionSettings
 
@@ -51,6 +52,7 @@ class RemotePool:
     _forgotten: dict[str, datetime] = attrs.field(factory=dict, init=False)
     _with_queues: set[str] = attrs.field(factory=set, init=False)
     _started: datetime | None = attrs.field(default=None, init=False)
+    _listening_since: float | None = attrs.field(default=None, init=False)
     _tasks: anyio.abc.TaskGroup | None = attrs.field(default=None, init=False)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -68,10 +70,15 @@ class RemotePool:
         """The worker of that name."""
         return self._clusters.get(name)
 
+    def listen(self) -> None:
+        """From now on workers are assigned: count how long they have had to answer."""
+        self._listening_since = loop_time()
+
     @property
     def running_for(self) -> timedelta:
         """How long workers have been listened to."""
-        return self.clock() - self._started if self._started is not None else timedelta(0)
+        since = self._listening_since
+        return timedelta(seconds=loop_time() - since) if since is not None else timedelta(0)
 
     def lost_since(self, name: str) -> datetime | None:
         """Since when a cluster that is not known is not: as far as this process can tell."""

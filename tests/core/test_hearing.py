@@ -62,6 +62,9 @@ class TestAfterAStart:
     def test_nor_one_that_was_lost_before_the_start(self) -> None:
         assert self.unheard(1, **lost(minutes=1))[0] == W1_JOB
 
+    def test_but_that_one_may_be_back_and_is_asked_first(self) -> None:
+        assert self.unheard(1, awaited=True, **lost(minutes=5))[0] == []
+
     def test_one_that_was_never_offered_it_cannot_have_it(self) -> None:
         """What is submitted after the restart does not wait."""
         local = workload(nominated=("w1",))
@@ -110,6 +113,13 @@ class TestOutOfSight:
         assert words == []
         assert decided.look_again == 600
         assert beside(attrs.evolve(other, **lost(minutes=15)))[0] == W1_JOB
+
+    def test_a_leftover_on_a_worker_in_sight_is_not_the_job(self) -> None:
+        """It arrived late, of an attempt that is over; the one out of reach has this attempt's."""
+        first = worker("w1", copy_of(OFFERED, admitted=True), job_copy_of(OFFERED, attempt=EARLIER))
+        other = worker("w2", copy_of(OFFERED, admitted=True), job_copy_of(OFFERED), **lost(seconds=1))
+        seen = snapshot(OFFERED, first, other)
+        assert in_words(seen, decide(seen))[0] == "admit on w2 as Ready"
 
     def test_one_of_an_earlier_attempt_does_not_count(self) -> None:
         stale = job_copy_of(OFFERED, attempt=EARLIER)

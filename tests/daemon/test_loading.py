@@ -127,7 +127,9 @@ def test_a_section_copied_from_kueues_configuration_means_what_it_means_there() 
     assert "pipelineruns.tekton.dev" in {str(kind.resource) for kind in settings.kinds.rows()}
 
 
-@pytest.mark.parametrize("name", ["namespace", "webhook.certDir", "webhook.serviceNamespace", "webhook.url"])
+@pytest.mark.parametrize(
+    "name", ["namespace", "webhook.certDir", "webhook.serviceNamespace", "webhook.url", "multiKueue.origin"]
+)
 def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> None:
     """It stands so in the documentation."""
     group, _, setting = name.rpartition(".")

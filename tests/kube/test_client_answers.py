@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from multikueue.core.kinds import JOB
-from multikueue.core.names import ObjectKey
+from multikueue.core.names import Json, ObjectKey
 from multikueue.errors import (
     MAX_RETRY_AFTER,
     AlreadyExists,
@@ -19,12 +19,15 @@ from multikueue.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    NotSent,
     ServerFault,
     TooManyRequests,
     Unauthorized,
     Unreachable,
 )
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
+from multikueue.kube.exchange import Exchange
+from multikueue.kube.requests import Request
 from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, talking
 
 KEY = ObjectKey("default", "a")
@@ -84,8 +87,25 @@ async def test_a_reset_connection_is_unreachable() -> None:
 
 async def test_a_refused_connection_is_unreachable_and_says_so() -> None:
     async with KubeClient(ClusterConfig("http://127.0.0.1:1"), name="w1") as client:
-        with pytest.raises(Unreachable, match="cannot connect"):
+        with pytest.raises(NotSent, match="cannot connect"):
             await client.get(JOB, KEY)
+
+
+@pytest.mark.parametrize(("first", "told"), [(503, Unreachable), (429, NotSent)])
+async def test_that_nothing_was_sent_is_not_said_if_an_earlier_try_was(first: int, told: type[ApiError]) -> None:
+    """A write may have happened at the 503, after which the server went away; at a 429 it has not."""
+    refused: list[ApiError] = [ServerFault("busy", status=503, retry_after=0.01), NotSent("cannot connect")]
+    if first == 429:
+        refused[0] = TooManyRequests("busy", status=429, retry_after=0.01)
+
+    class Going(Exchange):
+        async def _authorized(self, request: Request) -> Json:
+            raise refused.pop(0)
+
+    exchange = Going(ClusterConfig("http://127.0.0.1:1"), "w1", FAST, None)
+    with pytest.raises(Unreachable) as caught:
+        await exchange.call(Request("create", JOB, "POST", "/jobs"))
+    assert type(caught.value) is told
 
 
 async def test_a_server_that_says_nothing_is_given_up_after_the_deadline() -> None:

@@ -146,3 +146,18 @@ async def test_a_worker_that_drops_while_the_job_is_being_created_may_have_it() 
             return cluster_name(await fleet.workload()) == "worker2"
 
         await until(elsewhere, within=60)
+
+
+async def test_a_manager_that_takes_long_to_read_its_own_cluster_gives_workers_as_long_afterwards() -> None:
+    """Workers are asked only then."""
+    async with stopped_too_early() as fleet:
+        slow = fleet.manager.faults.add(Refuse(500), on=Match(verbs=("list",), resource="workloads", user="multikueue"))
+        fleet.workers["worker1"].faults.add(Delay(5.0), on=OURS)
+        manager = fleet.build()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(manager.run)
+            await runs_on_worker1_for(fleet, 120)
+            fleet.manager.faults.remove(slow)
+            await runs_on_worker1_for(fleet, 120)
+            assert cluster_name(await fleet.workload()) == "worker1"
+            tasks.cancel_scope.cancel()

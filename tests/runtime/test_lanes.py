@@ -123,7 +123,7 @@ async def test_a_worker_that_is_back_is_asked_at_once() -> None:
         for _ in range(2):
             await lanes.perform(KEY, None, (CreateWorkload(W1, {}),))
             await lanes.wait_idle()
-            lanes.reconnected(W1)
+            lanes.answers(W1, again=True)
         tasks.cancel_scope.cancel()
 
     assert [after for _, _, after in world.again] == [1, 1]
@@ -203,7 +203,11 @@ async def test_what_is_seen_of_a_worker_counts_from_when_it_is_back() -> None:
         await tasks.start(lanes.run)
         await lanes.perform(KEY, None, (CreateJob(W1, JOB, {}),))
         await anyio.sleep(60)
-        lanes.reconnected(W1)
+        lanes.answers(W1, again=False)
+        assert lanes.unsure_for(W1, KEY) == timedelta(seconds=60)
+        lanes.answers(W1, again=True)
         await anyio.sleep(2)
         assert lanes.unsure_for(W1, KEY) == timedelta(seconds=2)
+        lanes.settled(W1, KEY)
+        assert lanes.unsure_for(W1, KEY) is None
         tasks.cancel_scope.cancel()

@@ -14,6 +14,7 @@ from multikueue.core.action import Action
 from multikueue.core.admissioncheck import clusters
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.effects import Announce
+from multikueue.core.hearing import unsure_until
 from multikueue.core.kinds import WORKLOAD
 from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.objects import is_terminating
@@ -137,10 +138,17 @@ class WorkloadReconciler:
         workload_only = kind is not None and kind.workload_only
         found = _worker(remote, key, owned_by, configured=configured, workload_only=workload_only)
         starting, removing = self.lanes.starting(remote.name, key), self.lanes.removing(remote.name, key)
-        unsure_for = self.lanes.unsure_for(remote.name, key)
+        unsure_for = self._unsure_for(found, key)
         if not starting and not removing and unsure_for is None:
             return found
         return attrs.evolve(found, starting=starting, removing=removing, unsure_for=unsure_for)
+
+    def _unsure_for(self, worker: Worker, key: ObjectKey) -> timedelta | None:
+        found = self.lanes.unsure_for(worker.name, key)
+        if found is None or found < unsure_until(worker, self.settings.worker_lost_timeout):
+            return found
+        self.lanes.settled(worker.name, key)
+        return None
 
     def _is_new(self, name: str) -> bool:
         """Whether a cluster that nobody serves yet is going to be: its controller has yet to look at it."""
