@@ -90,12 +90,16 @@ class ControlPlane(Cluster):
 
         etcd forgets its history. That alone changes nothing for a watch or a list that the API server can serve from
         its watch cache, which keeps the last events of each kind by itself. So it is restarted (open watches end), and
-        its new cache begins at the present. With `watch_cache=False` there is no restart: open watches live, and
-        every request from an old resourceVersion gets 410 at once.
+        its new cache begins at the present: later than anything that was ever seen of the old one, since etcd moves
+        on while no API server runs. With `watch_cache=False` there is no restart: open watches live, and every
+        request from an old resourceVersion gets 410 at once.
         """
+        if not self.watch_cache:
+            await self._parts.etcd.compact()
+            return
+        await self.kill_apiserver()
         await self._parts.etcd.compact()
-        if self.watch_cache:
-            await self.restart_apiserver()
+        await self.start_apiserver()
 
     @property
     def _parts(self) -> _Running:
