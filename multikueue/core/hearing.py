@@ -34,6 +34,8 @@ def until_clear(situation: Situation) -> float | None:
         return None
     others = (worker for worker in situation.workers if worker.name != winner.name)
     waits = [wait for worker in others for wait in _waits(situation, worker)]
+    if any(name != winner.name for name in unheard(situation)):
+        waits.append(PATIENCE - situation.snapshot.running_for)
     longest = max(waits, default=timedelta(0)).total_seconds()
     return longest if longest > 0 else None
 
@@ -64,8 +66,6 @@ def unsure_until(worker: Worker, timeout: timedelta) -> timedelta:
 
 def _waits(situation: Situation, worker: Worker) -> Iterator[timedelta]:
     timeout = situation.settings.worker_lost_timeout
-    if worker.name in unheard(situation):
-        yield PATIENCE - situation.snapshot.running_for
     if worker.unsure_for is not None:  # a job was to be made there, and there was no answer
         yield unsure_until(worker, timeout) - worker.unsure_for
     if not worker.in_sight and any(is_of_attempt(job, situation.attempt) for job in situation.jobs_on(worker)):

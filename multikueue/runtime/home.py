@@ -32,7 +32,7 @@ Changed = Callable[[ObjectKey, Json | None, Json | None], None]
 
 
 def owner_index(gvk: GVK, key: ObjectKey) -> str:
-    """The entry of the `owner` index under which a job's Workloads are found."""
+    """The entry under which a job's Workloads are found: in the index `owner`, or `member` for groups."""
     return f"{gvk}|{key}"
 
 
@@ -42,17 +42,14 @@ def _owner_entries(workload: Json) -> list[str]:
     return [owner_index(found.gvk, ObjectKey(namespace, found.name))] if found else []
 
 
-def _member_index(api_version: str, kind: str, key: ObjectKey) -> str:
-    return f"{api_version}|{kind}|{key}"
-
-
 def _member_entries(workload: Json) -> list[str]:
     """All owners of a Workload that stands for several jobs."""
     if not has_members(workload):
         return []
     namespace = dig(workload, "metadata", "namespace") or ""
     references = dig(workload, "metadata", "ownerReferences") or []
-    return [_member_index(one["apiVersion"], one["kind"], ObjectKey(namespace, one["name"])) for one in references]
+    owners = [(GVK.of(one["apiVersion"], one["kind"]), one["name"]) for one in references]
+    return [owner_index(gvk, ObjectKey(namespace, name)) for gvk, name in owners]
 
 
 def _check_entries(workload: Json) -> list[str]:
@@ -181,8 +178,7 @@ class Home:
 
     def _claiming(self, key: ObjectKey, gvk: GVK) -> list[ObjectKey]:
         """The Workloads of groups that name the job among their members."""
-        entry = _member_index(gvk.api_version, gvk.kind, key)
-        return [ObjectKey.of(workload) for workload in self.workloads.cache.by("member", entry)]
+        return [ObjectKey.of(workload) for workload in self.workloads.cache.by("member", owner_index(gvk, key))]
 
     def our_check(self, workload: Json) -> tuple[str | None, bool]:
         """Which of the Workload's checks is ours, and whether one refers to an AdmissionCheck that cannot be seen."""

@@ -75,11 +75,11 @@ class Lanes:
 
     def starting(self, cluster: ClusterName, key: ObjectKey) -> bool:
         """Whether the job is being created there: it may exist already, and no other worker may get it."""
-        return any(isinstance(effect, CreateJob) for effect in self._under_way.get((cluster, key), ()))
+        return _has(CreateJob, self._under_way.get((cluster, key), ()))
 
     def removing(self, cluster: ClusterName, key: ObjectKey) -> bool:
         """Whether its copy is being removed there: it will be gone before it shows, and cannot win any more."""
-        return any(isinstance(effect, DeleteWorkload) for effect in self._under_way.get((cluster, key), ()))
+        return _has(DeleteWorkload, self._under_way.get((cluster, key), ()))
 
     def unsure_for(self, cluster: ClusterName, key: ObjectKey) -> timedelta | None:
         """How long ago the job was to be created there, if there was no answer to tell whether it was."""
@@ -132,7 +132,7 @@ class Lanes:
             if not self._under_way:
                 self._idle.set()
                 self._idle = anyio.Event()
-        creates = any(isinstance(effect, CreateJob) for effect in part)
+        creates = _has(CreateJob, part)
         if error is None:
             if creates:
                 self.settled(*lane)
@@ -161,6 +161,10 @@ class Lanes:
             log.error("cannot carry out", cluster=lane[0], key=str(lane[1]), exc_info=error)
         self._rests_until[lane] = loop_time() + delay
         self.enqueue(lane[1], delay)
+
+
+def _has(kind: type[Effect], part: tuple[Effect, ...]) -> bool:
+    return any(isinstance(effect, kind) for effect in part)
 
 
 def _is_no_answer(error: Exception) -> bool:
