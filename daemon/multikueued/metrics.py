@@ -1,6 +1,6 @@
 """Metrics: the library's hooks as Prometheus metrics, in a registry of their own.
 
-A scrape runs in the loop that does the work and costs about 8 us a series, so there are fewer than 2,000: no label
+A scrape runs in the loop that does the work and costs about 8 us a series, so there are fewer than 3,000: no label
 names a workload, and a metric that would have too many label values adds the rest up under `other`.
 """
 
@@ -20,6 +20,9 @@ from multikueue.core.queue import QueueStatistics
 
 OTHER: Final = "other"
 """The label value of everything beyond a metric's limit."""
+
+MAX_PAIRS: Final = 500
+"""ClusterQueues and workers whose workloads are counted one by one: 25 queues on 20 workers."""
 
 Role = Literal["leader", "standalone"]
 QueueSource = Callable[[], Mapping[str, QueueStatistics]]
@@ -50,6 +53,11 @@ class Children(Generic[M]):
         if child is None and len(self._known) < self.limit:
             child = self._known[values] = self.metric.labels(*values)
         return child
+
+    def remove(self, *values: str) -> None:
+        """Forget one series, if there is one."""
+        if self._known.pop(values, None) is not None:
+            self.metric.remove(*values)
 
     def clear(self) -> None:
         """Forget all series."""
@@ -101,13 +109,12 @@ class Metrics:
         self.registry.register(self._queues)
         workload_labels = ("cluster_queue", "cluster", "replica_role")
         self._dispatched = Children(
-            self._counter("multikueue_workloads_dispatched", "Workloads offered to a cluster.", workload_labels), 200
+            self._counter("multikueue_workloads_dispatched", "Workloads offered to a cluster.", workload_labels),
+            MAX_PAIRS,
         )
         self._admitted = Children(
-            self._counter(
-                "multikueue_workloads_admitted", "Workloads given to the admitting cluster.", workload_labels
-            ),
-            200,
+            self._counter("multikueue_workloads_admitted", "Workloads given to the admitting one.", workload_labels),
+            MAX_PAIRS,
         )
         self._requests = Children(
             self._counter(
@@ -147,17 +154,21 @@ class Metrics:
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
-        self._dispatched.of(cluster_queue, cluster, self._role).inc()
+        self._counted(self._dispatched, cluster_queue, cluster).inc()
 
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
-        self._admitted.of(cluster_queue, cluster, self._role).inc()
+        self._counted(self._admitted, cluster_queue, cluster).inc()
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         """See `ManagerHook`."""
         gauge = self._connected.within(cluster)
         if gauge is not None:
             gauge.set(connected)
+
+    def cluster_removed(self, cluster: ClusterName) -> None:
+        """See `ManagerHook`."""
+        self._connected.remove(cluster)
 
     def reconciled(self, controller: str, seconds: float, error: Exception | None) -> None:
         """See `ControllerHook`."""
@@ -189,6 +200,11 @@ class Metrics:
     def lagged(self, seconds: float) -> None:
         """How late the loop's last heartbeat was."""
         self._lag.set(seconds)
+
+    def _counted(self, counters: Children[Counter], cluster_queue: str, cluster: ClusterName) -> Counter:
+        """A queue's series for a cluster; beyond the limit all of this role's, for the role is known of any."""
+        series = counters.within(cluster_queue, cluster, self._role)
+        return series if series is not None else counters.metric.labels(OTHER, OTHER, self._role)
 
     def _counter(self, name: str, about: str, labels: tuple[str, ...]) -> Counter:
         return Counter(name, about, labels, registry=self.registry)

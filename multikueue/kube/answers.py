@@ -21,6 +21,7 @@ from multikueue.errors import (
     Expired,
     Forbidden,
     Invalid,
+    MultiKueueError,
     NotFound,
     NotSent,
     ServerFault,
@@ -116,9 +117,8 @@ class Translated:
             begin = where(self.cluster, self.request)
             if isinstance(error, _REVEALING):
                 raise Unreachable(f"{begin}: {_without_content(error)}") from None
-            translation = _translation(begin, error)
-            if translation is not None:
-                raise translation from error
+            if not isinstance(error, MultiKueueError):
+                raise _translation(begin, error) from error
 
 
 def _without_content(error: Exception) -> str:
@@ -130,7 +130,7 @@ def _without_content(error: Exception) -> str:
     return "the server's address is not a URL"
 
 
-def _translation(begin: str, error: Exception) -> ApiError | None:
+def _translation(begin: str, error: Exception) -> ApiError:
     match error:
         case TimeoutError():
             return DeadlineExceeded(f"{begin}: no answer in time")
@@ -142,8 +142,8 @@ def _translation(begin: str, error: Exception) -> ApiError | None:
             return Unreachable(f"{begin}: the connection broke in the middle of an answer")
         case aiohttp.ClientError() | OSError():
             return Unreachable(f"{begin}: {str(error) or type(error).__name__}")
-        case _:
-            return None
+        case _:  # a UnicodeError for a host name, a ValueError for an address, ...: their texts may quote a credential
+            return Unreachable(f"{begin}: the request cannot be made ({type(error).__name__})")
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -6,9 +6,10 @@ comes out.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import attrs
 
@@ -139,8 +140,11 @@ class KubeClient:
             version = dig(page, "metadata", "resourceVersion")
             if not version:
                 raise Unreachable(f"{where(self.name, request)}: the answer is not a list")
+            listed = page.get("items") or []
+            if not isinstance(listed, list) or not all(map(_is_object, listed)):
+                raise Unreachable(f"{where(self.name, request)}: an item of the list is not an object")
             texts: dict[str, str] = {}
-            items += (_slim(resource, item, texts) for item in page.get("items") or [])
+            items += (_slim(resource, item, texts) for item in listed)
             token = dig(page, "metadata", "continue") or ""
             if not token:
                 return ObjectList(items, version)
@@ -170,11 +174,17 @@ class KubeClient:
     def _event(self, request: Request, line: bytes) -> WatchEvent:
         told = decoded(line) or {}
         kind, obj = told.get("type"), told.get("object")
-        if not isinstance(kind, str) or not isinstance(obj, dict):
-            raise Unreachable(f"{where(self.name, request)}: a line of the stream is cut off or not an event")
-        if kind == "ERROR":
+        if isinstance(obj, dict) and kind == "ERROR":
             raise error_of_status(where(self.name, request), obj)
+        if not isinstance(kind, str) or not _is_object(obj, "resourceVersion" if kind == "BOOKMARK" else "name"):
+            raise Unreachable(f"{where(self.name, request)}: a line of the stream is cut off or not an event")
         return WatchEvent(kind, obj)
+
+
+def _is_object(obj: Any, field: str = "name") -> TypeGuard[Json]:
+    """Whether something has metadata, with that field: what lies between an API server and us may answer, too."""
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    return isinstance(metadata, dict) and isinstance(metadata.get(field), str)
 
 
 def _slim(resource: Resource, item: Json, texts: dict[str, str]) -> Json:
@@ -187,7 +197,8 @@ def _slim(resource: Resource, item: Json, texts: dict[str, str]) -> Json:
         texts: those of the items so far. A quarter of what a list takes is texts that are in every item.
     """
     item["metadata"].pop("managedFields", None)
-    _share(item, texts)
+    with contextlib.suppress(RecursionError):  # nested a thousand deep: what is shared by then is as good
+        _share(item, texts)
     item.setdefault("apiVersion", resource.gvk.api_version)
     item.setdefault("kind", resource.gvk.kind)
     return item

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NoReturn
@@ -17,10 +19,28 @@ from multikueue.errors import KubeconfigError
 
 MAX_SIZE: Final = 1 << 20
 """Bytes of a kubeconfig that are read at most: a real one has a few thousand."""
+MAX_VALUES: Final = 10_000
+"""Values in it at most: reading so many takes half a second, in which nothing else is done. A context takes 25."""
+MAX_HOST: Final = 253
+
+_DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
+
+
+class _TooMuch(yaml.YAMLError):
+    """More than a kubeconfig has."""
 
 
 class _Loader(yaml.SafeLoader):
     """Only booleans and null are not text: a token of digits must stay what it is, and a date too."""
+
+    values = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """See `yaml.composer.Composer`."""
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise _TooMuch(f"it has more than {MAX_VALUES} values")
+        return super().compose_node(parent, index)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -53,7 +73,7 @@ class Document:
         parsed = _parsed(data, reason)
         return cls(
             reason,
-            str(parsed.get("current-context") or ""),
+            text(parsed, "current-context", reason),
             _named(parsed, "clusters", "cluster", reason),
             _named(parsed, "users", "user", reason),
             _named(parsed, "contexts", "context", reason),
@@ -81,13 +101,14 @@ class Document:
         found = self.contexts.get(name)
         if found is None:
             refuse(self.reason, f'context "{name}" does not exist')
-        cluster = self.clusters.get(str(found.get("cluster") or ""))
+        cluster = self.clusters.get(text(found, "cluster", self.reason))
         if cluster is None or not cluster.get("server"):
             refuse(self.reason, f'context "{name}" names no cluster with a server')
-        user_name = str(found.get("user") or "")
+        user_name = text(found, "user", self.reason)
         if user_name and user_name not in self.users:
             refuse(self.reason, f'context "{name}" names user "{user_name}", which does not exist')
-        selection = Selection(self.reason, cluster, self.users.get(user_name, {}), str(found.get("namespace") or ""))
+        namespace = text(found, "namespace", self.reason)
+        selection = Selection(self.reason, cluster, self.users.get(user_name, {}), namespace)
         selection.check()
         return selection
 
@@ -111,18 +132,20 @@ class Selection:
             if self.user.get(field):
                 refuse(self.reason, f"impersonation ({field}) is not supported: use credentials of the identity itself")
         proxy = split_url(self.proxy)
-        if self.proxy and (proxy is None or proxy.scheme not in ("http", "https") or not proxy.hostname):
+        if self.proxy and (proxy is None or proxy.scheme not in ("http", "https") or not is_host(proxy.hostname)):
             refuse(self.reason, "proxy-url must be an http:// or https:// URL")
+        if self.tls_server_name and not is_host(self.tls_server_name):
+            refuse(self.reason, "tls-server-name must be a host name or an IP address")
 
     @property
     def server(self) -> str:
         """The server's address, without a slash at the end."""
-        return str(self.cluster["server"]).strip().rstrip("/")
+        return text(self.cluster, "server", self.reason).strip().rstrip("/")
 
     @property
     def token(self) -> str:
         """The bearer token; empty if there is none."""
-        token = str(self.user.get("token") or "").strip()
+        token = text(self.user, "token", self.reason).strip()
         if not is_token(token):
             refuse(self.reason, "token is not one word of plain characters")
         return token
@@ -130,20 +153,17 @@ class Selection:
     @property
     def proxy(self) -> str:
         """The proxy; may hold a password."""
-        return str(self.cluster.get("proxy-url") or "")
+        return text(self.cluster, "proxy-url", self.reason)
 
     @property
     def tls_server_name(self) -> str:
         """The name the server's certificate must carry, if it is not the server's own."""
-        return str(self.cluster.get("tls-server-name") or "")
+        return text(self.cluster, "tls-server-name", self.reason)
 
     def pem(self, section: Json, field: str) -> str:
         """The text of a `…-data` field; empty if it is not there."""
-        value = section.get(field)
-        if not value:
-            return ""
         try:
-            return base64.b64decode("".join(str(value).split()), validate=True).decode("ascii")
+            return base64.b64decode("".join(text(section, field, self.reason).split()), validate=True).decode("ascii")
         except (binascii.Error, ValueError):
             refuse(self.reason, f"{field} is not base64 of a PEM text")
 
@@ -153,18 +173,41 @@ def refuse(reason: str, message: str) -> NoReturn:
     raise KubeconfigError(reason, message) from None
 
 
-def split_url(text: str) -> SplitResult | None:
+def text(section: Json, field: str, reason: str) -> str:
+    """The value of a field, empty if it is not there.
+
+    Raises:
+        KubeconfigError: it is no text.
+    """
+    value = section.get(field)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        refuse(reason, f"failed to parse kubeconfig(apiconfig): {field} is not a text")
+    return value
+
+
+def is_host(host: str | None) -> bool:
+    """Whether a text names a host that can be looked for: a DNS name or an IP address."""
+    try:
+        ipaddress.ip_address(host or "")
+    except ValueError:
+        return host is not None and len(host) <= MAX_HOST and _DNS_NAME.fullmatch(host.lower()) is not None
+    return True
+
+
+def split_url(url: str) -> SplitResult | None:
     """The parts of a URL; None if it is none."""
     try:
-        parts = urlsplit(text)
+        parts = urlsplit(url)
         return parts if parts.port != 0 else None  # asking for the port raises if it is no number
     except ValueError:
         return None
 
 
-def is_token(text: str) -> bool:
+def is_token(word: str) -> bool:
     """Whether a text can stand in an Authorization header."""
-    return text.isascii() and text.isprintable() and " " not in text
+    return word.isascii() and word.isprintable() and " " not in word
 
 
 def resolved(named: object, folder: Path) -> str:
@@ -182,6 +225,8 @@ def _parsed(data: bytes, reason: str) -> Json:
         mark = error.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
         refuse(reason, f"failed to parse kubeconfig(apiconfig): it is not YAML{where}")
+    except _TooMuch as error:
+        refuse(reason, f"failed to parse kubeconfig(apiconfig): {error}")
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError):  # odd tags, encodings, nesting
         refuse(reason, "failed to parse kubeconfig(apiconfig): it is not YAML")
     if not isinstance(document, dict):
@@ -198,5 +243,5 @@ def _named(document: Json, section: str, field: str, reason: str) -> dict[str, J
         value = entry.get(field) or {}
         if not isinstance(value, dict):
             refuse(reason, f"failed to parse kubeconfig(apiconfig): {section}[].{field} is not a mapping")
-        result.setdefault(str(entry.get("name") or ""), value)
+        result.setdefault(text(entry, "name", reason), value)
     return result

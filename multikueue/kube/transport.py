@@ -14,6 +14,8 @@ from multikueue.kube.config import ClusterConfig
 
 MAX_LINE: Final = 8 << 20
 """Bytes of one watch event at most. etcd refuses objects over 1.5 MiB; JSON of them may be longer."""
+REASON: Final = "ClientConnectionFailed"
+"""Kueue's reason for a configuration that says nothing wrong and yet makes no client."""
 CLOSE_DEADLINE: Final = 2.0
 """Seconds for saying goodbye: a server that does not answer is not waited for."""
 
@@ -42,7 +44,7 @@ def ssl_context(config: ClusterConfig) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=config.ca_pem or None)
     except (ssl.SSLError, ValueError, TypeError) as error:
-        raise KubeconfigError("BadKubeConfig", "certificate-authority-data is not a PEM certificate") from error
+        raise KubeconfigError(REASON, "certificate-authority-data is not a PEM certificate") from error
     if not config.verify_tls:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -79,5 +81,5 @@ def _load_client_certificate(context: ssl.SSLContext, config: ClusterConfig) -> 
             context.load_cert_chain(file.name, password="")
         except (ssl.SSLError, OSError) as error:
             raise KubeconfigError(
-                "BadKubeConfig", "client-certificate-data and client-key-data are not a PEM pair without a password"
+                REASON, "client-certificate-data and client-key-data are not a PEM pair without a password"
             ) from error

@@ -5,18 +5,13 @@ Checks and words are Kueue's, in Kueue's order.
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from typing import Final
 
 from multikueue.kube.config import ClusterConfig
-from multikueue.kube.kubeconfig_document import Document, Selection, refuse, split_url
+from multikueue.kube.kubeconfig_document import Document, Selection, is_host, refuse, split_url
 
 REASON: Final = "InsecureKubeConfig"
 """Kueue's reason for whatever is wrong with a kubeconfig's content."""
-MAX_DNS_NAME: Final = 253
-
-_DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
@@ -67,7 +62,7 @@ def _check_file(document: Document) -> None:
 
 def _check_endpoint(server: str) -> None:
     url = split_url(server)
-    if url is None or not _is_host((url.hostname or "").lower()):
+    if url is None or not is_host(url.hostname):
         refuse(REASON, "untrusted server endpoint")
     if url.scheme != "https":
         refuse(REASON, "server URL must start with https://")
@@ -75,14 +70,6 @@ def _check_endpoint(server: str) -> None:
         refuse(REASON, "basic auth is not allowed")
     if url.query or url.fragment:
         refuse(REASON, "server URL must not have a query or a fragment")
-
-
-def _is_host(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return len(host) <= MAX_DNS_NAME and _DNS_NAME.fullmatch(host) is not None
-    return True
 
 
 def _check_user(selection: Selection) -> None:

@@ -21,3 +21,7 @@ class ManagerHook(Protocol):
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         """A cluster's connection came or went; told again without a change, too."""
         ...
+
+    def cluster_removed(self, cluster: ClusterName) -> None:
+        """The manager does not know a cluster any more."""
+        ...

@@ -27,8 +27,6 @@ SETTLING: Final = 0.2
 """Seconds for which a changed file must stay the same before it is taken: it may be being written."""
 MAX_SIZE: Final = 1 << 20
 """Bytes of a file at most; a real one has some thousand."""
-MAX_THREADS: Final = 8
-"""Files read at a time."""
 
 _REASON: Final = "BadKubeConfig"
 
@@ -68,7 +66,6 @@ class KubeconfigFiles:
 
     async def run(self) -> None:
         """Look at the files until cancelled."""
-        limiter = anyio.CapacityLimiter(MAX_THREADS)
         async with anyio.create_task_group() as tasks:
             while True:
                 used = set(self.paths())
@@ -76,12 +73,13 @@ class KubeconfigFiles:
                     del self._found[gone]
                 for path in sorted(used - self._under_way):
                     self._under_way.add(path)
-                    tasks.start_soon(self._look, path, limiter)
+                    tasks.start_soon(self._look, path)
                 self._wakeup = anyio.Event()
                 with anyio.move_on_after(self.interval):
                     await self._wakeup.wait()
 
-    async def _look(self, path: str, limiter: anyio.CapacityLimiter) -> None:
+    async def _look(self, path: str) -> None:
+        limiter = anyio.CapacityLimiter(1)  # its own: the threads of files that do not answer are missed by none
         try:
             found = await self._read(path, limiter)
             known = self._found.get(path)
@@ -116,11 +114,11 @@ def read_kubeconfig(path: str, prefix: str = KUBECONFIG_PREFIX) -> bytes:
     clean = cleaned(path)
     try:
         real_prefix = os.path.realpath(prefix, strict=True)
-    except OSError:
+    except (OSError, ValueError):
         raise KubeconfigError(_REASON, outside(clean, prefix)) from None
     try:
         real = os.path.realpath(clean, strict=True)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a ValueError for a NUL
         raise KubeconfigError(_REASON, f"cannot resolve kubeconfig path symlinks: {_told(clean, error)}") from None
     if not is_below(real, real_prefix):
         raise KubeconfigError(_REASON, outside(real, real_prefix))
@@ -143,7 +141,9 @@ def _read_regular(real: str, path: str) -> bytes:
     return content
 
 
-def _told(path: str, error: OSError) -> str:
+def _told(path: str, error: OSError | ValueError) -> str:
+    if isinstance(error, ValueError):
+        return f"{path!r}: {error}"
     return f"{error.filename or path}: {(error.strerror or type(error).__name__).lower()}"
 
 

@@ -224,7 +224,7 @@ class Manager:
             self._connected.add(remote.name)
         else:
             self._connected.discard(remote.name)
-        sources.remote_cluster_changed(remote)
+        sources.remote_cluster_changed(remote, known=self.remotes.get(remote.name) is remote)
 
     def _queues_changed(self) -> None:
         """Sums of quotas may be others. They are few and cheap to make, so all are made again."""

@@ -28,6 +28,8 @@ Connect: TypeAlias = Callable[[ClusterName, ClusterConfig], AbstractAsyncContext
 TRIAL_FAILURES: Final = 3
 """Failures in a row after which a new configuration takes the place of one that works: one may be chance, and whoever
 changed it must see that it does not work."""
+REPAIR: Final = 60.0
+"""Seconds until a worker is connected to anew whose line ended with an error that nobody thought of."""
 LINGER: Final = 30.0
 """Seconds for which a replaced client stays open: what is under way there ends by then, for that is its deadline."""
 
@@ -139,13 +141,17 @@ class RemotePool:
             self._fail(cluster, "ClientConnectionFailed", "removed")
             self._forgotten[name] = cluster.connection.lost_since or self.clock()
 
-    def _fail(self, cluster: RemoteCluster, reason: str, error: str) -> None:
-        """Nothing can be done until the configuration is another one. What is known stays."""
+    def _fail(
+        self, cluster: RemoteCluster, reason: str, error: str, *, failures: int = 0, retry_in: float | None = None
+    ) -> None:
+        """Nothing can be done until the configuration is another one, or for a while. What is known stays."""
         _stop(cluster.line)
         _stop(cluster.trial)
         cluster.line = cluster.trial = None
+        now = self.clock()
+        retry_at = now + timedelta(seconds=retry_in) if retry_in is not None else None
         cluster.connection = cluster.connection.failed(
-            error, self.clock(), failures=0, next_attempt=None, reason=reason
+            error, now, failures=failures, next_attempt=retry_at, reason=reason
         )
         self.on_cluster(cluster)
 
@@ -159,6 +165,23 @@ class RemotePool:
         self._look_again(left)
 
     async def _serve(self, cluster: RemoteCluster, line: Line) -> None:
+        while True:
+            try:
+                await self._follow(cluster, line)
+            except Exception as error:  # a bug, or an answer nobody thought of: this worker's alone
+                log.error("cannot serve a worker", cluster=cluster.name, exc_info=error)
+            else:
+                return
+            if line not in (cluster.line, cluster.trial):
+                return
+            problem = "internal error: see the log of multikueue"
+            self._fail(cluster, "ClientConnectionFailed", problem, failures=1, retry_in=REPAIR)
+            await anyio.sleep(REPAIR)
+            if cluster is not self._clusters.get(cluster.name) or cluster.config != line.config or cluster.line:
+                return
+            line = cluster.line = Line(line.config)
+
+    async def _follow(self, cluster: RemoteCluster, line: Line) -> None:
         with line.scope:
             try:
                 async with self.connect(cluster.name, line.config) as client:
@@ -171,7 +194,7 @@ class RemotePool:
                     await anyio.sleep(LINGER)
             except MultiKueueError as error:  # a configuration from which no client can be built
                 if line in (cluster.line, cluster.trial):
-                    self._fail(cluster, "BadKubeConfig", f"load client config failed: {error}")
+                    self._fail(cluster, "ClientConnectionFailed", str(error))
 
     def _heard(self, cluster: RemoteCluster, line: Line) -> None:
         """Something changed about the caches of a line."""

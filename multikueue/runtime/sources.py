@@ -85,10 +85,17 @@ class Sources:
         if key in self.home.workloads.cache:
             self._touched_at[key] = loop_time()
 
-    def remote_cluster_changed(self, remote: RemoteCluster) -> None:
-        """A worker came or went: whatever waits for one, runs there or lies there is looked at again."""
-        if self._hook is not None:
+    def remote_cluster_changed(self, remote: RemoteCluster, *, known: bool) -> None:
+        """A worker came or went: whatever waits for one, runs there or lies there is looked at again.
+
+        Args:
+            remote: the worker.
+            known: whether the manager still knows it.
+        """
+        if self._hook is not None and known:
             self._hook.cluster_connected(remote.name, remote.connection.connected)
+        elif self._hook is not None:
+            self._hook.cluster_removed(remote.name)
         if self._clusters is not None:
             self._clusters.enqueue(ObjectKey("", remote.name))
         self._quotas()

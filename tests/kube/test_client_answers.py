@@ -173,6 +173,16 @@ async def test_a_server_that_is_no_url_is_an_error_and_no_crash() -> None:
                 await client.get(JOB, KEY)
 
 
+@pytest.mark.parametrize(
+    ("server", "name"), [("https://127.0.0.1:1", "a..b"), ("https://a..b", ""), (f"https://{'a' * 64}.b", "")]
+)
+async def test_a_host_that_cannot_be_looked_for_is_an_error_and_no_crash(server: str, name: str) -> None:
+    """Python raises a UnicodeError there, which is no OSError."""
+    async with KubeClient(ClusterConfig(server, tls_server_name=name), name="w1", options=FAST) as client:
+        with pytest.raises(Unreachable, match=r"^w1: get jobs"):
+            await client.get(JOB, KEY)
+
+
 async def test_plain_text_where_tls_is_expected_is_unreachable() -> None:
     async with serving(says(200, {})) as server:
         config = ClusterConfig(server.url.replace("http:", "https:"))

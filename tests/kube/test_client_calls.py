@@ -83,6 +83,24 @@ async def test_an_answer_that_is_no_list_is_no_empty_list() -> None:
             await client.list(JOB)
 
 
+@pytest.mark.parametrize("items", ["null]", "{}]", '{"metadata": []}]', "7", '{"metadata": {"name": null}}]'])
+async def test_a_list_of_what_is_no_object_is_an_error_and_no_crash(items: str) -> None:
+    text = '{"metadata": {"resourceVersion": "1"}, "items": [' + items + "}"
+    text = text.replace("[7", "7")
+    async with serving(says(200, text)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        with pytest.raises(Unreachable, match="not an object"):
+            await client.list(JOB)
+
+
+async def test_a_listed_object_may_be_nested_deeper_than_python_counts() -> None:
+    """Where a kind takes anything, anybody who may make a job may do that."""
+    deep = '{"a":' * 1_000 + "1" + "}" * 1_000
+    text = '{"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "x"}, "spec": ' + deep + "}]}"
+    async with serving(says(200, text)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        (found,) = (await client.list(JOB)).items
+    assert found["metadata"]["name"] == "x"
+
+
 async def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:
     """Kubelet has rotated the file meanwhile."""
     file = tmp_path / "token"

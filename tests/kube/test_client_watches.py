@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import anyio
 import attrs
+import orjson
 import pytest
 
 from multikueue.core.kinds import JOB
@@ -99,6 +100,16 @@ async def test_a_stream_that_breaks_is_unreachable() -> None:
 async def test_half_a_line_is_no_event(line: bytes) -> None:
     """A proxy that ends in the middle must not look like an orderly end."""
     with pytest.raises(Unreachable, match="cut off"):
+        await watched(streams(line))
+
+
+@pytest.mark.parametrize(
+    "told", [{}, {"metadata": None}, {"metadata": {"resourceVersion": "6"}}, {"metadata": {"name": 6}}]
+)
+async def test_an_event_without_an_object_is_no_event(told: dict[str, object]) -> None:
+    """What lies between a server and us may answer, too: no reason to fall over."""
+    line = orjson.dumps({"type": "ADDED", "object": told}) + b"\n"
+    with pytest.raises(Unreachable, match="not an event"):
         await watched(streams(line))
 
 

@@ -95,7 +95,15 @@ OTHER_CLUSTER = [{"name": "c", "cluster": {"server": "https://w"}}, {"name": "ot
         (kubeconfig(user={"auth-provider": {"name": CANARY}}), "auth providers are not allowed"),
         *(
             (kubeconfig({"server": server}), "untrusted server endpoint")
-            for server in ("w:6443", "https://", "https://a_b", "https://w:port", f"https://{'a' * 254}", "https://[")
+            for server in (
+                "w:6443",
+                "https://",
+                "https://a_b",
+                "https://w:port",
+                f"https://{'a' * 254}",
+                f"https://{'a' * 64}.b",
+                "https://[",
+            )
         ),
     ],
 )
@@ -126,6 +134,12 @@ def test_kueues_checks(data: Json, message: str) -> None:
         (kubeconfig(clusters=[]), "names no cluster"),
         (kubeconfig(clusters={}, users=[1]), "users is not a list of mappings"),
         (kubeconfig(users=[{"name": "u", "user": [CANARY]}]), "is not a mapping"),
+        (kubeconfig({"tls-server-name": ".example.com"}), "tls-server-name must be a host name"),
+        (kubeconfig({"tls-server-name": "a" * 64}), "tls-server-name must be a host name"),
+        (kubeconfig({"proxy-url": f"http://a:{CANARY}@..:1"}), "proxy-url must be"),
+        (kubeconfig(user={"token": [CANARY]}), "token is not a text"),
+        (kubeconfig(whole={"current-context": {CANARY: 1}}), "current-context is not a text"),
+        (b"[" + b"[]," * 20_000 + b"]", "more than 10000 values"),
         (f"a: b: {CANARY}".encode(), r"not YAML at line 1, column 5"),
         (f"!!timestamp {CANARY}".encode(), "not YAML"),
         (b"\xff" + CANARY.encode(), "not YAML"),

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from multikueue.core.kinds import MULTIKUEUE_CLUSTER, SECRET
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.names import ClusterName, Json, ObjectKey
+from multikueue.kube import ClusterConfig, KubeClient
+from multikueue.protocols import ApiClient
+from multikueue.runtime.session import Session
 from multikueue.sandbox.apiserver import Fault, Match, Refuse
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, kubeconfig_secret
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
@@ -63,6 +69,53 @@ async def test_an_insecure_kubeconfig_is_refused_in_kueues_words(field: Json, me
         await anyio.sleep(600)
         assert await fleet.events() == [("Warning", "InsecureKubeConfig", f"load client config failed: {message}")]
     assert fleet.workers["worker1"].access.requests["multikueue", "list", "workloads.kueue.x-k8s.io"] == 0
+
+
+async def test_a_worker_served_by_a_bug_takes_no_other_along_and_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cluster is a unit of failure: what nobody thought of is told, and tried again after a minute."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    run, broken = Session.run, {"worker1"}
+
+    async def fails(session: Session, *, follow_queues: bool) -> None:
+        name = session.client.registry.name  # type: ignore[attr-defined]
+        if name in broken:
+            raise ZeroDivisionError
+        await run(session, follow_queues=follow_queues)
+
+    monkeypatch.setattr(Session, "run", fails)
+    with capture_logs() as logged:
+        async with fleet.running():
+            status, reason, message = await told(fleet)
+            assert (status, reason) == ("False", "ClientConnectionFailed")
+            assert message.startswith("internal error: see the log of multikueue; connection attempts: 1, next")
+            await until(is_active(fleet, "worker2"))
+            broken.clear()
+            assert 50 < await until(is_active(fleet), within=90) < 70
+    assert [entry["cluster"] for entry in logged if entry["event"] == "cannot serve a worker"] == ["worker1"]
+
+
+async def test_a_certificate_that_is_none_is_told_as_kueue_does() -> None:
+    """Nothing is wrong with the kubeconfig's form: the client cannot be made."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+
+    @asynccontextmanager
+    async def refuses(name: ClusterName, config: ClusterConfig) -> AsyncIterator[ApiClient]:
+        async with KubeClient(config, name=name) as client:
+            yield client
+
+    manager = fleet.build()
+    manager.remotes.connect = refuses
+    await fleet.write_secret("worker1", kubeconfig("worker1", **{"certificate-authority-data": "eA=="}))
+    async with fleet.running(manager):
+        assert await told(fleet) == (
+            "False",
+            "ClientConnectionFailed",
+            "certificate-authority-data is not a PEM certificate",
+        )
 
 
 async def test_a_missing_secret_is_waited_for() -> None:

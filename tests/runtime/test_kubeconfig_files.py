@@ -57,6 +57,9 @@ def test_kueues_rules_in_kueues_words(prefix: Path) -> None:
     assert refusal(prefix / "no", prefix) == (
         f"cannot resolve kubeconfig path symlinks: {prefix}/no: no such file or directory"
     )
+    assert refusal(f"{prefix}/a\0b", prefix) == (
+        f"cannot resolve kubeconfig path symlinks: '{prefix}/a\\x00b': embedded null byte"
+    )
     assert refusal(prefix / "w1", parent / "no") == f'{OUTSIDE}"{prefix}/w1" is not under "{parent}/no"'
     assert refusal(prefix, prefix) == f'{OUTSIDE}"{prefix}" is not under "{prefix}"'
 

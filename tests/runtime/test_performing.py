@@ -101,6 +101,9 @@ class Fleet:
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         raise AssertionError("performing does not connect")
 
+    def cluster_removed(self, cluster: ClusterName) -> None:
+        raise AssertionError("performing removes no cluster")
+
 
 def performer(fleet: Fleet) -> tuple[Performer, EventRecorder]:
     """A performer, and the events it emits."""

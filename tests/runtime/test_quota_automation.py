@@ -122,6 +122,27 @@ async def test_a_restart_takes_nothing_away_until_the_worker_is_given_up() -> No
         assert await cpus(fleet, 120) == "10"
 
 
+async def test_a_worker_that_never_shows_its_queues_counts_for_nothing_after_the_grace() -> None:
+    """It forgot the permission. What the others lose must not be promised for ever because of it."""
+    fleet = await a_fleet("worker1", "worker2")
+    fleet.workers["worker2"].faults.add(Refuse(403), on=Match(resource="clusterqueues"))
+    async with fleet.running(automatic(fleet, lost_timeout=600)):
+        await set_quota(fleet, "manager", "4")
+        await set_quota(fleet, "worker1", "2")
+        assert await cpus(fleet, 500) == "4"
+        assert await cpus(fleet, 200) == "2"
+
+
+async def test_what_others_lose_counts_while_one_hides_what_it_showed_before() -> None:
+    fleet = await a_fleet("worker1", "worker2")
+    async with fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "8"
+        fleet.workers["worker1"].faults.add(Refuse(403), on=Match(resource="clusterqueues", user="multikueue:new"))
+        await fleet.rotate("worker1", "new")
+        await set_quota(fleet, "worker2", "1")
+        assert await cpus(fleet, 60) == "5"
+
+
 async def test_a_worker_that_leaves_the_config_takes_its_quota_along() -> None:
     fleet = await a_fleet("worker1", "worker2")
     async with fleet.running(automatic(fleet)):

@@ -17,7 +17,7 @@ from multikueue.core.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.names import ClusterName, Json, ObjectKey
 from multikueue.core.objects import dig, is_terminating, resource_version
 from multikueue.errors import KubeconfigError, NotFound
-from multikueue.kube import parse_worker_kubeconfig
+from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.home import Home, kubeconfig_path
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
@@ -25,6 +25,14 @@ from multikueue.runtime.remotes import RemotePool
 
 KUBECONFIG_KEY: Final = "kubeconfig"
 """Where in a Secret the kubeconfig is."""
+
+
+@attrs.frozen
+class _Seen:
+    """A kubeconfig, and what is in it, or the reason and message it was refused with."""
+
+    kubeconfig: bytes = attrs.field(repr=False)
+    result: ClusterConfig | tuple[str, str] = attrs.field(repr=False)
 
 
 @attrs.define(eq=False)
@@ -38,12 +46,15 @@ class ClusterReconciler:
     namespace: str
     """Where the Secrets are."""
     clock: Callable[[], datetime]
+    _seen: dict[str, _Seen] = attrs.field(factory=dict, init=False, repr=False)
+    """By cluster."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         cluster = self.home.clusters.get(key)
         if cluster is None or is_terminating(cluster):
             self.remotes.forget(key.name)
+            self._seen.pop(key.name, None)
             return Action.done()
         self._connect(ClusterName(key.name), cluster)
         await self._write_status(key, cluster)
@@ -54,12 +65,25 @@ class ClusterReconciler:
             kubeconfig = self._load(cluster)
             if kubeconfig is None:
                 return  # being read: its arrival brings us back
-            config = parse_worker_kubeconfig(kubeconfig)
+            config = self._parsed(name, kubeconfig)
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
             self.remotes.refuse(name, error.reason, message, remembered_loss(cluster))
         else:
             self.remotes.assign(name, config, remembered_loss(cluster))
+
+    def _parsed(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
+        """Parsed only when it is another one: a large one takes a second, and failed attempts bring us here, too."""
+        seen = self._seen.get(name)
+        if seen is None or seen.kubeconfig != kubeconfig:
+            try:
+                seen = _Seen(kubeconfig, parse_worker_kubeconfig(kubeconfig))
+            except KubeconfigError as error:
+                seen = _Seen(kubeconfig, (error.reason, str(error)))
+            self._seen[name] = seen
+        if not isinstance(seen.result, ClusterConfig):
+            raise KubeconfigError(*seen.result)
+        return seen.result
 
     def _load(self, cluster: Json) -> bytes | None:
         source = dig(cluster, "spec", "clusterSource") or {}

@@ -24,6 +24,7 @@ from multikueue.core.quota import (
 from multikueue.errors import NotFound
 from multikueue.runtime.home import Home
 from multikueue.runtime.queues import Queues
+from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import RemotePool
 
 BATCH: Final = 1.0
@@ -36,7 +37,8 @@ class QuotaReconciler:
 
     A worker's queues are followed from when a config first asks for them. What is known of a worker that cannot be
     reached any more goes on to count. While one is configured that this process has never seen, no quota is lowered,
-    until it is seen or has been lost for `worker_lost_timeout`: so a restart takes nothing away.
+    until it is seen or has been lost for `worker_lost_timeout`: so a restart takes nothing away. One that is
+    reached but has never shown its queues is waited for as long.
     """
 
     home: Home
@@ -45,6 +47,10 @@ class QuotaReconciler:
     """The manager's."""
     worker_lost_timeout: timedelta
     clock: Callable[[], datetime]
+    _seen: dict[str, tuple[str, WorkerQueues]] = attrs.field(factory=dict, init=False)
+    """By worker: which server showed which queues."""
+    _hidden_since: dict[str, datetime] = attrs.field(factory=dict, init=False)
+    """By worker: since when it is connected and has shown none."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
@@ -72,18 +78,37 @@ class QuotaReconciler:
         """What a worker offers, None if that is not known; and for how many seconds it may stay so."""
         self.remotes.follow_queues(name)
         remote = self.remotes.get(name)
-        session = remote.session if remote is not None else None
-        if session is not None and session.queues.known:
-            found = {queue["metadata"]["name"]: queue for queue in session.queues.cluster_queues.values()}
-            return offered(local_queues, WorkerQueues(session.queues.targets(), found)), None
-        if remote is None:
-            lost_since = self.remotes.lost_since(name)
-        else:  # without an error it is only being connected: what an earlier process noted may be over
-            lost_since = remote.connection.lost_since if remote.connection.error else None
+        found = self._queues_of(remote) if remote is not None else None
+        if found is not None:
+            self._hidden_since.pop(name, None)
+            return offered(local_queues, found), None
+        lost_since = self._lost_since(name, remote)
         if lost_since is None:
             return None, None
         left = (lost_since + self.worker_lost_timeout - self.clock()).total_seconds()
         return (None, left) if left > 0 else ({}, None)
+
+    def _queues_of(self, remote: RemoteCluster) -> WorkerQueues | None:
+        """A worker's queues; as last seen, if it shows them to its newest credentials no more."""
+        session = remote.session
+        if session is not None and session.queues.known:
+            found = {queue["metadata"]["name"]: queue for queue in session.queues.cluster_queues.values()}
+            queues = WorkerQueues(tuple(session.queues.targets()), found)
+            self._seen[remote.name] = (remote.server, queues)
+            return queues
+        server, seen = self._seen.get(remote.name, ("", None))
+        return seen if server == remote.server else None
+
+    def _lost_since(self, name: str, remote: RemoteCluster | None) -> datetime | None:
+        """Since when a worker cannot be asked, or does not tell; None while it is only being connected."""
+        if remote is None:
+            self._seen.pop(name, None)
+            return self.remotes.lost_since(name)
+        if remote.connection.connected:
+            return self._hidden_since.setdefault(name, self.clock())
+        self._hidden_since.pop(name, None)
+        # Without an error it is only being connected: what an earlier process noted may be over.
+        return remote.connection.lost_since if remote.connection.error else None
 
     async def _write(self, key: ObjectKey, queue: Json, wanted: Automation) -> None:
         client = self.home.client
