@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
 import attrs
 
 from multikueue.core.cleaning import clean_all
+from multikueue.core.conditions import condition
 from multikueue.core.copies import is_spent
 from multikueue.core.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.finishing import KUEUE_GRACE, bring_end_home, sync_status
+from multikueue.core.hearing import FIRST_WORD
 from multikueue.core.members import create_missing, remove_left
 from multikueue.core.mending import mending_patch
 from multikueue.core.names import Json, ObjectKey
@@ -40,9 +43,9 @@ def follow_assigned(situation: Situation) -> Plan:
         return Plan((retry(situation, base), *others))
     if worker is None or not worker.reachable:
         return wait_for_lost(situation, worker, others)
-    if not worker.serves_kind:
-        return Plan(others)  # the job cannot be seen: neither its absence nor its end is a fact
     copy = worker.workload
+    if not worker.serves_kind:
+        return wait_for_kind(situation, worker, others)
     followed = (
         follow_finished(situation, worker, copy)
         if copy is not None and is_finished(copy)
@@ -51,8 +54,22 @@ def follow_assigned(situation: Situation) -> Plan:
     return attrs.evolve(followed, effects=(*followed.effects, *others))
 
 
+def follow_unchecked(situation: Situation) -> Plan:
+    """Our check is not on it any more. Let the job run on and bring its end home; nothing can be asked of Kueue."""
+    name = situation.assigned_to
+    worker = situation.snapshot.worker(name) if name else None
+    if worker is None or not worker.in_sight:
+        return Plan()
+    copy, jobs = worker.workload, situation.jobs_on(worker)
+    if copy is not None and is_finished(copy) and not is_spent(copy):
+        return bring_end_home(situation, copy, jobs)
+    return Plan(tuple(effect for job in jobs for effect in sync_status(situation, job)))
+
+
 def wait_for_lost(situation: Situation, worker: Worker | None, others: tuple[Effect, ...]) -> Plan:
     """Keep the assignment for a while: the job may well be running, and may not run twice."""
+    if worker is not None and worker.awaited:  # that it was lost when we were started says nothing about now
+        return Plan(others, look_again=FIRST_WORD.total_seconds())
     lost_since = worker.lost_since if worker is not None else None
     timeout = situation.settings.worker_lost_timeout
     waited = situation.now - lost_since if lost_since is not None else None
@@ -60,6 +77,24 @@ def wait_for_lost(situation: Situation, worker: Worker | None, others: tuple[Eff
         return Plan(others, look_again=timeout.total_seconds())
     if waited < timeout:
         return Plan(others, look_again=(timeout - waited).total_seconds())
+    return Plan((*_retry_once(situation, "Admitting remote lost"), *others))
+
+
+def wait_for_kind(situation: Situation, worker: Worker, others: tuple[Effect, ...]) -> Plan:
+    """The job cannot be seen: neither its absence nor its end is a fact. Its Workload can, so Kueue's word counts.
+
+    After a while that word has to do for the job's end, too; and a job of which nothing is heard is given up as on a
+    worker that is lost.
+    """
+    copy, timeout = worker.workload, situation.settings.worker_lost_timeout
+    if copy is not None and is_evicted(copy) and not is_finished(copy) and situation.state is CheckState.READY:
+        return Plan((*retry_evicted(situation, worker.name), *others))
+    waited = worker.unserved_for or timedelta(0)
+    if waited < timeout:
+        return Plan(others, look_again=(timeout - waited).total_seconds())
+    if copy is not None and is_finished(copy) and not is_spent(copy):
+        ended = condition(copy, "Finished") or {}
+        return Plan((finish(situation, str(ended.get("reason", "")), str(ended.get("message", ""))), *others))
     return Plan((*_retry_once(situation, "Admitting remote lost"), *others))
 
 

@@ -16,6 +16,7 @@ from multikueue.core.conditions import is_true
 from multikueue.core.copies import is_spent, is_started, prebuilt_workload
 from multikueue.core.effects import Effect, Plan
 from multikueue.core.finishing import bring_end_home, status_effect, sync_status
+from multikueue.core.hearing import FIRST_WORD
 from multikueue.core.labels import ATTEMPT_ANNOTATION
 from multikueue.core.names import Json
 from multikueue.core.objects import annotations_of
@@ -103,6 +104,8 @@ def _may_run_unseen(situation: Situation, worker: Worker) -> float | None:
         return situation.settings.worker_lost_timeout.total_seconds() if hidden else None
     if worker.known and not situation.jobs_on(worker):
         return None
+    if worker.awaited:
+        return FIRST_WORD.total_seconds()
     waited = situation.now - worker.lost_since if worker.lost_since is not None else timedelta(0)
     left = (situation.settings.worker_lost_timeout - waited).total_seconds()
     return left if left > 0 else None

@@ -19,6 +19,9 @@ PATIENCE: Final = timedelta(seconds=60)
 """How long after a start workers are waited for that this process has never heard: long enough for a worker that does
 not answer once, and for three or four attempts at one that is not there yet. One that was lost so long ago, before the
 start too, holds nobody up once it has failed to answer."""
+FIRST_WORD: Final = timedelta(seconds=60)
+"""When we look again at a worker that has yet to say its first word. It is told to us when it does, or when asking it
+has failed; a request's deadline is half as long."""
 SETTLING: Final = timedelta(seconds=10)
 """How long a creation that was not answered may take to show in a watch that works: a request can be held up on its
 way, and arrive after its sender has given up."""

@@ -23,6 +23,7 @@ from multikueue.core.verdicts import admit, nominate
 from multikueue.core.workloads import (
     CheckState,
     check,
+    is_active,
     is_finished,
     is_of_attempt,
     nominated,
@@ -39,8 +40,11 @@ def dispatch(situation: Situation) -> Plan:
         return Plan((*_hand_over(situation, situation.winner, nomination), *stale))
     if not other_checks_ready(situation.workload, situation.check):
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
+    if not is_active(situation.workload):
+        return Plan(stale)  # Kueue is about to evict it
     opened = open_next(situation, nomination.names)
-    again = [seconds for seconds in (nomination.look_again, opened.look_again, unclear) if seconds is not None]
+    waits = (nomination.look_again, opened.look_again, unclear, _until_all_have_answered(situation))
+    again = [seconds for seconds in waits if seconds is not None]
     effects = (*opened.effects, *_offer(situation, nomination), *stale)
     return Plan(effects, look_again=min(again, default=None))
 
@@ -64,6 +68,13 @@ def _candidates(situation: Situation) -> Candidates:
         awaited=[worker.name for worker in configured if worker.awaited] if starting else [],
         message=_message(situation),
     )
+
+
+def _until_all_have_answered(situation: Situation) -> float | None:
+    """For how many seconds more those that have yet to answer are left their turn; None if nobody is."""
+    running_for = situation.snapshot.running_for
+    awaited = any(worker.configured and worker.awaited for worker in situation.workers)
+    return (PATIENCE - running_for).total_seconds() if awaited and running_for < PATIENCE else None
 
 
 def _message(situation: Situation) -> str:
@@ -98,7 +109,7 @@ def _hand_over(situation: Situation, winner: Worker, nomination: Nomination) -> 
         yield nominate(situation, (winner.name,))
     elif _has_jobs(situation, winner):
         state = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
-        yield from admit(situation, winner.name, state, winner.workload, takes_over=nomination.binding)
+        yield from admit(situation, winner.name, state, winner.workload, handed_over=True)
     else:
         yield from remove_left(situation, winner)
         yield from create_missing(situation, winner)

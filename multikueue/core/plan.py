@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.assigned import follow_assigned
+from multikueue.core.assigned import follow_assigned, follow_unchecked
 from multikueue.core.belonging import settled
 from multikueue.core.cleaning import clean_all, keeps_job_alive
 from multikueue.core.dispatch import Dispatcher
@@ -47,9 +47,16 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         decided = row.decide(situation)
     except RuleError as error:
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
-    problems = situation.problems
+    problems, look_again = situation.problems, _earliest(decided.look_again, situation)
     warnings = tuple(Announce("Warning", problem) for problem in problems)
-    return attrs.evolve(decided, effects=(*decided.effects, *warnings), row=row.name, problems=problems)
+    effects = (*decided.effects, *warnings)
+    return Plan(effects, look_again=look_again, row=row.name, problems=problems)
+
+
+def _earliest(look_again: float | None, situation: Situation) -> float | None:
+    """When to look again, now that blocks end, too: nobody tells when they do."""
+    blocks = [worker.blocked_for.total_seconds() for worker in situation.workers if worker.blocked_for is not None]
+    return min(blocks if look_again is None else [look_again, *blocks], default=None)
 
 
 def _is_gone(situation: Situation) -> bool:
@@ -59,6 +66,20 @@ def _is_gone(situation: Situation) -> bool:
 
 def _check_is_unknown(situation: Situation) -> bool:
     return situation.snapshot.check is None and situation.snapshot.check_unknown
+
+
+def _check_was_taken_off(situation: Situation) -> bool:
+    """Whether our check was taken off its queue while a worker has it: there is nobody else who could run it."""
+    if situation.snapshot.check is not None or situation.snapshot.adapter is None:
+        return False
+    if situation.finished or not situation.has_quota or is_replaced(situation.workload):
+        return False
+    copied = any(not worker.is_empty for worker in situation.workers)
+    return copied if situation.evicted else situation.assigned_to is not None
+
+
+def _follow_unchecked(situation: Situation) -> Plan:
+    return stop_evicted(situation) if situation.evicted else follow_unchecked(situation)
 
 
 def _is_not_ours(situation: Situation) -> bool:
@@ -172,6 +193,7 @@ TABLE: tuple[Row, ...] = (
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
     Row("gone", _is_gone, _clean_up),
     Row("check unknown", _check_is_unknown, _wait),  # a check deleted by mistake must not stop running jobs
+    Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
     Row("not ours", _is_not_ours, _clean_up),
     Row("rejected", _is_rejected, _clean_up),
     Row("replaced", _is_replaced, leave_to_successor),

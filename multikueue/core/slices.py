@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from multikueue.core.assigned import follow_finished, wait_for_lost
+from multikueue.core.assigned import follow_finished, wait_for_kind, wait_for_lost
 from multikueue.core.cleaning import clean_all, delete_workload
 from multikueue.core.copies import is_spent, is_started, prebuilt_workload
 from multikueue.core.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
@@ -21,7 +21,7 @@ from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
-from multikueue.core.verdicts import admit, retry
+from multikueue.core.verdicts import admit, finish, retry
 from multikueue.core.workloads import (
     CheckState,
     is_admitted,
@@ -63,7 +63,7 @@ def follow_slice(situation: Situation) -> Plan:
     if worker is None or not worker.reachable:
         return wait_for_lost(situation, worker, others)
     if not worker.serves_kind:
-        return Plan(others)
+        return wait_for_kind(situation, worker, others)
     copy = situation.current(worker)
     if copy is not None and is_finished(copy):
         end = follow_finished(situation, worker, copy)
@@ -72,7 +72,19 @@ def follow_slice(situation: Situation) -> Plan:
         if situation.snapshot.quiet_for < KUEUE_GRACE:
             return Plan(others, look_again=KUEUE_GRACE.total_seconds())
         return Plan((retry(situation, "Admitting remote no longer exists"), *others))
-    return Plan((*_bring(situation, worker), *others))
+    decided = _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
+    return attrs.evolve(decided, effects=(*decided.effects, *others))
+
+
+def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
+    """The job may end while the slice waits to be admitted there: that is this slice's end, too."""
+    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
+        return None
+    patches = tuple(sync_status(situation, job))
+    if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
+        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
+    return Plan((finish(situation, outcome.reason, outcome.message),))
 
 
 def _cannot_go_on(situation: Situation, worker: Worker) -> bool:
@@ -87,10 +99,10 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if copy is None:
         if worker.can_run:
             yield CreateWorkload(worker.name, situation.new_copy)
-    elif is_terminating(copy) or is_evicted(copy):
-        return  # its end, or another try there
     elif _is_useless(situation, copy):
         yield from delete_workload(worker.name, copy)
+    elif is_terminating(copy) or is_evicted(copy):
+        return  # its end, or another try there
     elif is_admitted(copy):
         yield from _take_over(situation, worker, copy)
     elif (patch := mending_patch(situation.workload, copy)) is not None:

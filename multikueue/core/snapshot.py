@@ -51,12 +51,16 @@ class Worker:
     """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
     serves_kind: bool = True
     """Whether the job's kind is being watched there."""
+    unserved_for: timedelta | None = None
+    """For how long that has failed; None while it does not."""
     known: bool = True
     """Whether this process has ever seen what lies there."""
     awaited: bool = False
     """Whether it has yet to say anything for the first time: it is neither lost, nor known to be there."""
     blocked: bool = False
     """Whether somebody else's object has the name of one of ours there, or it refuses ours."""
+    blocked_for: timedelta | None = None
+    """For how long it is left alone because of that; None if only a change there can end it."""
     starting: bool = False
     """Whether the job is being created there just now."""
     removing: bool = False

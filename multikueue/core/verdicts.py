@@ -63,7 +63,7 @@ def admit(
     state: CheckState,
     copy: Json | None = None,
     *,
-    takes_over: bool = False,
+    handed_over: bool = False,
 ) -> Iterator[Effect]:
     """Record that a worker has it: `clusterName`, no nominations, the check in `state`, and what `copy` has placed.
 
@@ -72,8 +72,8 @@ def admit(
         cluster: the worker.
         state: of our check from now on.
         copy: the worker's Workload.
-        takes_over: whether the nominations may be another field manager's. Leaving them out would only give up our
-            own; the API server refuses a `clusterName` beside them, so they are made an empty list of ours.
+        handed_over: whether it was nominated, maybe by another field manager. Leaving the nominations out would only
+            give up our own; the API server refuses a `clusterName` beside any, so they are made an empty list of ours.
     """
     message = f'The workload was admitted on "{cluster}"'
     entry = check_entry(situation.workload, situation.check, state, message, situation.now)
@@ -82,7 +82,7 @@ def admit(
         {
             "admissionChecks": with_check(situation.workload, entry),
             "clusterName": cluster,
-            "nominatedClusterNames": [] if takes_over else None,
+            "nominatedClusterNames": [] if handed_over else None,
             **_placed(situation, copy),
         },
     )

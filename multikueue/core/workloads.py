@@ -50,6 +50,11 @@ def is_finished(workload: Json) -> bool:
     return is_true(workload, "Finished")
 
 
+def is_active(workload: Json) -> bool:
+    """Whether it may run: nobody has deactivated it."""
+    return dig(workload, "spec", "active") is not False
+
+
 def has_quota(workload: Json) -> bool:
     """Whether quota is reserved in a ClusterQueue."""
     return is_true(workload, "QuotaReserved")

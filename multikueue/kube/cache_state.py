@@ -13,6 +13,8 @@ class CacheState:
     """Whether it has been complete once."""
     failures: int = 0
     """Failures in a row; 0 again once a watch has been open for `Backoff.steady_after`."""
+    failing_since: float | None = None
+    """When the first of them was, on the loop's clock; None when there are none."""
     last_error: str = ""
     """Why the last attempt failed; empty when there are no failures."""
     retry_in: float | None = None

@@ -239,7 +239,8 @@ class ObjectCache:
         self._step(Steadied())
         if recovered:
             log.info("following again", resource=str(self.resource))
-            self._tell(attrs.evolve(self.state, failures=0, last_error="", retry_in=None, refused=False))
+            well = attrs.evolve(self.state, failures=0, failing_since=None, last_error="", retry_in=None, refused=False)
+            self._tell(well)
 
     def _event(self, event: WatchEvent) -> None:
         obj = event.object
@@ -267,7 +268,8 @@ class ObjectCache:
         failures = self._watch.failures
         answered = error is not None and error.status != 0
         refused = answered and (self._refusals > 0 or failures >= CERTAIN_REFUSAL)
-        self._tell(attrs.evolve(self.state, failures=failures, last_error=reason, retry_in=delay, refused=refused))
+        state = self.state if self.state.failures else attrs.evolve(self.state, failing_since=anyio.current_time())
+        self._tell(attrs.evolve(state, failures=failures, last_error=reason, retry_in=delay, refused=refused))
         await anyio.sleep(delay)
 
     def _put(self, key: ObjectKey, new: Json | None) -> None:

@@ -72,7 +72,8 @@ def telling(
     Args:
         row: the kind.
         tell: told each Workload.
-        tell_owned: told the copy itself, where the row cannot tell its Workloads: they may be found by its name.
+        tell_owned: told the copy itself, where the row cannot tell its Workloads, and when it is gone: Workloads may be
+            found by its name.
     """
 
     def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -80,7 +81,7 @@ def telling(
         workloads, whole = concerned(row, old, new)
         for workload in workloads:
             tell(workload, after)
-        if not whole:
+        if not whole or new is None:  # one that is gone makes room for another of its name
             tell_owned(row.kind.resource.gvk, key, after)
         if new is None:
             row.faults.forget(key)

@@ -36,12 +36,12 @@ class Obstacles:
             key: its name.
         """
         now, since = loop_time(), self._since.setdefault((resource, workload), {})
-        if now - since.get(key, float("-inf")) > FORGOTTEN_AFTER:
+        if now - since.get(key, float("-inf")) >= FORGOTTEN_AFTER:
             since[key] = now
         return now - since[key]
 
-    def block(self, resource: Resource, workload: ObjectKey, *, own: Collection[ObjectKey]) -> bool:
-        """Whether the Workload cannot run there.
+    def block(self, resource: Resource, workload: ObjectKey, *, own: Collection[ObjectKey]) -> float | None:
+        """For how many seconds the Workload is not offered to this worker; None if nothing is in the way.
 
         Args:
             resource: of the objects that must be created.
@@ -50,10 +50,11 @@ class Obstacles:
         """
         since = self._since.get((resource, workload))
         if since is None:
-            return False
+            return None
         now = loop_time()
-        for key in [key for key, met in since.items() if key in own or now - met > FORGOTTEN_AFTER]:
+        for key in [key for key, met in since.items() if key in own or now - met >= FORGOTTEN_AFTER]:
             del since[key]
         if not since:
             del self._since[resource, workload]
-        return any(now - met >= CERTAIN_AFTER for met in since.values())
+        certain = [FORGOTTEN_AFTER - (now - met) for met in since.values() if now - met >= CERTAIN_AFTER]
+        return max(certain, default=None)

@@ -238,6 +238,7 @@ class RemotePool:
             after.lost_since,
             cluster.session,
             session.usable,
+            session.answered,
             frozenset(session.unusable),
         )
         if line.told != told:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import Final
 
 import anyio
@@ -21,6 +22,7 @@ from multikueue.kube.cache_state import CacheState
 from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.protocols import ApiClient
 from multikueue.runtime.carriers import kept_of, telling
+from multikueue.runtime.clock import loop_time
 from multikueue.runtime.guarding import GuardedRow
 from multikueue.runtime.inspecting import Inspection, inspections
 from multikueue.runtime.mirror import Mirror
@@ -161,6 +163,12 @@ class Session:
         mirror = self.mirror(gvk)
         return mirror is not None and _is_followed(mirror.cache)
 
+    def unserved_for(self, gvk: GVK | None) -> timedelta | None:
+        """How long following the jobs of that kind has failed; None if it does not."""
+        mirror = self.mirror(gvk) if gvk is not None else None
+        since = mirror.cache.state.failing_since if mirror is not None else None
+        return timedelta(seconds=loop_time() - since) if since is not None else None
+
     def is_flawed(self, gvk: GVK | None) -> bool:
         """Whether the kind's definition there lacks what its copies need."""
         inspection = self.inspections.get(gvk) if gvk is not None else None
@@ -174,7 +182,12 @@ class Session:
     @property
     def settled(self) -> bool:
         """Whether the first answer is in for every kind: a list, or that there will be none."""
-        return all(cache.state.synced or cache.state.failures for cache in self._caches())
+        return self.answered == {cache.resource for cache in self._caches()}
+
+    @property
+    def answered(self) -> frozenset[Resource]:
+        """The kinds of which the first answer is in."""
+        return frozenset(cache.resource for cache in self._caches() if cache.state.synced or cache.state.failures)
 
     @property
     def usable(self) -> frozenset[Resource]:

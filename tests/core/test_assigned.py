@@ -19,6 +19,7 @@ from tests.core.building import (
     EARLIER,
     NOW,
     SETTINGS,
+    CopyFacts,
     copy_of,
     decide,
     job,
@@ -117,6 +118,36 @@ class TestLostWorkers:
         """Without a view of the jobs, a missing job is not a fact."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True), serves_kind=False), worker("w2"))
         assert decide(seen).effects == ()
+
+    def test_while_it_is_first_asked_that_it_was_lost_before_the_start_says_nothing(self) -> None:
+        """The manager was off for an hour: it must not evict everything before the first connection attempt."""
+        before = NOW - timedelta(hours=1)
+        w1 = worker("w1", reachable=False, serves_kind=False, known=False, awaited=True, lost_since=before)
+        decided = decide(snapshot(LOCAL, w1, running_for=timedelta(0)))
+        assert (decided.effects, decided.look_again) == ((), 60)
+
+    @pytest.mark.parametrize(
+        ("minutes", "copy", "words", "look_again"),
+        [
+            (14, {"admitted": True}, [], 60),
+            (14, {"admitted": True, "finished": "Succeeded"}, [], 60),
+            (14, None, [], 60),
+            (1, {"admitted": True, "evicted": True}, ['retry: Workload evicted on worker cluster: "w1"', "tell"], None),
+            (15, {"admitted": True}, ["retry: Admitting remote lost"], None),
+            (15, {"admitted": True, "finished": "Succeeded"}, ["finish Succeeded"], None),
+            (15, {"admitted": True, "finished": "OutOfSync"}, ["retry: Admitting remote lost"], None),
+            (15, None, ["retry: Admitting remote lost"], None),
+        ],
+    )
+    def test_a_kind_that_is_lost_is_waited_for_as_long_as_a_worker(
+        self, minutes: int, copy: CopyFacts | None, words: list[str], look_again: float | None
+    ) -> None:
+        """Its CRD or a permission is gone. What the worker's Kueue says of the Workload is known meanwhile."""
+        made = copy_of(LOCAL, **copy) if copy is not None else None
+        w1 = worker("w1", made, serves_kind=False, unserved_for=timedelta(minutes=minutes))
+        seen = snapshot(LOCAL, w1, worker("w2"))
+        decided = decide(seen)
+        assert (in_words(seen, decided), decided.look_again) == (words, look_again)
 
     def test_the_check_says_why_under_our_own_name(self) -> None:
         """One entry and nothing else, so that Kueue's part of the status stays Kueue's."""
@@ -234,3 +265,42 @@ class TestFollowing:
         where = worker("w1") if look == "missing" else worker("w1", copy_of(local, evicted=True), job_copy_of(local))
         seen = snapshot(local, where, adapter=pods)
         assert in_words(seen, decide(seen))[0].startswith("retry: ")
+
+
+class TestUnchecked:
+    """Our check was taken off the queue, and Kueue took it off the Workload that runs."""
+
+    TAKEN_OFF = workload(cluster="w1", check=None)
+
+    def words(self, *workers: Worker, local: Json = TAKEN_OFF) -> list[str]:
+        seen = snapshot(local, *workers, check=None)
+        return in_words(seen, decide(seen))
+
+    def test_the_job_runs_on_and_its_status_comes_home(self) -> None:
+        assert self.words(running(self.TAKEN_OFF)) == ["copy job status"]
+
+    def test_its_end_comes_home(self) -> None:
+        made = copy_of(self.TAKEN_OFF, admitted=True, finished="Succeeded")
+        assert self.words(worker("w1", made, job_copy_of(self.TAKEN_OFF, status=COMPLETE))) == ["copy job status"]
+        seen = snapshot(self.TAKEN_OFF, worker("w1", made), check=None)
+        assert in_words(seen, decide(seen)) == ["finish Succeeded"]
+
+    @pytest.mark.parametrize(
+        "w1",
+        [
+            worker("w1", reachable=False, serves_kind=False, lost_since=NOW - timedelta(hours=1)),
+            worker("w1"),
+            worker("w1", copy_of(TAKEN_OFF, admitted=True), serves_kind=False),
+        ],
+        ids=["lost", "empty", "kind not served"],
+    )
+    def test_nothing_else_can_be_asked_of_kueue(self, w1: Worker) -> None:
+        assert self.words(w1) == []
+
+    def test_evicted_it_is_stopped_as_any(self) -> None:
+        """Removed at once, the manager's job would say for ever that it runs, and hold its quota."""
+        evicted = workload(check=None, evicted="Preempted", evictions=1)
+        assert self.words(running(self.TAKEN_OFF), local=evicted) == ["stop on w1"]
+
+    def test_what_never_was_ours_is_not_touched_when_it_is_evicted(self) -> None:
+        assert self.words(worker("w1"), local=workload(check=None, evicted="Preempted")) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Unpack
 
 import pytest
@@ -11,7 +12,7 @@ from multikueue.core.labels import ADMISSION_MANAGER
 from multikueue.core.names import Json
 from multikueue.core.objects import dig
 from multikueue.core.snapshot import Worker
-from tests.core.building import CopyFacts, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import NOW, CopyFacts, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
 BEFORE = workload(cluster="w1", check="Ready")
@@ -76,6 +77,14 @@ def test_when_nothing_can_be_seen_running_the_quota_is_let_go(workers: tuple[Wor
     (patch,) = decide(snapshot(EVICTED, *workers, job=RUNNING_JOB)).effects
     assert isinstance(patch, PatchJobStatus)
     assert patch.patch == {"metadata": {"resourceVersion": "rv-uid-of-job"}, "status": {"active": 0, "ready": 0}}
+
+
+def test_the_quota_is_held_while_the_worker_is_first_asked() -> None:
+    """That it was lost when the manager was started, an hour ago by its object, says nothing about now."""
+    before = NOW - timedelta(hours=1)
+    asked = worker("w1", reachable=False, serves_kind=False, known=False, awaited=True, lost_since=before)
+    decided = decide(snapshot(EVICTED, asked, job=RUNNING_JOB))
+    assert (decided.effects, decided.look_again) == ((), 60)
 
 
 def test_the_quota_is_held_while_another_worker_still_runs_the_job() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import attrs
 import pytest
 
@@ -121,7 +123,7 @@ class TestWinning:
         assert write.field_manager == ADMISSION_MANAGER
         assert write.object["metadata"]["resourceVersion"] == "rv-uid-local"
         assert write.object["status"]["clusterName"] == "w1"
-        assert "nominatedClusterNames" not in write.object["status"]
+        assert write.object["status"]["nominatedClusterNames"] == []  # whoever wrote them: they bar a clusterName
         (entry,) = write.object["status"]["admissionChecks"]
         assert (entry["state"], entry["message"]) == ("Ready", 'The workload was admitted on "w1"')
 
@@ -271,3 +273,16 @@ class TestWinning:
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, name="other")))
         assert in_words(seen, decide(seen)) == ["create job on w1"]
+
+
+def test_a_worker_that_is_left_alone_for_a_while_is_looked_at_again_afterwards() -> None:
+    """Nobody tells when a block ends: it is a time."""
+    for left in (timedelta(seconds=120), timedelta(seconds=7)):
+        decided = decide(snapshot(OFFERED, worker("w1", blocked=True, blocked_for=left)))
+        assert decided.look_again == left.total_seconds()
+
+
+def test_a_deactivated_workload_is_offered_to_nobody() -> None:
+    """Its copies would say so, too, and be of no use: they were made and removed as fast as the worker took it."""
+    local = workload(nominated=("w1",), spec={"active": False})
+    assert decide(snapshot(local, worker("w1"))).effects == ()

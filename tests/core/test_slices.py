@@ -50,6 +50,7 @@ def old(**facts: Any) -> Json:
 RUNNING_BIG = {**BIG, "status": {"active": 1}}
 REPLACED = old(finished=SLICE_REPLACED)
 NEW = slice_of(NEW_NAME, 5, cluster="w1", replaces=OLD_NAME)
+COMPLETE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
 OLD_JOB = job_copy_of(old(), of=SMALL)
 NEW_JOB = job_copy_of(NEW, of=BIG)
 
@@ -146,8 +147,13 @@ class TestGrowing:
 
     @pytest.mark.parametrize(
         "spoiled",
-        [{"attempt": EARLIER}, {"spec": {"queueName": "other"}}, {"spec": {"active": False}}],
-        ids=["of an earlier attempt", "of another spec", "deactivated there"],
+        [
+            {"attempt": EARLIER},
+            {"spec": {"queueName": "other"}},
+            {"spec": {"active": False}},
+            {"spec": {"active": False}, "evicted": True},
+        ],
+        ids=["of an earlier attempt", "of another spec", "deactivated there", "evicted for that"],
     )
     def test_a_copy_that_cannot_be_used_is_made_anew_without_touching_the_job(self, spoiled: Json) -> None:
         """The job runs on the old slice's quota."""
@@ -174,6 +180,20 @@ class TestGrowing:
         ended = worker("w1", copy_of(NEW, finished="Succeeded"), shared=OLD_JOB)
         seen = attrs.evolve(growing(ended), quiet_for=timedelta(minutes=1), jobs={JOB_NAME: RUNNING_BIG})
         assert "finish Succeeded" in words(seen)
+
+    @pytest.mark.parametrize(
+        "facts", [{}, {"configured": False}, {"blocked": True}], ids=["waits there", "left the config", "blocked"]
+    )
+    def test_a_job_that_ends_at_its_old_size_ends_the_slice_that_waits(self, facts: Json) -> None:
+        """The worker has no room for it, and never will."""
+        made = job_copy_of(old(), of=SMALL, status=COMPLETE)
+        waiting = copy_of(NEW) if not facts else None
+        seen = growing(worker("w1", waiting, shared=made, **facts))
+        decided = decide(seen)
+        assert (in_words(seen, decided), decided.look_again) == (["copy job status"], 5)
+        home = {**BIG, "status": COMPLETE}
+        seen = attrs.evolve(seen, jobs={JOB_NAME: home}, quiet_for=timedelta(seconds=5))
+        assert words(seen) == ["finish Succeeded"]
 
     @pytest.mark.parametrize(
         ("where", "expected"),

@@ -77,7 +77,7 @@ MATRIX = (
     ("deleted",   (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("replaced",  (x,            drop,  drop,    x,      x,       x,      x,      x,          x,     x,     x)),
     ("new slice", (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
-    ("its place", (make,         x,     start,   admit + status, status, x, drop, gone,       make,  make,  x)),
+    ("its place", (make,         x,     start,   admit + status, status, x, drop, gone,       status, make, x)),
 )
 # fmt: on
 

@@ -169,3 +169,17 @@ async def test_a_job_runs_though_its_names_are_another_field_managers() -> None:
             await until(is_assigned)
             tasks.cancel_scope.cancel()
         assert nominated(await waiting.fleet.workload()) == ()
+
+
+async def test_one_that_does_not_get_to_answer_holds_the_round_up_for_a_minute_at_most() -> None:
+    """It is connected, and hangs when it is asked for its jobs: nothing about the Workload changes when it gives up."""
+    waiting = Waiting(Fleet.of("w1", "w2"))
+    hangs = Match(verbs=("list",), resource="jobs", user="multikueue")
+    waiting.fleet.workers["w1"].faults.add(Delay(40.0), on=hangs)
+    async with waiting.set_up():
+        await anyio.sleep(5)
+        began = anyio.current_time()
+        async with waiting.fleet.running(waiting.manager(attrs.evolve(STEPS, step=1))):
+            await until(lambda: waiting.nominations, within=61)
+        assert waiting.nominations[0][1] == "w2"
+        assert anyio.current_time() - began > 20

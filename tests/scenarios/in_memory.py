@@ -77,7 +77,7 @@ class MemoryFleet(Fleet):
 
 
 @asynccontextmanager
-async def in_memory(workers: int = 2, *, settings: ManagerSettings = SETTINGS) -> AsyncIterator[Fleet]:
+async def in_memory(workers: int = 2, *, settings: ManagerSettings = SETTINGS) -> AsyncIterator[MemoryFleet]:
     """See `Scenario`."""
     world = World.build(0, [0.0] * workers, 4, RunnerOptions())
     world.bare = frozenset(world.workers)

@@ -184,6 +184,7 @@ def _worker(
     jobs = tuple(JobCopy(mirror.cache.resource, job) for mirror in session.jobs.values() for job in mirror.of(key))
     shared = tuple(_shared(session, key, owned_by, jobs)) if owned_by is not None else ()
     workload = session.workloads.get(key)
+    blocked_for = _blocked_for(session, key, gvk, workload, (*jobs, *shared))
     return Worker(
         remote.name,
         remote.reachable,
@@ -191,7 +192,9 @@ def _worker(
         serves_kind=workload_only or (gvk is not None and session.synced(gvk)),
         known=remote.knows(gvk),
         awaited=remote.awaited(gvk),
-        blocked=_is_blocked(session, key, gvk, workload, (*jobs, *shared)),
+        blocked=blocked_for is not None or session.is_flawed(gvk),
+        blocked_for=blocked_for,
+        unserved_for=session.unserved_for(gvk),
         lost_since=remote.connection.lost_since,
         workload=workload,
         jobs=jobs,
@@ -207,11 +210,14 @@ def _shared(session: Session, key: ObjectKey, owned_by: Owner, own: Sequence[Job
         yield JobCopy(mirror.cache.resource, job)
 
 
-def _is_blocked(
+def _blocked_for(
     session: Session, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
-) -> bool:
+) -> timedelta | None:
     mirror = session.mirror(gvk) if gvk is not None else None
-    by_workload = session.obstacles.block(WORKLOAD, key, own=() if workload is None else (key,))
     own = [ObjectKey.of(copy.object) for copy in jobs]
-    by_job = mirror is not None and session.obstacles.block(mirror.cache.resource, key, own=own)
-    return by_workload or by_job or session.is_flawed(gvk)
+    blocks = [
+        session.obstacles.block(WORKLOAD, key, own=() if workload is None else (key,)),
+        session.obstacles.block(mirror.cache.resource, key, own=own) if mirror is not None else None,
+    ]
+    longest = max((seconds for seconds in blocks if seconds is not None), default=None)
+    return timedelta(seconds=longest) if longest is not None else None
