@@ -149,6 +149,8 @@ class RemotePool:
         _stop(cluster.trial)
         cluster.line = cluster.trial = None
         now = self.clock()
+        if cluster.connection.connected:
+            log.info("worker", cluster=cluster.name, connected=False, error=error)
         retry_at = now + timedelta(seconds=retry_in) if retry_in is not None else None
         cluster.connection = cluster.connection.failed(
             error, now, failures=failures, next_attempt=retry_at, reason=reason
