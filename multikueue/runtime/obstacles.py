@@ -57,4 +57,4 @@ class Obstacles:
         if not since:
             del self._since[resource, workload]
         certain = [FORGOTTEN_AFTER - (now - met) for met in since.values() if now - met >= CERTAIN_AFTER]
-        return max(certain, default=None)
+        return max(1.0, *certain) if certain else None  # a moment too early would be a moment too often

@@ -259,3 +259,14 @@ async def test_a_cluster_that_is_gone_is_unreachable() -> None:
     perform, _ = performer(fleet)
     with pytest.raises(Unreachable, match='cluster "w1" is not connected'):
         await perform.perform(a_workload(), (CreateWorkload(W1, a_workload()),))
+
+
+@pytest.mark.looptime
+async def test_a_block_that_is_all_but_over_is_looked_at_after_a_moment_and_not_at_once() -> None:
+    """A remainder of a nanosecond is none for a timedelta: it was looked at again and again without time passing."""
+    obstacles = Obstacles()
+    obstacles.met(JOB, KEY, KEY)
+    await anyio.sleep(FORGOTTEN_AFTER - 1e-9)
+    assert obstacles.block(JOB, KEY, own=()) == 1.0
+    await anyio.sleep(1.0)
+    assert obstacles.block(JOB, KEY, own=()) is None

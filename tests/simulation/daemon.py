@@ -125,6 +125,7 @@ class Daemon:
             AdapterRegistry(BUILTIN),
             self.settings,
             connect,
+            dispatcher=self.world.dispatcher,
             clock=wall_clock(self.world.daemon_skew),
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
         )

@@ -6,11 +6,15 @@ import base64
 import json
 import random
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final
 
 import anyio
 import anyio.abc
 import attrs
 
+from multikueue.core.dispatch import AllAtOnce, Dispatcher
+from multikueue.core.incremental import Incremental, Order
 from multikueue.core.kinds import MULTIKUEUE_CONFIG, SECRET
 from multikueue.core.names import Json, ObjectKey
 from multikueue.sandbox.apiserver import DirectClient, Registry
@@ -23,6 +27,14 @@ from tests.simulation.weather import Link
 
 CANARY = "canary-credential"
 """Part of every token: found in a log, an event or a status, it is a leak."""
+
+DISPATCHERS: Final = (
+    AllAtOnce(),
+    AllAtOnce(),
+    AllAtOnce(),
+    Incremental(step=1, round=timedelta(seconds=20)),
+    Incremental(step=2, order=Order.ALPHABETICAL, round=timedelta(seconds=45)),
+)
 
 
 @attrs.define(eq=False)
@@ -62,6 +74,8 @@ class World:
     manager: SimCluster
     workers: dict[str, SimCluster]
     runner: RunnerOptions
+    dispatcher: Dispatcher = attrs.field(factory=AllAtOnce)
+    """Whom the daemon offers jobs to."""
     daemon_skew: float = 0.0
     """How far the daemon's clock is ahead of the manager's."""
     bare: frozenset[str] = frozenset()
@@ -96,6 +110,7 @@ class World:
         runner = RunnerOptions(mean=20.0, minimum=1.0, maximum=120.0, failure_rate=0.1)
         world = cls.build(seed, skews, dice.choice((2, 3, 4)), runner)
         world.daemon_skew = dice.choice((0.0, 0.0, 0.0, -1.5, 2.5))
+        world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
         return world
 
     @property
