@@ -226,7 +226,9 @@ class JobKind:
         return self._status_change(local, self.stopped(clone(dig(local, "status") or {})))
 
     def _status_change(self, local: Json, wanted: Json) -> Json | None:
-        patch = merge_patch(without_nulls(dig(local, "status") or {}), without_nulls(wanted))
+        wanted = without_nulls(wanted)
+        patch = merge_patch(without_nulls(dig(local, "status") or {}), wanted)
         if not patch:
             return None
-        return {"metadata": {"resourceVersion": resource_version(local)}, "status": patch}
+        # None of it: a schema may want an empty one to have something in it, and takes its absence.
+        return {"metadata": {"resourceVersion": resource_version(local)}, "status": patch if wanted else None}

@@ -15,7 +15,7 @@ from multikueue.core.cleaning import clean, clean_all, delete_job
 from multikueue.core.conditions import is_true
 from multikueue.core.copies import is_spent, is_started, prebuilt_workload
 from multikueue.core.effects import Effect, Plan
-from multikueue.core.finishing import bring_end_home, status_effect, sync_status
+from multikueue.core.finishing import bring_end_home, patch_status, sync_status
 from multikueue.core.hearing import FIRST_WORD
 from multikueue.core.labels import ATTEMPT_ANNOTATION
 from multikueue.core.names import Json
@@ -130,6 +130,4 @@ def release(situation: Situation, local: Json) -> Iterator[Effect]:
     """
     if situation.adapter.keeps_check_pending and is_started(local):
         return
-    patch = situation.adapter.release_patch(local)
-    if patch is not None:
-        yield status_effect(situation, local, patch)
+    yield from patch_status(situation, local, situation.adapter.release_patch(local))

@@ -51,18 +51,19 @@ def clean_finished(situation: Situation) -> Plan:
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(patch for job in ended for patch in sync_status(situation, job))
     keep = name if patches or not worker.serves_kind else None
-    return Plan((*patches, *clean_all(situation.workers, keep=keep)))
+    look_again = KUEUE_GRACE.total_seconds() if patches else None  # they may change nothing, and then nobody tells us
+    return Plan((*patches, *clean_all(situation.workers, keep=keep)), look_again=look_again)
 
 
 def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
     """Copy the job's status home, if the kind's rule wants it and it differs."""
     local = situation.job_of(remote)
-    patch = situation.adapter.status_patch(local, remote, situation.now) if local is not None else None
-    if local is not None and patch is not None:
-        yield status_effect(situation, local, patch)
+    if local is not None:
+        yield from patch_status(situation, local, situation.adapter.status_patch(local, remote, situation.now))
 
 
-def status_effect(situation: Situation, local: Json, patch: Json) -> Effect:
-    """Write the status of the manager's job, wherever its kind has it."""
-    adapter = situation.adapter
-    return PatchJobStatus(adapter.resource, ObjectKey.of(local), patch, subresource=adapter.status_subresource)
+def patch_status(situation: Situation, local: Json, patch: Json | None) -> Iterator[Effect]:
+    """Write the status of the manager's job, wherever its kind has it; but not what was written in vain."""
+    adapter, key = situation.adapter, ObjectKey.of(local)
+    if patch is not None and patch != situation.snapshot.in_vain.get(key.name):
+        yield PatchJobStatus(adapter.resource, key, patch, subresource=adapter.status_subresource)

@@ -106,6 +106,9 @@ class Snapshot:
     """How to handle the owner's kind; None if the kind is not registered."""
     jobs: Mapping[str, Json] = attrs.field(factory=dict)
     """The manager's jobs by name; empty while the cache does not show them."""
+    in_vain: Mapping[str, Json] = attrs.field(factory=dict)
+    """By the name of a job: the patch of its status that the manager answered without changing anything. Its API server
+    drops what its definition of the kind does not know, and fills in what it does."""
     running_for: timedelta = timedelta.max
     """How long this process has been listening to workers."""
     quiet_for: timedelta = timedelta(0)

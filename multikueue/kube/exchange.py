@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from types import TracebackType
@@ -167,6 +168,13 @@ class Exchange:
                     server_hostname=self.config.tls_server_name or None,
                 )
             status = response.status
+        except asyncio.CancelledError:
+            # When a session is closed, aiohttp cancels the futures of those who wait for a connection or a name there.
+            # Nobody has cancelled this task then, and a task group would end because of it.
+            task = asyncio.current_task()
+            if session.closed and task is not None and not task.cancelling():
+                raise Unreachable(f"{where(self.name, request)}: the connection was given up") from None
+            raise
         finally:
             if self.hook is not None:
                 seconds = time.perf_counter() - started

@@ -15,6 +15,7 @@ import structlog
 from multikueue.core.kinds import SECRET
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.objects import dig, resource_version
+from multikueue.errors import SettingsError
 from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.protocols import ApiClient
 from multikueue.runtime.certificate_rotation import FIELDS, Credentials, is_usable, renewed
@@ -117,7 +118,10 @@ class CertificateSecret:
         """Serve it from now on; if that cannot be, what was served is served on."""
         try:
             self.on_change(credentials)
-        except UnusableError as error:
+        except (
+            UnusableError,
+            SettingsError,
+        ) as error:  # the latter: it cannot be loaded here, as on a disk that is full
             log.warning("certificate unusable", secret=str(self.key), error=str(error))
         else:
             self.credentials = credentials

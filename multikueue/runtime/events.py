@@ -31,8 +31,9 @@ FLUSH_TIMEOUT: Final = 2.0
 """Seconds a shutdown waits for events that are not sent yet."""
 REPEAT_AFTER: Final = 300.0
 """Seconds after which the same message on the same object is worth saying again."""
-REMEMBERED: Final = 4_096
-"""Messages remembered in order not to repeat them."""
+REMEMBERED: Final = 20_000
+"""Messages remembered in order not to repeat them, 0.4 kB each. If a fleet has reason for more, each is forgotten
+before it comes again."""
 
 _MAX_WORD: Final = 128
 """What the API allows for reason, action and reportingInstance."""

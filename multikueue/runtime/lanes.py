@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from http import HTTPStatus
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import anyio
 import anyio.abc
@@ -24,6 +24,9 @@ from multikueue.runtime.clock import loop_time
 from multikueue.runtime.performing import Performer
 
 Lane: TypeAlias = tuple[ClusterName, ObjectKey]
+
+ABANDONED_AFTER: Final = 600.0
+"""Seconds after the end of its rest that a lane's failures are remembered, if nobody has come back to it."""
 
 log = structlog.get_logger(__name__)
 
@@ -85,6 +88,11 @@ class Lanes:
         """How long ago the job was to be created there, if there was no answer to tell whether it was."""
         since = self._unsure_since.get((cluster, key))
         return None if since is None else timedelta(seconds=loop_time() - since)
+
+    @property
+    def remembered(self) -> int:
+        """How many lanes have failed and are not forgotten."""
+        return len(self._failures)
 
     def settled(self, cluster: ClusterName, key: ObjectKey) -> None:
         """Whether the job was created there is known by now, or does not matter any more."""
@@ -159,8 +167,18 @@ class Lanes:
             tell("retry", cluster=lane[0], key=str(lane[1]), error=str(error), seconds=round(delay, 3))
         else:
             log.error("cannot carry out", cluster=lane[0], key=str(lane[1]), exc_info=error)
+        self._rests_until.pop(lane, None)  # so that it comes last
         self._rests_until[lane] = loop_time() + delay
+        self._forget_abandoned()
         self.enqueue(lane[1], delay)
+
+    def _forget_abandoned(self) -> None:
+        """Forget lanes nobody has come back to after their rest: the Workload is gone, or runs elsewhere."""
+        before = loop_time() - ABANDONED_AFTER
+        while self._rests_until and next(iter(self._rests_until.values())) < before:
+            lane = next(iter(self._rests_until))
+            del self._rests_until[lane]
+            self._failures.pop(lane, None)
 
 
 def _has(kind: type[Effect], part: tuple[Effect, ...]) -> bool:

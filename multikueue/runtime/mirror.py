@@ -34,6 +34,7 @@ class Mirror:
     """What the kind's row raised for the objects in the cache."""
     _written: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _deleted: dict[ObjectKey, tuple[str, float]] = attrs.field(factory=dict, init=False)
+    _in_vain: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _history: int = attrs.field(default=0, init=False)
 
     def get(self, key: ObjectKey) -> Json | None:
@@ -82,6 +83,19 @@ class Mirror:
         self._deleted.pop(key, None)  # so that the dictionary stays in the order of time
         self._deleted[key] = (object_uid, loop_time() + DELETION_GRACE)
 
+    def patched(self, patch: Json, answer: Json) -> None:
+        """The server answered a patch with this object. It carried the resourceVersion that the object had."""
+        self.wrote(answer)
+        key = ObjectKey.of(answer)
+        if resource_version(patch) == resource_version(answer):
+            self._in_vain[key] = patch
+        else:
+            self._in_vain.pop(key, None)
+
+    def in_vain(self, key: ObjectKey) -> Json | None:
+        """The last patch of this object, if it changed nothing."""
+        return self._in_vain.get(key)
+
     def inherit(self, earlier: Mirror) -> None:
         """Know what an earlier mirror of the same kind on the same server knows, until the cache has caught up.
 
@@ -129,6 +143,8 @@ class Mirror:
         now = loop_time()
         for key in _leading(self._deleted, lambda key: self._deleted[key][1] <= now):
             del self._deleted[key]
+        for key in _leading(self._in_vain, lambda key: key not in self.cache):
+            del self._in_vain[key]
         for key in _leading(self._written, lambda key: not self._is_ahead(self._written[key], None)):
             del self._written[key]
 

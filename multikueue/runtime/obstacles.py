@@ -27,6 +27,10 @@ class Obstacles:
 
     _since: dict[tuple[Resource, ObjectKey], dict[ObjectKey, float]] = attrs.field(factory=dict, init=False)
 
+    def __len__(self) -> int:
+        """Of how many Workloads and kinds something is remembered."""
+        return len(self._since)
+
     def met(self, resource: Resource, workload: ObjectKey, key: ObjectKey) -> float:
         """A creation for this Workload was refused; returns for how many seconds that has been so.
 
@@ -35,7 +39,9 @@ class Obstacles:
             workload: whose object it is.
             key: its name.
         """
-        now, since = loop_time(), self._since.setdefault((resource, workload), {})
+        now, since = loop_time(), self._since.pop((resource, workload), {})
+        self._forget_abandoned(now)
+        self._since[resource, workload] = since  # it comes last
         if now - since.get(key, float("-inf")) >= FORGOTTEN_AFTER:
             since[key] = now
         return now - since[key]
@@ -58,3 +64,11 @@ class Obstacles:
             del self._since[resource, workload]
         certain = [FORGOTTEN_AFTER - (now - met) for met in since.values() if now - met >= CERTAIN_AFTER]
         return max(1.0, *certain) if certain else None  # a moment too early would be a moment too often
+
+    def _forget_abandoned(self, now: float) -> None:
+        """Forget those of Workloads that nobody asks about any more, the oldest first."""
+        while self._since:
+            oldest, since = next(iter(self._since.items()))
+            if any(now - met < FORGOTTEN_AFTER for met in since.values()):
+                return
+            del self._since[oldest]

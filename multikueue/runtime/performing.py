@@ -128,9 +128,12 @@ class Performer:
         part: Subresource = "status" if behind_status else ""
         resource, key = effect.resource, effect.key
         try:
-            _note(place, resource, await place.client.merge_patch(resource, key, effect.patch, subresource=part))
-        except (Forbidden, Invalid) as error:
-            if workload is not None:
+            written = await place.client.merge_patch(resource, key, effect.patch, subresource=part)
+            if (mirror := place.mirror(resource.gvk)) is not None:
+                mirror.patched(effect.patch, written)
+        except (Forbidden, Invalid, NotFound) as error:
+            # That the job is gone is no news. That its kind has no such part is: its CRD came after we asked for it.
+            if workload is not None and not (isinstance(error, NotFound) and f'"{key.name}"' in str(error)):
                 where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
                 what = "the status of " if isinstance(effect, PatchJobStatus) else "a change of "
                 self._warn(workload, f'{where} refuses {what}{resource} "{key}": {error}')

@@ -91,6 +91,18 @@ class TestCleaning:
         seen = snapshot(self.FINISHED, done(), worker("w2", copy_of(LOCAL)), job=RUNNING_JOB)
         assert in_words(seen, decide(seen)) == ["copy job status", "delete workload on w2"]
 
+    def test_they_go_if_the_managers_server_takes_no_more_of_it(self) -> None:
+        """Its definition of the kind is another one: it drops a field or fills one in, and answers that all is well."""
+        seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB)
+        decided = decide(seen)
+        (effect,) = decided.effects
+        assert isinstance(effect, PatchJobStatus)
+        assert decided.look_again == 5.0
+        after = attrs.evolve(seen, in_vain={effect.key.name: effect.patch})
+        assert in_words(after, decide(after)) == ["delete job on w1", "delete workload on w1"]
+        changed = attrs.evolve(seen, in_vain={effect.key.name: {**effect.patch, "status": {"succeeded": 2}}})
+        assert in_words(changed, decide(changed)) == ["copy job status"]
+
     def test_they_stay_while_the_job_cannot_be_seen(self) -> None:
         """Its kind's watch is down: its result comes home when it is up again."""
         hidden = worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded"), serves_kind=False)

@@ -112,6 +112,28 @@ async def test_a_folder_that_is_damaged_later_is_told_once_and_what_was_served_i
     assert tls.served == [pem(one.serving.certificate) for one in (first, second)]
 
 
+async def test_a_disk_that_is_full_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pair is loaded from a file of its own; what was served is served on."""
+    put(tmp_path, made())
+    folder, _ = files(tmp_path)
+    await folder.load()
+    tries: list[anyio.Event] = [anyio.Event(), anyio.Event()]
+
+    def full(self: SpyTls, certificate: str, key: str) -> None:
+        next(one for one in tries if not one.is_set()).set()
+        raise SettingsError("no space left on device")
+
+    monkeypatch.setattr(SpyTls, "load", full)
+    put(tmp_path, made())
+    with structlog.testing.capture_logs() as lines:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(folder.run)
+            with anyio.fail_after(5):
+                await tries[1].wait()  # so it has gone on after the first
+            tasks.cancel_scope.cancel()
+    assert lines[0]["event"] == "certificate unusable"
+
+
 async def test_an_expired_certificate_is_told_by_readiness(tmp_path: Path) -> None:
     put(tmp_path, made())
     folder, _ = files(tmp_path, ahead=timedelta(days=100))

@@ -240,3 +240,25 @@ async def test_cancelled_calls_leave_no_connection_behind() -> None:
                 tasks.cancel_scope.cancel()
             await eventually(lambda: server.open_streams == 0)
         assert await client.get(JOB, KEY) == job("1")
+
+
+async def test_calls_that_wait_when_the_client_is_closed_fail_and_take_nobody_along() -> None:
+    """aiohttp cancels their futures, and a task group would take that for the end of everything in it."""
+    failed: list[str] = []
+
+    async def call(client: KubeClient) -> None:
+        try:
+            await client.create(JOB, job("1"))
+        except Unreachable as error:
+            failed.append(str(error))
+
+    async with serving(hangs) as server, anyio.create_task_group() as tasks:
+        options = ClientOptions(connections=1)
+        client = await KubeClient(ClusterConfig(server.url), name="w1", options=options).__aenter__()
+        for _ in range(3):
+            tasks.start_soon(call, client)
+        await eventually(lambda: server.open_streams == 1)
+        await client.__aexit__(None, None, None)
+        await eventually(lambda: len(failed) == 3)
+        assert not tasks.cancel_scope.cancel_called
+    assert sum("the connection was given up" in told for told in failed) == 2

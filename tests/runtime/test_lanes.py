@@ -211,3 +211,16 @@ async def test_what_is_seen_of_a_worker_counts_from_when_it_is_back() -> None:
         lanes.settled(W1, KEY)
         assert lanes.unsure_for(W1, KEY) is None
         tasks.cancel_scope.cancel()
+
+
+async def test_lanes_nobody_comes_back_to_are_forgotten() -> None:
+    """A worker that refuses what others run would cost memory for every job there ever was."""
+    world = World(FakePerformer(lambda _effect: Forbidden("no")))
+    lanes = world.lanes()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(lanes.run)
+        for number in range(50):
+            await lanes.perform(ObjectKey("default", f"job-{number}"), None, (CreateWorkload(W1, {}),))
+            await anyio.sleep(60)
+        tasks.cancel_scope.cancel()
+    assert lanes.remembered < 15

@@ -201,3 +201,14 @@ async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None
             mirror.inherit(earlier)
             assert mirror.get(KEY) is None
             tasks.cancel_scope.cancel()
+
+
+async def test_a_patch_that_changed_nothing_is_known_until_one_changes_something() -> None:
+    """API servers answer 200 to a status of which they keep nothing."""
+    patch: Json = {"metadata": {"resourceVersion": "4"}, "status": {"unknown": 1}}
+    async with mirroring(listed("5", obj("a", "4"))) as mirror:
+        assert mirror.in_vain(KEY) is None
+        mirror.patched(patch, obj("a", "4"))
+        assert mirror.in_vain(KEY) == patch
+        mirror.patched(patch, obj("a", "6"))
+        assert mirror.in_vain(KEY) is None

@@ -270,3 +270,23 @@ async def test_a_block_that_is_all_but_over_is_looked_at_after_a_moment_and_not_
     assert obstacles.block(JOB, KEY, own=()) == 1.0
     await anyio.sleep(1.0)
     assert obstacles.block(JOB, KEY, own=()) is None
+
+
+@pytest.mark.looptime
+async def test_blocks_of_workloads_nobody_asks_about_are_forgotten() -> None:
+    """A worker that refuses what others run would cost memory for every job there ever was."""
+    obstacles = Obstacles()
+    for number in range(20):
+        obstacles.met(JOB, ObjectKey("default", f"job-{number}"), KEY)
+        await anyio.sleep(60)
+    assert len(obstacles) <= 6
+
+
+async def test_that_a_kind_has_no_status_to_write_is_told() -> None:
+    """Its CustomResourceDefinition came after the manager was asked about it. That a job is gone is no news."""
+    fleet = Fleet()
+    perform, events = performer(fleet)
+    fleet.clusters[MANAGER].client.faults.add(Refuse(404), on=Match(verbs=("patch",)))
+    with pytest.raises(NotFound):
+        await perform.perform(a_workload(uid="u"), (PatchJobStatus(JOB, ObjectKey("default", "job"), {}),))
+    assert events.statistics().waiting == 1

@@ -66,7 +66,10 @@ class CertificateFiles:
             await anyio.sleep(self.interval)
             try:
                 await self._look()
-            except UnusableError as error:
+            except (
+                UnusableError,
+                SettingsError,
+            ) as error:  # the latter: it cannot be loaded, as on a disk that is full
                 if str(error) != self._complaint:
                     log.warning("certificate unusable", folder=str(self.folder), error=str(error))
                 self._complaint = str(error)

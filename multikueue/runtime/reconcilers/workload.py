@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 import attrs
 import structlog
 
-from multikueue.adapters import AdapterRegistry
+from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.action import Action
 from multikueue.core.admissioncheck import clusters
 from multikueue.core.dispatch import Dispatcher
@@ -91,18 +91,27 @@ class WorkloadReconciler:
             return Snapshot(key, None, siblings=siblings, workers=tuple(self._workers(key, None, owned_by)))
         check, check_unknown = self.home.our_check(workload)
         adapter = self.adapters.get(owned_by.gvk) if owned_by else None
+        jobs = self.home.jobs_of(key, workload, owned_by) if owned_by is not None else {}
         return Snapshot(
             key,
             workload,
             check=check,
             check_unknown=check_unknown,
             adapter=adapter,
-            jobs=self.home.jobs_of(key, workload, owned_by) if owned_by is not None else {},
+            jobs=jobs,
+            in_vain=self._in_vain(adapter, jobs.values()),
             running_for=self.remotes.running_for,
             quiet_for=self.quiet_for(key),
             siblings=siblings,
             workers=tuple(self._workers(key, self.home.config_of(check), owned_by)),
         )
+
+    def _in_vain(self, kind: JobKind | None, jobs: Iterable[Json]) -> dict[str, Json]:
+        mirror = self.home.mirror(kind.resource.gvk) if kind is not None else None
+        if mirror is None:
+            return {}
+        found = ((job["metadata"]["name"], mirror.in_vain(ObjectKey.of(job))) for job in jobs)
+        return {name: patch for name, patch in found if patch is not None}
 
     def _former_owner(self, key: ObjectKey) -> Owner | None:
         """The owner of a Workload that is gone, as its copies tell, or a job that names it."""
