@@ -15,6 +15,7 @@ from cattrs.gen import make_dict_structure_fn, override
 from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueued.config import ObjectName, Settings
+from multikueued.documents import Loader, reading
 from multikueued.lists import declaration_hook, is_list, list_of
 from multikueued.values import register_values, shown
 
@@ -43,12 +44,8 @@ def parse_settings(text: str, *, source: str = "settings") -> Settings:
     Raises:
         SettingsError: see `load_settings`.
     """
-    try:
+    with reading(source):
         document = yaml.load(text, _Loader)  # a SafeLoader
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise SettingsError(f"{source}: not valid YAML{where}: {getattr(error, 'problem', error)}") from error
     document = {} if document is None else document
     try:
         settings = _CONVERTER.structure(document, Settings)
@@ -97,11 +94,13 @@ def _own_namespace(file: Path) -> ObjectName:
         return ObjectName(KUEUE_NAMESPACE)
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(Loader):
     """Refuses a setting that is written twice, of which YAML would silently keep the last."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
         """Build a mapping whose keys all differ."""
+        if not isinstance(node, yaml.MappingNode):
+            raise yaml.constructor.ConstructorError(None, None, "a mapping is expected here", node.start_mark)
         seen: set[str] = set()
         for key, _ in node.value:
             name = str(key.value)

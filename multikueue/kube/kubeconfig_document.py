@@ -227,7 +227,8 @@ def _parsed(data: bytes, reason: str) -> Json:
         refuse(reason, f"failed to parse kubeconfig(apiconfig): it is not YAML{where}")
     except _TooMuch as error:
         refuse(reason, f"failed to parse kubeconfig(apiconfig): {error}")
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError):  # odd tags, encodings, nesting
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
+        # Odd tags, encodings or nesting.
         refuse(reason, "failed to parse kubeconfig(apiconfig): it is not YAML")
     if not isinstance(document, dict):
         refuse(reason, "failed to parse kubeconfig(apiconfig): it is not a mapping")

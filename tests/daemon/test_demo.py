@@ -94,7 +94,7 @@ def test_a_file_may_hold_jobs_of_several_kinds_and_the_pods_of_a_group(tmp_path:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: [", "is not YAML"),
+        ("a: [", "not valid YAML in line 1, column 5"),
         ("- 1\n- 2", "is not a Kubernetes object"),
         ("{apiVersion: v1, kind: Secret, metadata: {name: x}}", "is v1 Secret, which is no kind of job here"),
         ("{apiVersion: batch/v1, kind: Job, spec: {}}", "has no metadata.name"),

@@ -175,6 +175,19 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("- a", "the file: ['a'] is not a group of settings"),
         ("origin: a\norigin: b", 'not valid YAML in line 2, column 1: "origin" is written twice'),
         ("a: [", "not valid YAML in line 1"),
+        ("a: \0", "not valid YAML: unacceptable character #x0000"),
+        (
+            "gcInterval: 2026-13-45",
+            'not valid YAML in line 1, column 13: "2026-13-45" is no timestamp: put it in quotes if it is a text',
+        ),
+        ("origin: 2026-02-30", 'not valid YAML in line 1, column 9: "2026-02-30" is no timestamp'),
+        ("\norigin: !!timestamp abc", 'not valid YAML in line 2, column 9: "abc" is no timestamp'),
+        ("origin: !!int abc", 'not valid YAML in line 1, column 9: "abc" is no int'),
+        ("origin: !!int ''", 'not valid YAML in line 1, column 9: "" is no int'),
+        ("origin: !!bool abc", 'not valid YAML in line 1, column 9: "abc" is no bool'),
+        ("serving: !!map abc", "not valid YAML in line 1, column 10: a mapping is expected here"),
+        ("[" * 3000, "not valid YAML in line 1, column 100: more than 100 levels of nesting"),
+        ("origin: " + "[" * 3000 + "]" * 3000, "not valid YAML in line 1, column 107: more than 100 levels"),
     ],
 )
 def test_a_mistake_is_told_by_place_reason_and_remedy(text: str, told: str) -> None:

@@ -142,6 +142,7 @@ def test_kueues_checks(data: Json, message: str) -> None:
         (b"[" + b"[]," * 20_000 + b"]", "more than 10000 values"),
         (f"a: b: {CANARY}".encode(), r"not YAML at line 1, column 5"),
         (f"!!timestamp {CANARY}".encode(), "not YAML"),
+        (f"!!bool {CANARY}".encode(), "not YAML"),
         (b"\xff" + CANARY.encode(), "not YAML"),
         (b"[" * 100_000, "not YAML"),
         (b"- a", "not a mapping"),

@@ -72,7 +72,7 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], keep_up: bool, as
     dispatcher is the real one. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
     run for a while. Exits with 0 if every job went its way on the worker that the manager names.
     """
-    own_jobs = tuple(job for file in files for job in load_jobs(file))
+    own_jobs = tuple(load_jobs(files)) if files else ()
     if options["port"] and options["port"] + options["workers"] > 65_535:
         raise SettingsError("--port: leaves no room for the workers' ports above it")
     kinds = () if own_jobs else kinds_named(kind_names)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
+import orjson
 import yaml
 
 from multikueue.core.labels import QUEUE_LABEL
 from multikueue.core.names import GVK, Json
-from multikueue.core.objects import dig, labels_of
+from multikueue.core.objects import dig
+from multikueue.core.quantities import MILLI
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
+from multikueue.sandbox.kueue.podsets import request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
+from multikueued.demo.rehearsing import Rehearsal
+from multikueued.documents import Loader, reading
 
+NAMESPACE: Final = "default"
+"""Where the sandbox has its LocalQueue."""
 _NAMES = ("train", "simulate", "render", "index", "fold", "tune", "encode", "crunch")
 
 
@@ -28,6 +35,12 @@ class Submission:
     name: str
     objects: tuple[Json, ...]
     """What it is made of: one object, or the pods of a group."""
+
+    @property
+    def cpus(self) -> float:
+        """CPUs that all its pods ask for."""
+        amounts = [dict(request(pod_set).amounts) for obj in self.objects for pod_set in self.kind.pods.read(obj)]
+        return sum(found.get("cpu", 0) for found in amounts) / MILLI
 
 
 def drawn_jobs(kinds: Sequence[SandboxKind], count: int, rng: random.Random) -> list[Submission]:
@@ -61,26 +74,31 @@ def _examples(kind: SandboxKind, name: str, template: Json) -> list[Json]:
     return kind.examples(name, template, queue=LOCAL_QUEUE_NAME)
 
 
-def load_jobs(path: Path) -> list[Submission]:
-    """The jobs in a YAML file, ready to submit: suspended, and delegated unless they say otherwise.
+def load_jobs(paths: Iterable[Path]) -> list[Submission]:
+    """The jobs in YAML files, ready to submit: suspended, and delegated unless they say otherwise.
 
     Raises:
-        SettingsError: the file cannot be read, is not YAML, or holds something that is not a job for our queue.
+        SettingsError: a file cannot be read, is not YAML, or holds something that is not a job for our queue.
     """
+    rehearsal = Rehearsal()
+    return _together(job for path in paths for job in _jobs_in(path, rehearsal))
+
+
+def _jobs_in(path: Path, rehearsal: Rehearsal) -> list[Submission]:
     try:
-        documents = list(yaml.safe_load_all(path.read_text()))
+        text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SettingsError(f"{path}: cannot be read: {reason}") from error
-    except yaml.YAMLError as error:
-        raise SettingsError(f"{path}: is not YAML: {_one_line(error)}") from error
-    jobs = [_checked(job, f"{path}, document {number}") for number, job in _numbered(documents)]
+    with reading(str(path)):
+        documents = list(yaml.load_all(text, Loader))  # a SafeLoader
+    jobs = [_checked(job, where, rehearsal) for where, job in _listed(documents, path)]
     if not jobs:
         raise SettingsError(f"{path}: holds no job")
-    return _together(jobs)
+    return jobs
 
 
-def _together(jobs: list[Submission]) -> list[Submission]:
+def _together(jobs: Iterable[Submission]) -> list[Submission]:
     """The pods of a group as one job."""
     found: dict[tuple[SandboxKind, str], Submission] = {}
     for job in jobs:
@@ -90,17 +108,36 @@ def _together(jobs: list[Submission]) -> list[Submission]:
     return list(found.values())
 
 
-def _numbered(documents: list[Any]) -> Iterator[tuple[int, Any]]:
+def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:
+    """The objects in the documents, those in Lists too, each with its place."""
     for number, document in enumerate(documents, 1):
-        if isinstance(document, dict) and document.get("kind") == "List":
-            yield from ((number, item) for item in document.get("items") or [])
-        elif document is not None:
-            yield number, document
+        where = f"{path}, document {number}"
+        if document is None:
+            continue
+        obj = _as_json(document, where)
+        if obj.get("kind") != "List":
+            yield where, obj
+            continue
+        items = obj.get("items") or []
+        if not isinstance(items, list):
+            raise SettingsError(f"{where}: items is not a list")
+        for item_number, item in enumerate(items, 1):
+            place = f"{where}, item {item_number}"
+            yield place, _as_json(item, place)
 
 
-def _checked(job: Any, where: str) -> Submission:
-    if not isinstance(job, dict):
+def _as_json(value: Any, where: str) -> Json:
+    """What a JSON body of it holds: its dates and keys become texts."""
+    try:
+        obj = orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
+    except orjson.JSONEncodeError as error:
+        raise SettingsError(f"{where}: cannot be sent as JSON: {error}") from error
+    if not isinstance(obj, dict):
         raise SettingsError(f"{where}: is not a Kubernetes object")
+    return obj
+
+
+def _checked(job: Json, where: str, rehearsal: Rehearsal) -> Submission:
     kind = _kind_of(job, where)
     what = job["kind"]
     name = dig(job, "metadata", "name")
@@ -108,12 +145,22 @@ def _checked(job: Any, where: str) -> Submission:
         raise SettingsError(f"{where}: has no metadata.name")
     if not isinstance(job.get("spec"), dict):
         raise SettingsError(f'{where}: {what} "{name}" has no spec')
-    queue = labels_of(job).get(QUEUE_LABEL)
+    namespace = job["metadata"].setdefault("namespace", NAMESPACE)
+    if namespace != NAMESPACE:
+        raise SettingsError(
+            f'{where}: {what} "{name}" is in namespace "{namespace}": only {NAMESPACE} has a queue here'
+        )
+    queue = dig(job, "metadata", "labels", QUEUE_LABEL)
     if queue != LOCAL_QUEUE_NAME:
         problem = f'names the queue "{queue}", which does not exist' if queue else "names no queue"
         raise SettingsError(f'{where}: {what} "{name}" {problem}: label it {QUEUE_LABEL}: {LOCAL_QUEUE_NAME}')
-    job["metadata"].setdefault("namespace", "default")
-    return Submission(kind, kind.job_name(job), (kind.submitted(job),))
+    rehearsal.create(job, where)
+    try:
+        submission = Submission(kind, kind.job_name(job), (kind.submitted(job),))
+        _ = submission.cpus  # reads all pods
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # of custom kinds the server knows no types
+        raise SettingsError(f'{where}: {what} "{name}" has no pods that can be read: {error}') from error
+    return submission
 
 
 def _kind_of(job: Json, where: str) -> SandboxKind:
@@ -123,7 +170,3 @@ def _kind_of(job: Json, where: str) -> SandboxKind:
             return kind
     known = ", ".join(sorted(f"{kind.resource.gvk.api_version} {kind.resource.gvk.kind}" for kind in AVAILABLE))
     raise SettingsError(f"{where}: is {version} {what}, which is no kind of job here; these are: {known}")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

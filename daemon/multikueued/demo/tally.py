@@ -9,10 +9,8 @@ from typing import TypeAlias
 import attrs
 
 from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.quantities import MILLI
 from multikueue.core.workloads import cluster_name
 from multikueue.sandbox.kinds import SandboxKind
-from multikueue.sandbox.kueue.podsets import request
 from multikueued.demo.jobs import Submission
 
 Place: TypeAlias = tuple[Resource, str]
@@ -101,8 +99,7 @@ class Tally:
         """A job was created on the manager."""
         place = (job.kind.resource, job.name)
         namespace = job.objects[0]["metadata"]["namespace"]
-        cpus = sum(requested_cpus(job.kind, found) for found in job.objects)
-        self.stories.setdefault(place, Story(job.kind, ObjectKey(namespace, job.name), at, cpus))
+        self.stories.setdefault(place, Story(job.kind, ObjectKey(namespace, job.name), at, job.cpus))
 
     def saw_workload(self, workload: Json, at: float) -> None:
         """The manager shows this Workload."""
@@ -180,9 +177,3 @@ class Tally:
             if owner["name"] in self.owned:
                 return self.owned[owner["name"]]
         return None
-
-
-def requested_cpus(kind: SandboxKind, job: Json) -> float:
-    """CPUs a job asks for in all its pods."""
-    amounts = [dict(request(pod_set).amounts) for pod_set in kind.pods.read(job)]
-    return sum(found.get("cpu", 0) for found in amounts) / MILLI

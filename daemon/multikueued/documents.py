@@ -1,0 +1,61 @@
+"""YAML that people write: the documents of a text, or one message that names the place of the fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import yaml
+
+from multikueue.errors import SettingsError
+
+MAX_DEPTH: Final = 100
+"""Levels of nesting: real files have ten, and a thousand would exhaust Python's stack."""
+
+
+class Loader(yaml.SafeLoader):
+    """Every fault is a YAML error with its place: also a value that its tag cannot be made of."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """See `yaml.composer.Composer`."""
+        if parent is not None and self.depth == MAX_DEPTH:
+            raise _fault(f"more than {MAX_DEPTH} levels of nesting", parent.start_mark)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """See `yaml.constructor.BaseConstructor`."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, TypeError, AttributeError, LookupError) as error:
+            kind = node.tag.rpartition(":")[2]
+            told = f'"{node.value}" is no {kind}: put it in quotes if it is a text'
+            raise _fault(told, node.start_mark) from error
+
+
+@contextmanager
+def reading(source: str) -> Iterator[None]:
+    """What is done inside reads YAML with a `Loader`.
+
+    Args:
+        source: what is read, for the message.
+
+    Raises:
+        SettingsError: it is not YAML.
+    """
+    try:
+        yield
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = " ".join(str(getattr(error, "problem", error)).split())
+        raise SettingsError(f"{source}: not valid YAML{where}: {problem}") from error
+
+
+def _fault(told: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, told, mark)

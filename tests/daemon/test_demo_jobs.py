@@ -1,0 +1,85 @@
+"""The files of `multikueue demo -f`: what is refused, and where it is said to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from multikueue.errors import SettingsError
+from multikueued.demo.jobs import load_jobs
+
+LABELS = "labels: {kueue.x-k8s.io/queue-name: user-queue}"
+HEAD = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: mine, {LABELS}}}\n"
+JOB = f"{HEAD}spec: {{template: {{spec: {{restartPolicy: Never, containers: [{{name: c, image: i}}]}}}}}}\n"
+JOBSET = f"apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {{name: mine, {LABELS}}}\n"
+POD = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: mine, {LABELS}}}\n"
+
+
+def refusal(tmp_path: Path, *texts: str) -> str:
+    """What is said of files that are refused, without their folder."""
+    files = [tmp_path / f"{number}.yaml" for number in range(1, len(texts) + 1)]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load_jobs(files)
+    return str(caught.value).removeprefix(f"{tmp_path}/")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("gcInterval: 2026-13-45", '1.yaml: not valid YAML in line 1, column 13: "2026-13-45" is no timestamp'),
+        ("a: !!int abc", '1.yaml: not valid YAML in line 1, column 4: "abc" is no int'),
+        ("[" * 3000, "1.yaml: not valid YAML in line 1, column 100: more than 100 levels of nesting"),
+        ("&a [*a]", "1.yaml, document 1: cannot be sent as JSON: Recursion limit reached"),
+        ("a: !!binary aGVsbG8=", "1.yaml, document 1: cannot be sent as JSON: Type is not JSON serializable: bytes"),
+        ("kind: List\nitems: 3", "1.yaml, document 1: items is not a list"),
+        ("kind: List\nitems: [3]", "1.yaml, document 1, item 1: is not a Kubernetes object"),
+        (JOB.replace(LABELS, "labels: [a]"), '1.yaml, document 1: Job "mine" names no queue'),
+        (
+            JOB.replace(LABELS, f"{LABELS}, annotations: [a]"),
+            '1.yaml, document 1: Job in version "v1" cannot be handled as a Job: json: cannot unmarshal array into Go '
+            "struct field metadata.annotations of type map",
+        ),
+        (
+            f"{HEAD}spec: {{template: 5}}",
+            '1.yaml, document 1: Job in version "v1" cannot be handled as a Job: json: cannot unmarshal number into Go '
+            "struct field spec.template of type map",
+        ),
+        (f"{HEAD}spec: {{template: {{spec: {{}}}}}}", '1.yaml, document 1: Job.batch "mine" is invalid'),
+        (f"{POD}spec: {{containers: 5}}", '1.yaml, document 1: Pod in version "v1" cannot be handled as a Pod'),
+        (
+            f"{JOBSET}spec: {{replicatedJobs: 5}}",
+            '1.yaml, document 1: JobSet "mine" has no pods that can be read',
+        ),
+        (
+            f"{JOBSET}spec: {{replicatedJobs: [{{template: {{spec: {{template: {{spec: {{containers: [5]}}}}}}}}}}]}}",
+            '1.yaml, document 1: JobSet "mine" has no pods that can be read',
+        ),
+        (
+            JOB.replace("name: mine", "name: mine, namespace: other"),
+            '1.yaml, document 1: Job "mine" is in namespace "other": only default has a queue here',
+        ),
+        (f"{JOB}---\n---\n{JOB}", '1.yaml, document 3: jobs.batch "mine" already exists'),
+    ],
+)
+def test_what_the_clusters_would_refuse_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+    """Before anything is started."""
+    message = refusal(tmp_path, text)
+
+    assert message.startswith(told)
+    assert "\n" not in message
+
+
+def test_one_job_in_two_files_is_told_with_the_second(tmp_path: Path) -> None:
+    assert refusal(tmp_path, JOB, JOB) == '2.yaml, document 1: jobs.batch "mine" already exists'
+
+
+def test_values_that_are_no_json_are_taken_as_kubectl_takes_them(tmp_path: Path) -> None:
+    """A date is a text, and so is the number that names a field."""
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB.replace(LABELS, f"{LABELS}, annotations: {{since: 2026-01-31, 5: five}}"))
+    (job,) = load_jobs([file])
+
+    assert job.objects[0]["metadata"]["annotations"] == {"since": "2026-01-31", "5": "five"}
