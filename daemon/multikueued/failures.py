@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Final
 
 from multikueue.errors import AdapterError, ApiError, KubeconfigError, MultiKueueError, SettingsError
@@ -12,6 +13,8 @@ FAILURE: Final = 1
 """Exit code for everything else that went wrong."""
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def known_error(error: BaseException) -> MultiKueueError | None:
@@ -38,6 +41,8 @@ def message(error: BaseException) -> str:
     root = error
     while isinstance(root, BaseExceptionGroup):
         root = root.exceptions[0]
+    if isinstance(root, OSError) and root.errno in _FULL:
+        return f"cannot write the output, or a file: {root.strerror}"
     return f"unexpected {type(root).__name__}: {root}; this is a bug, please report it"
 
 

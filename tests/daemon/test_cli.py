@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from click.testing import CliRunner
 from multikueue import __version__
 from multikueue.errors import AdapterError, KubeconfigError, MultiKueueError, SettingsError, Unreachable
 from multikueued.cli import SUBCOMMANDS, LazyGroup, main
+from multikueued.demo.command import Output
 
 COMMAND = [sys.executable, "-m", "multikueued"]
 
@@ -93,6 +96,11 @@ def test_bad_settings_are_told_before_anything_starts(tmp_path: Path) -> None:
         (Unreachable("manager: connection refused"), "manager: connection refused", 1),
         (MultiKueueError("something"), "something", 1),
         (ExceptionGroup("tasks", [OSError("x"), ExceptionGroup("inner", [SettingsError("deep")])]), "deep", 2),
+        (
+            ExceptionGroup("tasks", [OSError(errno.ENOSPC, "No space left on device")]),
+            "cannot write the output, or a file: No space left on device",
+            1,
+        ),
         (ValueError("broken"), "unexpected ValueError: broken; this is a bug, please report it", 1),
         (ExceptionGroup("tasks", [ValueError("broken")]), "unexpected ValueError: broken; this is a bug, please", 1),
     ],
@@ -120,6 +128,17 @@ def test_a_reader_that_left_is_no_error_message(error: Exception) -> None:
 
     assert result.exit_code == 1
     assert result.stderr == ""
+
+
+def test_rich_leaves_a_reader_that_left_to_the_command_line() -> None:
+    """By itself it would end the process, in the midst of task groups."""
+
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(errno.EPIPE, text)
+
+    with pytest.raises(BrokenPipeError):
+        Output(file=Gone()).print("x")
 
 
 def test_python_m_is_the_same_command() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import tempfile
 from pathlib import Path
@@ -32,6 +33,14 @@ _DAEMON = Settings(
     serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
 )
 """The daemon as it is, but quiet, and on any free port of this machine."""
+
+
+class Output(Console):
+    """Where the demo is shown."""
+
+    def on_broken_pipe(self) -> None:
+        """Whoever read it is gone: the command line ends quietly then."""
+        raise BrokenPipeError(errno.EPIPE, "whoever read our output is gone")
 
 
 @click.command("demo")
@@ -77,7 +86,7 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], keep_up: bool, as
         raise SettingsError("--port: leaves no room for the workers' ports above it")
     kinds = () if own_jobs else kinds_named(kind_names)
     chosen = DemoOptions(own_jobs=own_jobs, asked_for=kinds, **options)
-    console = Console(stderr=as_json)
+    console = Output(stderr=as_json)
     configure_logging(_DAEMON.logging, sys.stderr)
     raise SystemExit(anyio.run(_demo, chosen, keep_up, as_json, console))
 
