@@ -53,12 +53,10 @@ class Handler:
             return await self._dispatch(request)
         except StatusError as error:
             return json_response(error.body(), error.code, error.headers)
-        except ConnectionLostError:
+        except (ConnectionLostError, OSError):  # the client is gone, or is to think so of us
             if request.transport:
                 request.transport.abort()
             return web.Response()  # it cannot be written any more, which aiohttp takes for a client gone
-        except OSError:
-            raise  # the client is gone
         except Exception as error:
             _log.exception("the sandbox API server failed on %s %s", request.method, request.path)
             failure = StatusError(500, "InternalError", f"Internal error occurred: {error!r}")

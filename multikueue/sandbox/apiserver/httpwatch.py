@@ -9,7 +9,6 @@ from aiohttp import web
 
 from multikueue.sandbox.apiserver.encoding import encode
 from multikueue.sandbox.apiserver.faults import (
-    ConnectionLostError,
     CutWatch,
     ExpireWatch,
     Fault,
@@ -69,6 +68,8 @@ async def stream_watch(
 
     Raises:
         StatusError: it cannot start.
+        ConnectionLostError: a fault cut it.
+        OSError: the client is gone.
     """
     options = WatchOptions.from_query(found.row, request.query, found.name or None)
     cursor = registry.watch(found.row, found.namespace, options)
@@ -85,11 +86,6 @@ async def stream_watch(
         timeout=options.timeout or registry.watch_timeout(),
         bookmark_interval=registry.bookmark_interval,
     )
-    try:
-        await stream.run()
-    except ConnectionLostError:
-        if request.transport:
-            request.transport.abort()
-        return response
+    await stream.run()
     await response.write_eof()
     return response

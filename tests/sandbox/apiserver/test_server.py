@@ -81,6 +81,20 @@ async def test_it_stops_at_once_with_watches_and_hanging_requests_open() -> None
                 assert await response.content.readline()
 
 
+async def test_an_event_for_a_watch_whose_client_has_just_left_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    """It happens whenever a demo is stopped; a traceback of it would look like a failure."""
+    async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
+        server.registry.create_object(config_map("a"))
+        async with session.get("/api/v1/configmaps", params={"watch": "true"}) as response:
+            assert await response.content.readline()
+            server.registry.create_object(config_map("b"))
+            server.drop_connections()
+            with pytest.raises(aiohttp.ClientError):
+                await response.content.read()
+
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def test_other_clients_trust_only_its_own_authority() -> None:
     """Each server has a CA of its own."""
     async with ApiServer("a") as first, ApiServer("b") as second, aiohttp.ClientSession() as session:
