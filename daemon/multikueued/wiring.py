@@ -44,31 +44,35 @@ class Term:
     elected: bool
     """Whether there is a time before it, as a standby."""
     manager: Manager | None = None
+    working: bool = False
+    """Whether the manager has begun to decide: before that nothing is under way."""
     _ended: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     async def drain(self) -> None:
         """Let the manager end what is under way, for a limited time."""
-        if self.manager is None:
+        if self.manager is None or not self.working:
             return
         self.manager.drain()
         with anyio.move_on_after(DRAIN_TIMEOUT):
             await self._ended.wait()
 
     def begin(self, manager: Manager) -> None:
-        """This process works now."""
+        """This process is to work now."""
         self.manager = manager
         self._ended = anyio.Event()
 
     def end(self) -> None:
         """It does not work any more."""
         self.manager = None
+        self.working = False
         self._ended.set()
 
     def why_not_ready(self) -> str | None:
         """What readiness waits for; None if nothing. A standby is ready: it has nothing to wait for but its turn."""
         if self.manager is None:
             return None if self.elected else "starting"
-        return None if self.manager.ready else "the manager cluster's objects are not all read yet"
+        unread = ", ".join(str(resource) for resource in self.manager.home.unread)
+        return f"the manager cluster's objects are not all read yet: {unread}" if unread else None
 
 
 async def serve(settings: Settings, config: ClusterConfig) -> None:
@@ -178,6 +182,7 @@ async def _lead(
                 beside.start_soon(hook.register)
             async with anyio.create_task_group() as tasks:
                 await tasks.start(manager.run)
+                term.working = True
                 _freeze()
                 log.info("working", controller=settings.controller_name, origin=settings.origin)
             beside.cancel_scope.cancel()

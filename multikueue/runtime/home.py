@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -18,7 +19,7 @@ from multikueue.core.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.names import GVK, Json, ObjectKey
+from multikueue.core.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.objects import dig, uid
 from multikueue.core.workloads import Owner, checks, has_members, is_made_for, owner
 from multikueue.kube.caching import ObjectCache, drop_managed_fields
@@ -26,6 +27,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.guarding import GuardedRow
 from multikueue.runtime.mirror import Mirror
 from multikueue.runtime.obstacles import Obstacles
+from multikueue.runtime.requiring import Requirement
 
 Changed = Callable[[ObjectKey, Json | None, Json | None], None]
 """(key, before, after) of an object in a cache."""
@@ -106,35 +108,40 @@ class Home:
             )
             return Mirror(followed, row.entries, row.faults)
 
+        def required(resource: Resource, **options: Any) -> ObjectCache:
+            return cache(resource, on_state=Requirement(resource), **options)
+
         return cls(
             client,
             controller_name,
-            Mirror(cache(WORKLOAD, indexes=indexes, on_change=changed["workloads"])),
+            Mirror(required(WORKLOAD, indexes=indexes, on_change=changed["workloads"])),
             {kind.resource.gvk: jobs(kind) for kind in adapters.followed},
-            cache(ADMISSION_CHECK, on_change=changed["checks"]),
-            cache(MULTIKUEUE_CONFIG, on_change=changed["configs"]),
-            cache(MULTIKUEUE_CLUSTER, on_change=changed["clusters"]),
-            cache(SECRET, namespace=namespace, transform=_kubeconfig_only, on_change=changed["secrets"]),
+            required(ADMISSION_CHECK, on_change=changed["checks"]),
+            required(MULTIKUEUE_CONFIG, on_change=changed["configs"]),
+            required(MULTIKUEUE_CLUSTER, on_change=changed["clusters"]),
+            required(SECRET, namespace=namespace, transform=_kubeconfig_only, on_change=changed["secrets"]),
         )
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep the caches; ready once all but the job kinds' are complete: a kind may not be installed here."""
-        required = [self.workloads.cache, self.checks, self.configs, self.clusters, self.secrets]
         jobs = [mirror.cache for mirror in self.jobs.values()]
         async with anyio.create_task_group() as watches:
-            for cache in [*required, *jobs]:
+            for cache in [*self._required, *jobs]:
                 watches.start_soon(cache.run)
-            for cache in required:
+            for cache in self._required:
                 await cache.wait_synced()
             for cache in jobs:
                 await cache.wait_settled()
             task_status.started()
 
     @property
-    def synced(self) -> bool:
-        """Whether what is needed to decide is complete."""
-        caches = (self.workloads.cache, self.checks, self.configs, self.clusters, self.secrets)
-        return all(cache.state.synced for cache in caches)
+    def unread(self) -> list[Resource]:
+        """What is needed to decide and has not been complete yet."""
+        return [cache.resource for cache in self._required if not cache.state.synced]
+
+    @property
+    def _required(self) -> tuple[ObjectCache, ...]:
+        return (self.workloads.cache, self.checks, self.configs, self.clusters, self.secrets)
 
     def mirror(self, gvk: GVK) -> Mirror | None:
         """The manager's jobs of one kind."""

@@ -197,7 +197,7 @@ class Manager:
     @property
     def ready(self) -> bool:
         """Whether the manager's caches are complete."""
-        return self.home.synced
+        return not self.home.unread
 
     @property
     def idle(self) -> bool:
