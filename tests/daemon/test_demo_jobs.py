@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from multikueue.errors import SettingsError
+from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
 from multikueued.demo.jobs import load_jobs
+from multikueued.demo.keeping import sample
 
 LABELS = "labels: {kueue.x-k8s.io/queue-name: user-queue}"
 HEAD = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: mine, {LABELS}}}\n"
@@ -57,6 +60,7 @@ def refusal(tmp_path: Path, *texts: str) -> str:
             f"{JOBSET}spec: {{replicatedJobs: [{{template: {{spec: {{template: {{spec: {{containers: [5]}}}}}}}}}}]}}",
             '1.yaml, document 1: JobSet "mine" has no pods that can be read',
         ),
+        (f"{JOBSET}spec: {{replicatedJobs: []}}", '1.yaml, document 1: JobSet "mine" has no pods'),
         (
             JOB.replace("name: mine", "name: mine, namespace: other"),
             '1.yaml, document 1: Job "mine" is in namespace "other": only default has a queue here',
@@ -83,3 +87,13 @@ def test_values_that_are_no_json_are_taken_as_kubectl_takes_them(tmp_path: Path)
     (job,) = load_jobs([file])
 
     assert job.objects[0]["metadata"]["annotations"] == {"since": "2026-01-31", "5": "five"}
+
+
+@pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.name)
+def test_a_sample_of_every_kind_can_be_submitted(tmp_path: Path, kind: SandboxKind) -> None:
+    """They are what `--keep` leaves to try."""
+    file = tmp_path / "job.yaml"
+    file.write_text(re.sub(r"generateName: (.*)-", r"name: \1", sample(kind)))
+    (job,) = load_jobs([file])
+
+    assert job.cpus > 0

@@ -20,7 +20,7 @@ from multikueued.config import LoggingSettings, ObjectName, Port, ServingSetting
 from multikueued.demo.jobs import load_jobs
 from multikueued.demo.keeping import keep
 from multikueued.demo.kinds import kinds_named
-from multikueued.demo.reporting import print_table, problems, summary
+from multikueued.demo.reporting import giving_up, print_table, problems, summary
 from multikueued.demo.running import Demo, DemoOptions
 from multikueued.demo.viewing import render
 from multikueued.logs import configure_logging
@@ -136,8 +136,8 @@ def _report(running: Demo, console: Console, *, in_time: bool) -> None:
     spread = ", ".join(f"{count} on {worker}" for worker, count in counts["per_cluster"].items())
     console.print(f"{counts['finished']} of {counts['jobs']} jobs finished: {spread}.")
     if not in_time:
-        console.print("Gave up waiting: raise --timeout to wait longer.", style="red")
+        console.print(giving_up(running.tally), style="red")
     for problem in problems(running.tally):
-        console.print(problem, style="red")
+        console.print(problem, style="red", markup=False, highlight=False, soft_wrap=True)
     if counts["leftovers"]:
         console.print(f"{counts['leftovers']} objects are still on workers.", style="red")

@@ -17,7 +17,7 @@ from multikueue.core.objects import dig
 from multikueue.core.quantities import MILLI
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
-from multikueue.sandbox.kueue.podsets import request
+from multikueue.sandbox.kueue.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueued.demo.rehearsing import Rehearsal
 from multikueued.documents import Loader, reading
@@ -37,10 +37,14 @@ class Submission:
     """What it is made of: one object, or the pods of a group."""
 
     @property
+    def requests(self) -> list[PodSetRequest]:
+        """What its pods ask for."""
+        return [request(pod_set) for obj in self.objects for pod_set in self.kind.pods.read(obj)]
+
+    @property
     def cpus(self) -> float:
         """CPUs that all its pods ask for."""
-        amounts = [dict(request(pod_set).amounts) for obj in self.objects for pod_set in self.kind.pods.read(obj)]
-        return sum(found.get("cpu", 0) for found in amounts) / MILLI
+        return sum(dict(found.amounts).get("cpu", 0) for found in self.requests) / MILLI
 
 
 def drawn_jobs(kinds: Sequence[SandboxKind], count: int, rng: random.Random) -> list[Submission]:
@@ -157,9 +161,11 @@ def _checked(job: Json, where: str, rehearsal: Rehearsal) -> Submission:
     rehearsal.create(job, where)
     try:
         submission = Submission(kind, kind.job_name(job), (kind.submitted(job),))
-        _ = submission.cpus  # reads all pods
+        requests = submission.requests
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # of custom kinds the server knows no types
         raise SettingsError(f'{where}: {what} "{name}" has no pods that can be read: {error}') from error
+    if not requests:
+        raise SettingsError(f'{where}: {what} "{name}" has no pods')
     return submission
 
 

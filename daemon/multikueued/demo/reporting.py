@@ -45,6 +45,13 @@ def problems(tally: Tally) -> list[str]:
     return [_problem(story) for story in tally.stories.values() if not story.went_well]
 
 
+def giving_up(tally: Tally) -> str:
+    """What is said when the time is over: more of it helps only those that wait for nothing else."""
+    if any(story.waits_for for story in tally.stories.values()):
+        return "Gave up waiting: if what the jobs wait for can still come, raise --timeout."
+    return "Gave up waiting: raise --timeout to wait longer."
+
+
 def _row(story: Story, *, several: bool) -> list[str]:
     name, cluster, ended = story.key.name, story.cluster or "-", _seconds(story.ended)
     if several:
@@ -58,7 +65,7 @@ def _problem(story: Story) -> str:
     if story.stage is Stage.FAILED:
         return f"{name} failed on {story.cluster}"
     if story.stage not in (Stage.FINISHED, Stage.SERVED):
-        return f"{name} did not finish: it is {story.stage}"
+        return f"{name} did not finish: it is {story.stage}" + (f": {story.waits_for}" if story.waits_for else "")
     ran_on = ", ".join(sorted(story.ran_on)) or "no worker"
     return f'{name} was seen running on {ran_on}, but the manager names "{story.cluster}"'
 

@@ -156,6 +156,8 @@ class Demo:
             del old
             if cluster is not self.sandbox.manager:
                 self.tally.saw_copy(cluster.name, WORKLOAD.plural, key, new)
+                if new is not None:
+                    self.tally.saw_offer(cluster.name, new)
             elif new is not None:
                 self.tally.saw_workload(new, self.elapsed)
             self._tell()

@@ -8,13 +8,15 @@ from typing import TypeAlias
 
 import attrs
 
+from multikueue.core.conditions import condition
 from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.workloads import cluster_name
+from multikueue.core.workloads import CheckState, checks, cluster_name
 from multikueue.sandbox.kinds import SandboxKind
 from multikueued.demo.jobs import Submission
 
 Place: TypeAlias = tuple[Resource, str]
 """A job's kind and its name; for a group of pods the group's."""
+_MANAGER = ""
 
 
 class Stage(StrEnum):
@@ -50,6 +52,8 @@ class Story:
     """What it is made of, as the manager shows it."""
     ready: bool = False
     """Whether users would see that it runs."""
+    held_up: dict[str, str] = attrs.field(factory=dict)
+    """What its Workload waits for, by the worker that says so; empty for the manager."""
 
     @property
     def clusters(self) -> set[str]:
@@ -69,6 +73,18 @@ class Story:
                 return Stage.FAILED
             return Stage.SERVED if self.retired else Stage.FINISHED
         return Stage.QUEUED if self.admitted is None else Stage.RUNNING
+
+    @property
+    def waits_for(self) -> str:
+        """What its Workload waits for: the manager says it, or else the workers; empty if nobody does."""
+        if self.stage is not Stage.QUEUED:
+            return ""
+        if self.held_up.get(_MANAGER):
+            return self.held_up[_MANAGER]
+        said: dict[str, list[str]] = {}
+        for worker, why in sorted(self.held_up.items()):
+            said.setdefault(why, []).append(worker)
+        return "; ".join(f"{why} ({', '.join(workers)})" for why, workers in said.items() if why)
 
     @property
     def went_well(self) -> bool:
@@ -92,6 +108,8 @@ class Tally:
     stories: dict[Place, Story] = attrs.field(factory=dict)
     owned: dict[str, Story] = attrs.field(factory=dict)
     """The Deployments that pods belong to, by the pod's name."""
+    workloads: dict[str, Story] = attrs.field(factory=dict)
+    """The jobs by the names of their Workloads, which are the same on the workers."""
     copies: dict[str, set[str]] = attrs.field(factory=dict)
     """Objects of ours on each worker right now."""
 
@@ -105,7 +123,11 @@ class Tally:
         """The manager shows this Workload."""
         place = cluster_name(workload)
         story = self._story_of(workload)
-        if story is None or place is None:
+        if story is None:
+            return
+        self.workloads[workload["metadata"]["name"]] = story
+        story.held_up[_MANAGER] = obstacle(workload)
+        if place is None:
             return
         story.placed[workload["metadata"]["name"]] = place
         if story.admitted is None:
@@ -131,6 +153,12 @@ class Tally:
             copies.discard(name)
         else:
             copies.add(name)
+
+    def saw_offer(self, worker: str, workload: Json) -> None:
+        """A worker shows its copy of a Workload."""
+        story = self.workloads.get(workload["metadata"]["name"])
+        if story is not None:
+            story.held_up[worker] = obstacle(workload)
 
     def saw_running(self, worker: str, kind: SandboxKind, copy: Json) -> None:
         """A worker shows a copy of a job."""
@@ -177,3 +205,12 @@ class Tally:
             if owner["name"] in self.owned:
                 return self.owned[owner["name"]]
         return None
+
+
+def obstacle(workload: Json) -> str:
+    """What a Workload says that it waits for; empty if it says nothing."""
+    for check in checks(workload):
+        if check.get("state") != CheckState.READY and check.get("message"):
+            return str(check["message"])
+    reserved = condition(workload, "QuotaReserved")
+    return "" if reserved is None or reserved["status"] == "True" else str(reserved.get("message") or "")

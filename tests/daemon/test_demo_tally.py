@@ -1,0 +1,67 @@
+"""What a demo says of jobs that did not end."""
+
+from __future__ import annotations
+
+import pytest
+
+from multikueue.core.names import Json
+from multikueue.sandbox.kinds import BATCH_JOB
+from multikueued.demo.jobs import drawn_job
+from multikueued.demo.reporting import problems
+from multikueued.demo.tally import Tally
+
+NO_QUOTA = "couldn't assign flavors to pod set main: insufficient quota for cpu"
+HELD = {"conditions": [{"type": "QuotaReserved", "status": "True", "message": "Quota reserved"}]}
+TOO_BIG = {"conditions": [{"type": "QuotaReserved", "status": "False", "message": NO_QUOTA}]}
+REJECTED = {**TOO_BIG, "admissionChecks": [{"name": "multikueue", "state": "Rejected", "message": "not managed"}]}
+NOT_YET = {**TOO_BIG, "admissionChecks": [{"name": "multikueue", "state": "Pending", "message": ""}]}
+
+
+def workload(status: Json) -> Json:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "big"}
+    metadata = {"namespace": "default", "name": "job-big-1", "ownerReferences": [owner]}
+    return {"metadata": metadata, "status": status}
+
+
+def with_one_job() -> Tally:
+    tally = Tally()
+    tally.submitted(drawn_job(BATCH_JOB, "big", 1), 0.0)
+    return tally
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ({}, ""),
+        (TOO_BIG, f": {NO_QUOTA}"),
+        (NOT_YET, f": {NO_QUOTA}"),
+        (REJECTED, ": not managed"),
+        (HELD, ""),
+    ],
+)
+def test_a_job_that_waits_is_told_with_what_its_workload_says(status: Json, told: str) -> None:
+    """More time may not help it."""
+    tally = with_one_job()
+    tally.saw_workload(workload(TOO_BIG), 1.0)
+    tally.saw_workload(workload(status), 2.0)
+
+    assert problems(tally) == [f'Job "big" did not finish: it is queued{told}']
+
+
+def test_where_the_manager_has_quota_the_workers_are_heard() -> None:
+    """Together they have enough, and none of them by itself."""
+    tally = with_one_job()
+    tally.saw_workload(workload(HELD), 1.0)
+    for worker in ("worker1", "worker2"):
+        tally.saw_offer(worker, workload(TOO_BIG))
+    tally.saw_offer("worker3", workload(HELD))
+
+    assert problems(tally) == [f'Job "big" did not finish: it is queued: {NO_QUOTA} (worker1, worker2)']
+
+
+def test_a_job_that_was_admitted_waits_for_nothing() -> None:
+    tally = with_one_job()
+    tally.saw_workload(workload(TOO_BIG), 1.0)
+    tally.saw_workload(workload({**HELD, "clusterName": "worker1"}), 2.0)
+
+    assert problems(tally) == ['Job "big" did not finish: it is running']
