@@ -6,9 +6,10 @@ import pytest
 
 from multikueue.core.names import Json
 from multikueue.sandbox.kinds import BATCH_JOB
-from multikueued.demo.jobs import drawn_job
+from multikueue.sandbox.kinds.pods import POD
+from multikueued.demo.jobs import Submission, drawn_job
 from multikueued.demo.reporting import problems
-from multikueued.demo.tally import Tally
+from multikueued.demo.tally import Stage, Tally
 
 NO_QUOTA = "couldn't assign flavors to pod set main: insufficient quota for cpu"
 HELD = {"conditions": [{"type": "QuotaReserved", "status": "True", "message": "Quota reserved"}]}
@@ -65,3 +66,33 @@ def test_a_job_that_was_admitted_waits_for_nothing() -> None:
     tally.saw_workload(workload({**HELD, "clusterName": "worker1"}), 2.0)
 
     assert problems(tally) == ['Job "big" did not finish: it is running']
+
+
+def pod(name: str, policy: str) -> Json:
+    labels = {"kueue.x-k8s.io/pod-group-name": "group"}
+    metadata = {"namespace": "default", "name": name, "labels": labels}
+    return {"metadata": metadata, "spec": {"restartPolicy": policy}}
+
+
+@pytest.mark.parametrize(("policy", "serves"), [("Always", True), ("OnFailure", False)])
+def test_whether_pods_are_to_be_deleted_is_asked_of_the_pods(policy: str, serves: bool) -> None:
+    """What a file's pod does depends on its restart policy, whose default is Always."""
+    tally = Tally()
+    tally.submitted(Submission(POD, "group", (pod("a", policy),)), 0.0)
+    tally.saw_job(POD, pod("a", policy), "a", 1.0)
+
+    assert [story.serves for story in tally.stories.values()] == [serves]
+
+
+def test_a_group_that_was_retired_has_ended_with_its_last_pod() -> None:
+    tally = Tally()
+    tally.submitted(Submission(POD, "group", (pod("a", "Always"), pod("b", "Always"))), 0.0)
+    for name in ("a", "b"):
+        tally.saw_job(POD, pod(name, "Always"), name, 1.0)
+    (story,) = tally.stories.values()
+    story.retired = True
+
+    tally.saw_job(POD, None, "a", 2.0)
+    assert story.stage is Stage.QUEUED
+    tally.saw_job(POD, None, "b", 3.0)
+    assert (story.stage, story.ended) == (Stage.SERVED, 3.0)

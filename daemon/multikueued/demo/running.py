@@ -112,7 +112,7 @@ class Demo:
             while True:
                 changed = self._changed
                 for story in self.tally.stories.values():
-                    if story.ready and not story.kind.course.ends and not story.retired:
+                    if story.ready and story.serves and not story.retired:
                         story.retired = True
                         tasks.start_soon(self._delete, client, story)
                 await changed.wait()

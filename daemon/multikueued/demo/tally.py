@@ -75,6 +75,11 @@ class Story:
         return Stage.QUEUED if self.admitted is None else Stage.RUNNING
 
     @property
+    def serves(self) -> bool:
+        """Whether it does not end by itself."""
+        return any(self.kind.serves(found) for found in self.objects.values())
+
+    @property
     def waits_for(self) -> str:
         """What its Workload waits for: the manager says it, or else the workers; empty if nobody does."""
         if self.stage is not Stage.QUEUED:
@@ -98,6 +103,12 @@ class Story:
         self.ready = self.ready or all(self.kind.course.pods_ready(found) for found in self.objects.values())
         if self.ended is None and all(ending is not None for ending in endings):
             self.failed = any(ending.reason == "Failed" for ending in endings if ending is not None)
+            self.ended = at
+
+    def lost(self, name: str, at: float) -> None:
+        """The manager shows an object of it no more."""
+        del self.objects[name]
+        if self.retired and not self.objects and self.ended is None:
             self.ended = at
 
 
@@ -135,15 +146,15 @@ class Tally:
 
     def saw_job(self, kind: SandboxKind, job: Json | None, name: str, at: float) -> None:
         """The manager shows this job, or shows it no more."""
-        if job is not None:
-            self._note_owner(job)
-        story = self.stories.get((kind.resource, kind.job_name(job) if job is not None else name))
-        if story is None:
+        if job is None:
+            for story in self.stories.values():
+                if story.kind.resource == kind.resource and name in story.objects:
+                    story.lost(name, at)
             return
-        if job is not None:
-            story.saw(job, at)
-        elif story.retired and story.ended is None:
-            story.ended = at
+        self._note_owner(job)
+        found = self.stories.get((kind.resource, kind.job_name(job)))
+        if found is not None:
+            found.saw(job, at)
 
     def saw_copy(self, worker: str, resource: str, key: ObjectKey, copy: Json | None) -> None:
         """A worker shows this object with our label, or shows it no more."""

@@ -89,6 +89,11 @@ class SandboxKind:
             return True
         return self.managed_by is not None and dig(job, *self.managed_by) not in (None, "", self.operator)
 
+    def serves(self, job: Json) -> bool:
+        """Whether the job runs until somebody deletes it."""
+        del job
+        return not self.course.ends
+
     def ending(self, job: Json) -> Ending | None:
         """How the job ended; None while it has not."""
         return self.course.ending(job)

@@ -58,7 +58,7 @@ class PodCourse:
         """See `Course`."""
         if moment.suspended:
             return Turn()
-        stages = _SERVING if dig(job, "spec", "restartPolicy") == "Always" else _BATCH
+        stages = _SERVING if _is_restarted(job) else _BATCH
         turn = stages.turn(job, run, moment)
         return turn if turn.status is None else attrs.evolve(turn, status=_with_containers(job, turn.status, moment))
 
@@ -73,6 +73,11 @@ class PodCourse:
     def pods_ready(self, job: Json) -> bool:
         """See `Course`."""
         return _RUNNING.shown(job)
+
+
+def _is_restarted(pod: Json) -> bool:
+    """Whether its containers run again and again: as API servers fill in where nothing is said."""
+    return bool(dig(pod, "spec", "restartPolicy") == "Always")
 
 
 def _with_containers(pod: Json, status: Json, moment: Moment) -> Json:
@@ -144,6 +149,10 @@ class PodKind(SandboxKind):
         if suspended:
             gate(made["metadata"], made["spec"])
         return made
+
+    def serves(self, job: Json) -> bool:
+        """See `SandboxKind`."""
+        return _is_restarted(job)
 
     def job_name(self, obj: Json) -> str:
         """See `SandboxKind`: a group's pods are one job."""
