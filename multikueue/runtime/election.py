@@ -50,6 +50,8 @@ class Elector:
     _tried: bool = attrs.field(default=False, init=False)
     """Whether the Lease may bear our name."""
     _complaint: str = attrs.field(default="", init=False)
+    _waited_for: str = attrs.field(default="", init=False)
+    """Who was last said to lead instead."""
 
     def __attrs_post_init__(self) -> None:
         self._candidate = Candidate(self.key, self.identity, self.settings)
@@ -75,7 +77,9 @@ class Elector:
     async def _acquire(self) -> None:
         while True:
             if await self._attempt():
+                self._waited_for = ""
                 return
+            self._tell_who_leads()
             await anyio.sleep(self._candidate.retry_delay(self.fraction()))
 
     async def _lead(self, lead: Callable[[], Awaitable[None]]) -> bool:
@@ -159,6 +163,13 @@ class Elector:
                     self._candidate.observe(released, anyio.current_time())
             except ApiError as error:
                 log.info("lease not released", lease=str(self.key), error=str(error))
+
+    def _tell_who_leads(self) -> None:
+        """Say who leads instead of this process, once until somebody else does."""
+        holder = self._candidate.holder
+        if holder not in ("", self.identity, self._waited_for):
+            self._waited_for = holder
+            log.info("standing by", lease=str(self.key), identity=self.identity, leader=holder)
 
     def _complain(self, complaint: str) -> None:
         """Say what is wrong, once until it changes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import anyio.abc
 import pytest
+import structlog
 
 from tests.runtime.stage import Stage, lead_as, run
 
@@ -249,3 +250,26 @@ async def test_a_standby_that_is_stopped_touches_nothing() -> None:
         assert way.requests == asked
         assert stage.on_stage == "a"
         tasks.cancel_scope.cancel()
+
+
+async def test_a_standby_says_once_who_leads_and_again_when_that_is_somebody_else() -> None:
+    """Nobody should have to guess why a second daemon does nothing."""
+    stage = Stage()
+    first, _ = stage.elector("a")
+    second, _ = stage.elector("b")
+    with structlog.testing.capture_logs() as lines:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(first.run, lambda: stage.lead("a"))
+            await stage.until("a")
+            tasks.start_soon(second.run, lambda: stage.lead("b"))
+            await anyio.sleep(60)
+            assert stage.store.lease is not None
+            stage.store.keep({**stage.store.lease, "spec": {**stage.store.lease["spec"], "holderIdentity": "c"}})
+            await anyio.sleep(10)
+            tasks.cancel_scope.cancel()
+
+    told = [line for line in lines if line["event"] == "standing by" and line["identity"] == "b"]
+    assert [(line["leader"], line["log_level"], line["lease"]) for line in told] == [
+        ("a", "info", "kueue-system/multikueue"),
+        ("c", "info", "kueue-system/multikueue"),
+    ]
