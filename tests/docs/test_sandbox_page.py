@@ -1,4 +1,4 @@
-"""The page about the sandbox: its code runs as it stands."""
+"""The page about the sandbox, and the README's example of it: the code runs as it stands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from multikueue.sandbox.kinds import SandboxKind
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "sandbox.md").read_text()
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", README + PAGE, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
