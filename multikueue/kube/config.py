@@ -36,3 +36,5 @@ class ClusterConfig:
     verify_tls: bool = True
     namespace: str = ""
     """The context's namespace, or the pod's."""
+    source: str = attrs.field(default="", eq=False)
+    """Where this was read, for errors; empty where whoever hears of them knows."""

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import attrs
+
 from multikueue.core.names import Json
 from multikueue.core.objects import dig
 from multikueue.errors import KubeconfigError
@@ -40,7 +42,7 @@ def load_kubeconfig(path: Path | Sequence[Path], context: str | None = None) -> 
         merged = merged.merged(_read(one))
     where = os.pathsep.join(str(one) for one in paths)
     try:
-        return _config(merged, context)
+        return attrs.evolve(_config(merged, context), source=where)
     except KubeconfigError as error:
         refuse(REASON, f"{where}: {error}")
 

@@ -44,7 +44,7 @@ def ssl_context(config: ClusterConfig) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=config.ca_pem or None)
     except (ssl.SSLError, ValueError, TypeError) as error:
-        raise KubeconfigError(REASON, "certificate-authority-data is not a PEM certificate") from error
+        raise _unusable(config, "certificate-authority-data is not a PEM certificate") from error
     if not config.verify_tls:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -80,6 +80,9 @@ def _load_client_certificate(context: ssl.SSLContext, config: ClusterConfig) -> 
             # With a password given, an encrypted key is an error; without, OpenSSL would ask at the terminal.
             context.load_cert_chain(file.name, password="")
         except (ssl.SSLError, OSError) as error:
-            raise KubeconfigError(
-                REASON, "client-certificate-data and client-key-data are not a PEM pair without a password"
-            ) from error
+            told = "client-certificate-data and client-key-data are not a PEM pair without a password"
+            raise _unusable(config, told) from error
+
+
+def _unusable(config: ClusterConfig, told: str) -> KubeconfigError:
+    return KubeconfigError(REASON, f"{config.source}: {told}" if config.source else told)

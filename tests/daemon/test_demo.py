@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import orjson
 import pytest
 
@@ -119,8 +122,6 @@ def test_a_file_that_is_no_job_for_our_queue_is_refused_in_one_line(tmp_path: Pa
 
 def test_a_port_in_use_is_told_in_one_line() -> None:
     """Another program on the port: no traceback, and nothing keeps running."""
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = run("--port", str(port))
@@ -133,7 +134,9 @@ def test_a_port_in_use_is_told_in_one_line() -> None:
 def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """The kubeconfigs of `--keep` hold tokens: their folder goes with the process."""
     command = [*DEMO, "--jobs", "1", "--keep"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={"TMPDIR": str(tmp_path)}) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
+    ) as process:
         try:
             assert process.stdout is not None
             for line in process.stdout:
@@ -147,3 +150,22 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
 
     assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_demo_that_is_killed_leaves_nothing_behind_either(tmp_path: Path) -> None:
+    """There is no folder before there is something to keep."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [*DEMO, "--jobs", "100", "--workers", "1", "--port", str(port)]
+    async with await anyio.open_process(command, env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
+        with anyio.fail_after(20):
+            while True:
+                try:
+                    await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
+                except OSError:
+                    await anyio.sleep(0.05)
+                else:
+                    break
+        process.terminate()
+        assert await process.wait() == -signal.SIGTERM
+    assert [path async for path in anyio.Path(tmp_path).iterdir()] == []

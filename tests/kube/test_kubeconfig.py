@@ -12,6 +12,7 @@ import yaml
 from multikueue.core.names import Json
 from multikueue.errors import KubeconfigError
 from multikueue.kube import load_incluster, load_kubeconfig
+from multikueue.kube.transport import ssl_context
 
 CANARY = "s3cr3t-canary"
 
@@ -61,6 +62,24 @@ def test_tls_need_not_be_verified_if_the_operator_says_so(tmp_path: Path) -> Non
     path = write(tmp_path / "k", cluster={"insecure-skip-tls-verify": True, "server": "http://localhost:8001/"})
     config = load_kubeconfig(path, "a")
     assert (config.server, config.verify_tls) == ("http://localhost:8001", False)
+
+
+@pytest.mark.parametrize(
+    ("section", "field", "message"),
+    [
+        ("cluster", "certificate-authority-data", "certificate-authority-data is not a PEM certificate"),
+        ("user", "client-certificate-data", "client-certificate-data and client-key-data are not a PEM pair"),
+    ],
+)
+def test_certificates_that_are_none_are_told_with_the_file(
+    tmp_path: Path, section: str, field: str, message: str
+) -> None:
+    """That is found out later than everything else, when the client is made."""
+    given = {section: {field: base64.b64encode(b"no PEM").decode()}}
+    path = write(tmp_path / "k", cluster=given.get("cluster"), user=given.get("user"))
+    with pytest.raises(KubeconfigError) as caught:
+        ssl_context(load_kubeconfig(path, "a"))
+    assert str(caught.value).startswith(f"{path}: {message}")
 
 
 def test_an_exec_plugin_is_a_value_without_secrets_in_its_repr(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def test_a_good_one_is_read() -> None:
         "proxy": f"http://a:{CANARY}@p:1",
         "verify_tls": True,
         "namespace": "n",
+        "source": "",
     }
     assert CANARY not in repr(config)
 

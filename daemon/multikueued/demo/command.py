@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -94,20 +93,19 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], keep_up: bool, as
 async def _demo(options: DemoOptions, keep_up: bool, as_json: bool, console: Console) -> int:
     running = Demo.prepare(options)
     running.started = anyio.current_time()
-    with tempfile.TemporaryDirectory(prefix="multikueue-demo-") as folder:
-        async with running.sandbox, anyio.create_task_group() as tasks:
-            tasks.start_soon(work, running.daemon_settings(_DAEMON), running.dispatcher_config())
-            tasks.start_soon(running.observe)
-            tasks.start_soon(running.retire)
-            in_time = await _watch(running, options, console)
-            seconds = running.elapsed
-            _report(running, console, in_time=in_time)
-            if as_json:
-                outcome = summary(running.tally, list(running.sandbox.workers), seconds)
-                click.echo(orjson.dumps(outcome).decode())
-            if keep_up:
-                await keep(running.sandbox, Path(folder), console)
-            tasks.cancel_scope.cancel()
+    async with running.sandbox, anyio.create_task_group() as tasks:
+        tasks.start_soon(work, running.daemon_settings(_DAEMON), running.dispatcher_config())
+        tasks.start_soon(running.observe)
+        tasks.start_soon(running.retire)
+        in_time = await _watch(running, options, console)
+        seconds = running.elapsed
+        _report(running, console, in_time=in_time)
+        if as_json:
+            outcome = summary(running.tally, list(running.sandbox.workers), seconds)
+            click.echo(orjson.dumps(outcome).decode())
+        if keep_up:
+            await keep(running.sandbox, console)
+        tasks.cancel_scope.cancel()
     return 1 if problems(running.tally) or running.tally.leftovers else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -31,8 +32,21 @@ def sample(kind: SandboxKind) -> str:
     return yaml.safe_dump_all((job, *more), sort_keys=False)
 
 
-async def keep(sandbox: Sandbox, folder: Path, console: Console) -> None:
+async def keep(sandbox: Sandbox, console: Console) -> None:
     """Write a kubeconfig per cluster and a job of each kind to try, say how to use them, and wait for Ctrl-C."""
+    # The receiver first: a signal must not end the process and leave the folder, which holds tokens.
+    with (
+        anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
+        tempfile.TemporaryDirectory(prefix="multikueue-demo-") as name,
+    ):
+        folder = Path(name)
+        await _write(sandbox, folder)
+        _tell(sandbox, folder, console)
+        async for _ in signals:
+            return
+
+
+async def _write(sandbox: Sandbox, folder: Path) -> None:
     for cluster in sandbox.clusters:
         file = anyio.Path(folder / f"{cluster.name}.yaml")
         # YAML of plain values: kubectl reads JSON as well, but people read this.
@@ -40,19 +54,18 @@ async def keep(sandbox: Sandbox, folder: Path, console: Console) -> None:
         await file.chmod(0o600)
     for kind in sandbox.kinds:
         await anyio.Path(folder / f"{kind.name}.yaml").write_text(sample(kind))
+
+
+def _tell(sandbox: Sandbox, folder: Path, console: Console) -> None:
+    console.print("\nThe clusters stay up until you press Ctrl-C. A kubeconfig for each:", highlight=False)
+    for cluster in sandbox.clusters:
+        console.print(f"  {cluster.name:<10} {folder / cluster.name}.yaml", highlight=False, soft_wrap=True)
     first = sandbox.kinds[0]
-    # The receiver first: whoever reads the hints may press Ctrl-C at once.
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        console.print("\nThe clusters stay up until you press Ctrl-C. A kubeconfig for each:", highlight=False)
-        for cluster in sandbox.clusters:
-            console.print(f"  {cluster.name:<10} {folder / cluster.name}.yaml", highlight=False, soft_wrap=True)
-        manager = f"kubectl --kubeconfig {folder / 'manager.yaml'}"
-        console.print("\nTry:", highlight=False)
-        for command in (
-            f"{manager} create -f {folder / f'{first.name}.yaml'}",
-            f"{manager} get {first.resource.plural} -w",
-            f"{manager} get workloads",
-        ):
-            console.print(f"  {command}", highlight=False, soft_wrap=True)
-        async for _ in signals:
-            return
+    manager = f"kubectl --kubeconfig {folder / 'manager.yaml'}"
+    console.print("\nTry:", highlight=False)
+    for command in (
+        f"{manager} create -f {folder / f'{first.name}.yaml'}",
+        f"{manager} get {first.resource.plural} -w",
+        f"{manager} get workloads",
+    ):
+        console.print(f"  {command}", highlight=False, soft_wrap=True)
