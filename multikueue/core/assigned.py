@@ -57,13 +57,15 @@ def follow_assigned(situation: Situation) -> Plan:
 def follow_unchecked(situation: Situation) -> Plan:
     """Our check is not on it any more. Let the job run on and bring its end home; nothing can be asked of Kueue."""
     name = situation.assigned_to
+    others = tuple(clean_all(situation.workers, keep=name))
     worker = situation.snapshot.worker(name) if name else None
     if worker is None or not worker.in_sight:
-        return Plan()
+        return Plan(others)
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is not None and is_finished(copy) and not is_spent(copy):
-        return bring_end_home(situation, copy, jobs)
-    return Plan(tuple(effect for job in jobs for effect in sync_status(situation, job)))
+        end = bring_end_home(situation, copy, jobs)
+        return attrs.evolve(end, effects=(*end.effects, *others))
+    return Plan((*(effect for job in jobs for effect in sync_status(situation, job)), *others))
 
 
 def wait_for_lost(situation: Situation, worker: Worker | None, others: tuple[Effect, ...]) -> Plan:
@@ -87,7 +89,7 @@ def wait_for_kind(situation: Situation, worker: Worker, others: tuple[Effect, ..
     worker that is lost.
     """
     copy, timeout = worker.workload, situation.settings.worker_lost_timeout
-    if copy is not None and is_evicted(copy) and not is_finished(copy) and situation.state is CheckState.READY:
+    if copy is not None and is_evicted(copy) and not is_finished(copy):
         return Plan((*retry_evicted(situation, worker.name), *others))
     waited = worker.unserved_for or timedelta(0)
     if waited < timeout:

@@ -40,6 +40,8 @@ def stop_evicted(situation: Situation) -> Plan:
         if not worker.reachable:
             continue
         effects += _stop(situation, worker)
+        if not worker.serves_kind:
+            continue  # what is known of its jobs is of an earlier time
         # Once the copy is gone, what others of a group run there is not this Workload's.
         others = situation.shared_job_on(worker) if worker.workload is None else None
         jobs = [job for job in situation.jobs_on(worker) if job is not others]
@@ -58,7 +60,10 @@ def tell_stopped(situation: Situation) -> Iterator[Effect]:
 
     Pods lose it at once, whatever they show; other kinds keep it until they show that they have stopped.
     """
-    seen = any(situation.jobs_on(worker) or _may_run_unseen(situation, worker) for worker in situation.workers)
+    seen = any(
+        (worker.in_sight and situation.jobs_on(worker)) or _may_run_unseen(situation, worker)
+        for worker in situation.workers
+    )
     if situation.adapter.keeps_check_pending and not seen:
         yield from _tell(situation, [])
 

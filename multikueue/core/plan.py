@@ -69,8 +69,12 @@ def _check_is_unknown(situation: Situation) -> bool:
 
 
 def _check_was_taken_off(situation: Situation) -> bool:
-    """Whether our check was taken off its queue while a worker has it: there is nobody else who could run it."""
-    if situation.snapshot.check is not None or situation.snapshot.adapter is None:
+    """Whether our check was taken off its queue while a worker has it: there is nobody else who could run it.
+
+    Where only our check holds the job back on the manager, it runs there from now on, and not on the worker.
+    """
+    adapter = situation.snapshot.adapter
+    if situation.snapshot.check is not None or adapter is None or adapter.keeps_check_pending:
         return False
     if situation.finished or not situation.has_quota or is_replaced(situation.workload):
         return False

@@ -7,6 +7,15 @@ from typing import TypeAlias
 import attrs
 
 from multikueue.core.objects import version_number
+from multikueue.errors import (
+    ApiError,
+    DeadlineExceeded,
+    Expired,
+    Forbidden,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+)
 
 
 @attrs.frozen
@@ -163,3 +172,18 @@ class WatchState:
                 return Following(version)
             case position:
                 return position
+
+
+def ending(failure: ApiError | None, *, steady: bool) -> Outcome:
+    """What the end of a watch means."""
+    match failure:
+        case None:
+            return Ended()
+        case Expired():
+            return HistoryLost()
+        case DeadlineExceeded():
+            return FellSilent()
+        case NotFound() | Forbidden() | Unauthorized() | TooManyRequests():
+            return Failed()  # a "no": that an earlier stream was steady says nothing about now
+        case _:
+            return Broke() if steady else Failed()

@@ -14,13 +14,9 @@ from multikueue.core.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
 from multikueue.core.names import Json, ObjectKey, Resource
 from multikueue.core.objects import resource_version, uid, version_number
 from multikueue.core.watch import (
-    Broke,
     Confirmed,
-    Ended,
     Failed,
-    FellSilent,
     Following,
-    HistoryLost,
     Listed,
     NeedsList,
     Outcome,
@@ -28,15 +24,13 @@ from multikueue.core.watch import (
     Resuming,
     Steadied,
     WatchState,
+    ending,
 )
 from multikueue.errors import (
     ApiError,
     DeadlineExceeded,
-    Expired,
     Forbidden,
     NotFound,
-    TooManyRequests,
-    Unauthorized,
 )
 from multikueue.kube.cache_state import CacheState
 from multikueue.kube.store import Index, ObjectStore
@@ -112,6 +106,8 @@ class ObjectCache:
 
     def __attrs_post_init__(self) -> None:
         self._store = ObjectStore(self.indexes)
+        if self.predecessor is not None and not self.predecessor.resource_version:
+            self.predecessor = self.predecessor.predecessor  # it has never known anything, and may be one of many
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the server until cancelled."""
@@ -124,6 +120,12 @@ class ObjectCache:
                 self._tell(attrs.evolve(self.state, synced=True, retry_in=None, lists=self.state.lists + 1))
             if self._watch.failures > before:
                 await self._back_off(error)
+
+    def inherit(self, earlier: ObjectCache) -> None:
+        """Count how long it fails from when an earlier cache of the same server began to."""
+        began, earlier_began = self.state.failing_since, earlier.state.failing_since
+        if began is not None and earlier_began is not None:
+            self.state = attrs.evolve(self.state, failing_since=min(began, earlier_began))
 
     async def wait_synced(self) -> None:
         """Wait until the cache has been complete once."""
@@ -175,7 +177,7 @@ class ObjectCache:
                 return await self._confirm(ANSWER_DEADLINE if first else float("inf"))
             case Following(since):
                 failure = await self._follow(since)
-                return _ending(failure, steady=self._watch.steady), failure
+                return ending(failure, steady=self._watch.steady), failure
 
     async def _confirm(self, deadline: float) -> tuple[Outcome, ApiError | None]:
         try:
@@ -282,18 +284,3 @@ class ObjectCache:
         self._changed.set()
         self._changed = anyio.Event()
         self.on_state(state)
-
-
-def _ending(failure: ApiError | None, *, steady: bool) -> Outcome:
-    """What the end of a watch means."""
-    match failure:
-        case None:
-            return Ended()
-        case Expired():
-            return HistoryLost()
-        case DeadlineExceeded():
-            return FellSilent()
-        case NotFound() | Forbidden() | Unauthorized() | TooManyRequests():
-            return Failed()  # a "no": that an earlier stream was steady says nothing about now
-        case _:
-            return Broke() if steady else Failed()

@@ -103,6 +103,7 @@ class Mirror:
         """
         if self.cache.state.histories:
             return  # not the same server, whatever its address
+        self.cache.inherit(earlier.cache)
         self._written, self._deleted = earlier._written, earlier._deleted
         seen, seen_there = version_number(self.cache.resource_version), version_number(earlier.cache.resource_version)
         for obj in earlier.cache.values():

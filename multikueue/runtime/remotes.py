@@ -162,6 +162,7 @@ class RemotePool:
         left = list(cluster.keys())
         _stop(cluster.line)
         cluster.line = cluster.session = None
+        cluster.server = ""
         cluster.connection = Connection(lost_since=cluster.connection.lost_since)
         self.on_cluster(cluster)
         self._look_again(left)

@@ -149,6 +149,14 @@ class TestLostWorkers:
         decided = decide(seen)
         assert (in_words(seen, decided), decided.look_again) == (words, look_again)
 
+    def test_an_eviction_is_believed_of_kinds_that_stay_pending_too(self) -> None:
+        local = workload(cluster="w1")
+        made = copy_of(local, admitted=True, evicted=True)
+        pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
+        w1 = worker("w1", made, serves_kind=False, unserved_for=timedelta(minutes=1))
+        seen = snapshot(local, w1, adapter=pods)
+        assert in_words(seen, decide(seen)) == ['retry: Workload evicted on worker cluster: "w1"', "tell"]
+
     def test_the_check_says_why_under_our_own_name(self) -> None:
         """One entry and nothing else, so that Kueue's part of the status stays Kueue's."""
         lost = worker("w1", reachable=False, lost_since=NOW - timedelta(hours=1))
@@ -296,6 +304,19 @@ class TestUnchecked:
     )
     def test_nothing_else_can_be_asked_of_kueue(self, w1: Worker) -> None:
         assert self.words(w1) == []
+
+    def test_what_lies_elsewhere_goes(self) -> None:
+        """A worker that was lost and is back may still run an earlier attempt."""
+        back = worker("w2", copy_of(self.TAKEN_OFF, attempt=EARLIER), job_copy_of(self.TAKEN_OFF, attempt=EARLIER))
+        removed = ["delete job on w2", "delete workload on w2"]
+        assert self.words(running(self.TAKEN_OFF), back) == ["copy job status", *removed]
+        assert self.words(worker("w1", reachable=False), back) == removed
+
+    def test_where_only_our_check_holds_it_back_it_runs_on_the_manager_from_now_on(self) -> None:
+        """Pods: the manager's lose their gates with it."""
+        pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
+        seen = snapshot(self.TAKEN_OFF, running(self.TAKEN_OFF), check=None, adapter=pods)
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
 
     def test_evicted_it_is_stopped_as_any(self) -> None:
         """Removed at once, the manager's job would say for ever that it runs, and hold its quota."""

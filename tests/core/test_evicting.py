@@ -87,6 +87,14 @@ def test_the_quota_is_held_while_the_worker_is_first_asked() -> None:
     assert (decided.effects, decided.look_again) == ((), 60)
 
 
+def test_what_was_known_of_a_kind_that_is_lost_is_not_believed() -> None:
+    """The worker's Kueue has stopped it. Its last known status says that it runs, and was written again and again."""
+    stopped = worker("w1", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, status={"active": 1}), serves_kind=False)
+    (patch,) = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
+    assert isinstance(patch, PatchJobStatus)
+    assert patch.patch["status"] == {"active": 0, "ready": 0}
+
+
 def test_the_quota_is_held_while_another_worker_still_runs_the_job() -> None:
     """Two copies ran, by whatever accident: the quota is free when both are gone."""
     other = worker("w2", None, job_copy_of(BEFORE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
@@ -9,12 +10,15 @@ import pytest
 
 from multikueue.core.conditions import condition, conditions
 from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.names import ClusterName, Json, ObjectKey
 from multikueue.core.quota import CONDITION
+from multikueue.errors import KubeconfigError
+from multikueue.kube import ClusterConfig
+from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
-from tests.runtime.fleet import CHECK, Fleet, is_active
+from tests.runtime.fleet import CHECK, Fleet, is_active, kubeconfig
 
 pytestmark = pytest.mark.looptime
 
@@ -141,6 +145,26 @@ async def test_what_others_lose_counts_while_one_hides_what_it_showed_before() -
         await fleet.rotate("worker1", "new")
         await set_quota(fleet, "worker2", "1")
         assert await cpus(fleet, 60) == "5"
+
+
+async def test_what_another_server_showed_says_nothing_about_this_one() -> None:
+    """The kubeconfig names another server, and no client of it can be made."""
+    fleet = await a_fleet("worker1", "worker2")
+    manager = automatic(fleet, lost_timeout=600)
+    connect = manager.remotes.connect
+
+    def refuses(name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
+        if "elsewhere" in config.server:
+            raise KubeconfigError("ClientConnectionFailed", "the certificate is none")
+        return connect(name, config)
+
+    manager.remotes.connect = refuses
+    async with fleet.running(manager):
+        assert await cpus(fleet) == "8"
+        await fleet.write_secret("worker1", kubeconfig("worker1", server="https://elsewhere:6443"))
+        await set_quota(fleet, "worker2", "3")
+        assert await cpus(fleet, 500) == "8"
+        assert await cpus(fleet, 200) == "3"
 
 
 async def test_a_worker_that_leaves_the_config_takes_its_quota_along() -> None:

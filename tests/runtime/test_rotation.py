@@ -14,7 +14,7 @@ from multikueue.core.objects import dig
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import LINGER
-from multikueue.sandbox.apiserver import Delay, DirectClient, Match, SilenceWatch
+from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse, SilenceWatch
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, set_up_queues
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, server, until
 
@@ -225,3 +225,18 @@ async def test_a_secret_that_nobody_names_changes_nothing() -> None:
         fleet.manager.registry.create_object(other)
         await anyio.sleep(5)
         assert worker(manager).line is line
+
+
+async def test_a_kind_that_is_lost_stays_so_while_credentials_rotate() -> None:
+    """Tokens that are renewed every ten minutes would let its jobs wait for ever."""
+    async with a_running_job() as (fleet, manager):
+        fleet.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("list", "watch"), resource="jobs"))
+        fleet.workers["worker1"].faults.connections.drop()
+        for number in range(3):
+            await anyio.sleep(240)
+            await fleet.rotate("worker1", f"token-{number}")
+            await anyio.sleep(60)
+        session = worker(manager).session
+        lost_for = session.unserved_for(JOB.gvk) if session is not None else None
+        assert lost_for is not None
+        assert lost_for.total_seconds() > 850

@@ -7,6 +7,7 @@ from datetime import timedelta
 import attrs
 import pytest
 
+from multikueue.core.conditions import is_true
 from multikueue.core.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
 from multikueue.core.names import Json, ObjectKey
 from multikueue.runtime.obstacles import FORGOTTEN_AFTER
@@ -106,6 +107,7 @@ async def test_a_worker_where_a_foreign_job_was_in_the_way_is_asked_again() -> N
         ("", "Admitting remote lost", GRACE),
         ("gone", "Admitting remote lost", GRACE),
     ],
+    ids=["evicted there", "runs on", "gone there"],
 )
 async def test_a_job_whose_kind_is_lost_on_its_worker_is_not_held_for_ever(
     happens: str, told: str, within: float
@@ -121,8 +123,11 @@ async def test_a_job_whose_kind_is_lost_on_its_worker_is_not_held_for_ever(
         elif happens:
             await fleet.worker(1).api.delete(WORKLOAD, fleet.key)
         await fleet.until(lambda: any(told in said for said in fleet.seen), seconds=within)
-        if not happens:
-            await fleet.until(lambda: fleet.says("Evicted"))
+        if not happens:  # the worker's Kueue stops it, when we ask it to
+            await fleet.until(lambda: is_true(fleet.copy(1) or {}, "DeactivationTarget"))
+            await fleet.say(1, "Evicted", reason="Deactivated")
+        await fleet.until(lambda: fleet.copy(2) is not None)
+        await fleet.assign(2)
 
 
 async def test_nominations_of_somebody_else_bar_nobody_from_being_recorded() -> None:
