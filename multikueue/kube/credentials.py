@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
@@ -10,6 +10,7 @@ from typing import Final, Protocol
 import anyio
 import anyio.to_thread
 import attrs
+import structlog
 
 from multikueue.errors import Unauthorized
 from multikueue.kube.config import ClusterConfig, ExecPlugin
@@ -22,6 +23,8 @@ PLUGIN_PAUSE: Final = 5.0
 """Seconds between runs of a plugin that failed, or whose token was refused: it may be a cloud's API that it asks."""
 EARLY: Final = 60.0
 """Seconds before its end that a token is renewed, but never more than a tenth of its life."""
+
+log = structlog.get_logger(__name__)
 
 
 class TokenSource(Protocol):
@@ -101,48 +104,63 @@ class PluginToken:
     """A token from an exec plugin.
 
     * However many requests need a new one at once, the plugin runs once.
-    * A token is used until shortly before the end the plugin names, or until the server refuses it.
+    * A token is renewed shortly before the end the plugin names. It is used until that end, or until the server refuses
+      it: a plugin that fails meanwhile does no harm.
     """
 
     plugin: ExecPlugin
     clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
     """The wall clock: plugins name the end of a token by it."""
+    run: Callable[[ExecPlugin], Awaitable[Credential]] = attrs.field(default=run_plugin, kw_only=True)
     _value: str = attrs.field(default="", init=False, repr=False)
+    _refused: str | None = attrs.field(default=None, init=False, repr=False)
     _failure: str = attrs.field(default="", init=False)
-    _until: float = attrs.field(default=float("-inf"), init=False)
+    _renew_at: float = attrs.field(default=float("-inf"), init=False)
+    _ends_at: float = attrs.field(default=float("-inf"), init=False)
     _pause_until: float = attrs.field(default=float("-inf"), init=False)
     _lock: anyio.Lock = attrs.field(factory=anyio.Lock, init=False)
 
     async def token(self, refused: str | None = None) -> str:
         """See `TokenSource`."""
-        if not self._usable(refused):
+        if refused is not None and refused == self._value:
+            self._refused = refused
+        if self._due():
             async with self._lock:
-                if not self._usable(refused) and anyio.current_time() >= self._pause_until:
-                    await self._run()
-                    if self._failure or refused is not None:
-                        self._pause_until = anyio.current_time() + PLUGIN_PAUSE
-        if self._failure:
+                if self._due():
+                    await self._renew()
+        if self._failure and not self._good_until(self._ends_at):
             raise Unauthorized(self._failure)
         return self._value
 
-    def _usable(self, refused: str | None) -> bool:
-        known = bool(self._value) and not self._failure
-        return known and refused != self._value and anyio.current_time() < self._until
+    def _good_until(self, end: float) -> bool:
+        return bool(self._value) and self._value != self._refused and anyio.current_time() < end
 
-    async def _run(self) -> None:
+    def _due(self) -> bool:
+        return not self._good_until(self._renew_at) and anyio.current_time() >= self._pause_until
+
+    async def _renew(self) -> None:
         try:
-            credential = await run_plugin(self.plugin)
+            credential = await self.run(self.plugin)
         except Unauthorized as error:
             self._failure = str(error)
-        else:
-            self._failure, self._value = "", credential.token
-            self._until = anyio.current_time() + self._life(credential)
+            if self._good_until(self._ends_at):
+                log.warning("token not renewed", error=self._failure)
+            self._pause()
+            return
+        if self._value == self._refused:
+            self._pause()
+        self._take(credential)
 
-    def _life(self, credential: Credential) -> float:
-        if credential.expires is None:
-            return float("inf")
-        left = (credential.expires - self.clock()).total_seconds()
-        return left - min(EARLY, left / 10)
+    def _pause(self) -> None:
+        self._pause_until = anyio.current_time() + PLUGIN_PAUSE
+
+    def _take(self, credential: Credential) -> None:
+        self._failure, self._value, self._refused = "", credential.token, None  # the same again may be accepted by now
+        self._renew_at = self._ends_at = float("inf")
+        if credential.expires is not None:
+            left = (credential.expires - self.clock()).total_seconds()
+            self._ends_at = anyio.current_time() + left
+            self._renew_at = self._ends_at - min(EARLY, left / 10)
 
 
 def token_source(config: ClusterConfig) -> TokenSource:

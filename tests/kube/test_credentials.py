@@ -18,7 +18,7 @@ from multikueue.core.names import Json, ObjectKey
 from multikueue.errors import Unauthorized
 from multikueue.kube.config import ClusterConfig, ExecPlugin
 from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, token_source
-from multikueue.kube.plugin import run_plugin
+from multikueue.kube.plugin import Credential, run_plugin
 from tests.kube.scripted import job, refuses, says, talking
 
 API = "client.authentication.k8s.io/v1"
@@ -105,6 +105,79 @@ async def test_a_token_is_renewed_before_its_end(tmp_path: Path) -> None:
     assert await source.token() == "t1"
     await anyio.sleep(0.92)
     assert await source.token() == "t2"
+
+
+@attrs.define
+class Planned:
+    """What stands for a plugin on a virtual clock: it takes its time, and then prints a token or fails."""
+
+    life: float = 900
+    takes: float = 0
+    fails: bool = False
+    always: str = ""
+    runs: int = 0
+
+    async def run(self, plugin: ExecPlugin) -> Credential:
+        self.runs += 1
+        await anyio.sleep(self.takes)
+        if self.fails:
+            raise Unauthorized(f"{plugin.command} failed")
+        return Credential(self.always or f"t{self.runs}", self.now() + timedelta(seconds=self.life))
+
+    def now(self) -> datetime:
+        """The wall clock."""
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=anyio.current_time())
+
+    def source(self) -> PluginToken:
+        return PluginToken(ExecPlugin("planned", "{}"), run=self.run, clock=self.now)
+
+
+@pytest.mark.looptime
+async def test_a_token_outlives_a_plugin_that_fails_for_a_moment() -> None:
+    """Until its end: what was to be renewed early was to be renewed in time."""
+    plugin = Planned()
+    source = plugin.source()
+    assert await source.token() == "t1"
+    plugin.fails = True
+    await anyio.sleep(850)
+    assert await source.token() == "t1"
+    assert await source.token() == "t1"
+    assert plugin.runs == 2
+    await anyio.sleep(50)
+    with pytest.raises(Unauthorized, match="planned failed"):
+        await source.token()
+    plugin.fails = False
+    await anyio.sleep(5)
+    assert await source.token() == "t4"
+
+
+@pytest.mark.looptime
+async def test_a_token_that_is_refused_does_not_outlive_a_plugin_that_fails() -> None:
+    """However long it was meant to live. Nor does one that took its place suffer from what is said of it later."""
+    plugin = Planned()
+    source = plugin.source()
+    assert await source.token() == "t1"
+    plugin.fails = True
+    for refused in ("t1", None):
+        with pytest.raises(Unauthorized, match="planned failed"):
+            await source.token(refused)
+    plugin.fails = False
+    await anyio.sleep(5)
+    assert await source.token() == "t3"
+    assert await source.token(refused="t1") == "t3"
+    assert plugin.runs == 3
+
+
+@pytest.mark.looptime
+async def test_a_token_that_was_refused_and_is_printed_again_is_given_another_chance() -> None:
+    """The server may have been unable to check it: the plugin is not run again until it is refused again."""
+    plugin = Planned(always="t")
+    source = plugin.source()
+    assert await source.token() == "t"
+    assert await source.token(refused="t") == "t"
+    await anyio.sleep(60)
+    assert await source.token() == "t"
+    assert plugin.runs == 2
 
 
 async def test_64_refused_requests_run_the_plugin_once(tmp_path: Path) -> None:
