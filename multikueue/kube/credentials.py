@@ -14,6 +14,7 @@ import structlog
 
 from multikueue.errors import Unauthorized
 from multikueue.kube.config import ClusterConfig, ExecPlugin
+from multikueue.kube.errands import Errand, Errands
 from multikueue.kube.kubeconfig_document import is_token
 from multikueue.kube.plugin import Credential, run_plugin
 
@@ -103,12 +104,14 @@ def _utc_now() -> datetime:
 class PluginToken:
     """A token from an exec plugin.
 
-    * However many requests need a new one at once, the plugin runs once.
+    * However many requests need a new one at once, the plugin runs once, and to its end: it may take longer than any of
+      them can wait.
     * A token is renewed shortly before the end the plugin names. It is used until that end, or until the server refuses
-      it: a plugin that fails meanwhile does no harm.
+      it: a plugin that is slow or fails meanwhile does no harm.
     """
 
     plugin: ExecPlugin
+    errands: Errands
     clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
     """The wall clock: plugins name the end of a token by it."""
     run: Callable[[ExecPlugin], Awaitable[Credential]] = attrs.field(default=run_plugin, kw_only=True)
@@ -118,16 +121,16 @@ class PluginToken:
     _renew_at: float = attrs.field(default=float("-inf"), init=False)
     _ends_at: float = attrs.field(default=float("-inf"), init=False)
     _pause_until: float = attrs.field(default=float("-inf"), init=False)
-    _lock: anyio.Lock = attrs.field(factory=anyio.Lock, init=False)
+    _renewal: Errand[None] | None = attrs.field(default=None, init=False)
 
     async def token(self, refused: str | None = None) -> str:
         """See `TokenSource`."""
         if refused is not None and refused == self._value:
             self._refused = refused
         if self._due():
-            async with self._lock:
-                if self._due():
-                    await self._renew()
+            self._renewal = self.errands.begin(self._renew)
+        if self._renewal is not None and not self._good_until(self._ends_at):
+            await self._renewal.result()
         if self._failure and not self._good_until(self._ends_at):
             raise Unauthorized(self._failure)
         return self._value
@@ -136,6 +139,8 @@ class PluginToken:
         return bool(self._value) and self._value != self._refused and anyio.current_time() < end
 
     def _due(self) -> bool:
+        if self._renewal is not None and not self._renewal.ended:
+            return False
         return not self._good_until(self._renew_at) and anyio.current_time() >= self._pause_until
 
     async def _renew(self) -> None:
@@ -163,10 +168,10 @@ class PluginToken:
             self._renew_at = self._ends_at - min(EARLY, left / 10)
 
 
-def token_source(config: ClusterConfig) -> TokenSource:
+def token_source(config: ClusterConfig, errands: Errands) -> TokenSource:
     """The source a configuration asks for."""
     if config.exec_plugin is not None:
-        return PluginToken(config.exec_plugin)
+        return PluginToken(config.exec_plugin, errands)
     if config.token_file:
         return TokenFile(Path(config.token_file))
     return StaticToken(config.token)

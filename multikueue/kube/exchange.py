@@ -18,6 +18,7 @@ from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyReq
 from multikueue.kube.answers import Translated, decoded, error_of, where
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials import TokenSource, token_source
+from multikueue.kube.errands import Errands
 from multikueue.kube.requests import Request
 from multikueue.kube.transport import CLOSE_DEADLINE, open_session, ssl_context
 
@@ -55,6 +56,7 @@ class Exchange:
     name: str
     options: ClientOptions
     hook: RequestHook | None
+    _errands: Errands = attrs.field(init=False)
     _tokens: TokenSource = attrs.field(init=False)
     _calls: aiohttp.ClientSession = attrs.field(init=False)
     _watches: aiohttp.ClientSession = attrs.field(init=False)
@@ -66,18 +68,23 @@ class Exchange:
             KubeconfigError: the certificates cannot be used.
         """
         tls = ssl_context(self.config)
-        self._tokens = token_source(self.config)
+        self._errands = Errands()
+        self._tokens = token_source(self.config, self._errands)
         self._calls = open_session(self.config, tls, self.options.connections, self.options.user_agent)
         self._watches = open_session(self.config, tls, 0, self.options.user_agent)
+        await self._errands.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the connections, even while being cancelled."""
-        with anyio.move_on_after(CLOSE_DEADLINE, shield=True):
-            await self._calls.close()
-            await self._watches.close()
+        """Close the connections, even while being cancelled, and end what is under way."""
+        try:
+            with anyio.move_on_after(CLOSE_DEADLINE, shield=True):
+                await self._calls.close()
+                await self._watches.close()
+        finally:
+            await self._errands.__aexit__(kind, error, trace)
 
     async def call(self, request: Request) -> Json:
         """Send a request and read its answer within the deadline; come back later if the server asks for it."""

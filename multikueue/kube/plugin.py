@@ -1,7 +1,7 @@
 """Running an exec plugin: a command that prints credentials (client.authentication.k8s.io).
 
-kubernetes-asyncio reads the kubeconfig's section; the command is run here, because it must end when its caller gives
-up, may write as much as it likes to stderr, and has nobody to ask.
+kubernetes-asyncio reads the kubeconfig's section; the command is run here, because it must end with the client, may
+write as much as it likes to stderr, and has nobody to ask.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _command(plugin: ExecPlugin, where: str) -> tuple[list[str], Mapping[str, st
 def _credential(printed: bytes, api_version: str, where: str) -> Credential:
     try:
         answer = json.loads(printed)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Unauthorized(f"{where} printed something that is not JSON") from None
     if dig(answer, "kind") != "ExecCredential" or dig(answer, "apiVersion") != api_version:
         raise Unauthorized(f"{where} did not print an ExecCredential of {api_version}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,8 +20,9 @@ from multikueue.core.names import Json, ObjectKey
 from multikueue.errors import Unauthorized
 from multikueue.kube.config import ClusterConfig, ExecPlugin
 from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, token_source
+from multikueue.kube.errands import Errands
 from multikueue.kube.plugin import Credential, run_plugin
-from tests.kube.scripted import job, refuses, says, talking
+from tests.kube.scripted import eventually, job, refuses, says, talking
 
 API = "client.authentication.k8s.io/v1"
 CANARY = "s3cr3t-canary"
@@ -71,16 +74,17 @@ def prints(folder: Path, token: str = "'t%d' % os.path.getsize(runs)", **status:
 async def test_a_plugin_runs_once_for_many_requests(tmp_path: Path) -> None:
     """Also when it names no end of its token: kubernetes-asyncio's loader would run it each time."""
     plugin = prints(tmp_path)
-    source = PluginToken(plugin.config())
     got: list[str] = []
 
     async def ask() -> None:
         got.append(await source.token())
 
-    async with anyio.create_task_group() as tasks:
-        for _ in range(20):
-            tasks.start_soon(ask)
-    await ask()
+    async with Errands() as errands:
+        source = PluginToken(plugin.config(), errands)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(ask)
+        await ask()
     assert got == ["t1"] * 21
     assert plugin.runs == 1
     assert "t1" not in repr(source)
@@ -91,20 +95,11 @@ async def test_a_token_is_used_until_its_end(tmp_path: Path, life: int, runs: in
     """Also one that lives for four minutes: a fixed margin of five would run the plugin each time."""
     end = datetime.now(UTC) + timedelta(seconds=life)
     plugin = prints(tmp_path, expirationTimestamp=end.isoformat())
-    source = PluginToken(plugin.config())
-    for _ in range(3):
-        await source.token()
+    async with Errands() as errands:
+        source = PluginToken(plugin.config(), errands)
+        for _ in range(3):
+            await source.token()
     assert plugin.runs == runs
-
-
-async def test_a_token_is_renewed_before_its_end(tmp_path: Path) -> None:
-    """A tenth of its life before, so that no request carries one that ends on the way."""
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    plugin = prints(tmp_path, expirationTimestamp="2026-01-01T00:00:01Z")
-    source = PluginToken(plugin.config(), clock=lambda: now)
-    assert await source.token() == "t1"
-    await anyio.sleep(0.92)
-    assert await source.token() == "t2"
 
 
 @attrs.define
@@ -128,56 +123,106 @@ class Planned:
         """The wall clock."""
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=anyio.current_time())
 
-    def source(self) -> PluginToken:
-        return PluginToken(ExecPlugin("planned", "{}"), run=self.run, clock=self.now)
+    @asynccontextmanager
+    async def source(self) -> AsyncIterator[PluginToken]:
+        """Tokens of this plugin."""
+        async with Errands() as errands:
+            yield PluginToken(ExecPlugin("planned", "{}"), errands, run=self.run, clock=self.now)
+
+
+@pytest.mark.looptime
+async def test_a_token_is_renewed_before_its_end() -> None:
+    """A tenth of its life before, and never more than a minute, so that no request carries one that ends on the way."""
+    for life, renewed in ((300, 270), (900, 840)):
+        plugin = Planned(life=life)
+        async with plugin.source() as source:
+            assert await source.token() == "t1"
+            await anyio.sleep(renewed - 1)
+            await source.token()
+            assert plugin.runs == 1
+            await anyio.sleep(1)
+            await source.token()
+            await anyio.sleep(1)
+            assert await source.token() == "t2"
+
+
+@pytest.mark.looptime
+async def test_a_plugin_may_take_longer_than_those_who_wait_for_it() -> None:
+    """The elector gives up after five seconds, and has to get a token all the same."""
+    plugin = Planned(takes=6)
+    async with plugin.source() as source:
+        with anyio.move_on_after(5) as scope:
+            await source.token()
+        assert scope.cancelled_caught
+        with anyio.fail_after(2):
+            assert await source.token() == "t1"
+    assert plugin.runs == 1
+
+
+@pytest.mark.looptime
+async def test_nobody_waits_for_a_token_to_be_renewed() -> None:
+    """The one at hand is good until its end, and until the server refuses it."""
+    plugin = Planned(takes=6)
+    async with plugin.source() as source:
+        assert await source.token() == "t1"
+        await anyio.sleep(850)
+        began = anyio.current_time()
+        assert await source.token() == "t1"
+        await anyio.sleep(1)
+        assert await source.token() == "t1"
+        assert anyio.current_time() == began + 1
+        assert await source.token(refused="t1") == "t2"
+        assert anyio.current_time() == began + 6
+    assert plugin.runs == 2
 
 
 @pytest.mark.looptime
 async def test_a_token_outlives_a_plugin_that_fails_for_a_moment() -> None:
     """Until its end: what was to be renewed early was to be renewed in time."""
     plugin = Planned()
-    source = plugin.source()
-    assert await source.token() == "t1"
-    plugin.fails = True
-    await anyio.sleep(850)
-    assert await source.token() == "t1"
-    assert await source.token() == "t1"
-    assert plugin.runs == 2
-    await anyio.sleep(50)
-    with pytest.raises(Unauthorized, match="planned failed"):
-        await source.token()
-    plugin.fails = False
-    await anyio.sleep(5)
-    assert await source.token() == "t4"
+    async with plugin.source() as source:
+        assert await source.token() == "t1"
+        plugin.fails = True
+        await anyio.sleep(850)
+        for _ in range(4):
+            assert await source.token() == "t1"
+            await anyio.sleep(1)
+        assert plugin.runs == 2
+        await anyio.sleep(46)
+        with pytest.raises(Unauthorized, match="planned failed"):
+            await source.token()
+        plugin.fails = False
+        await anyio.sleep(5)
+        assert await source.token() == "t4"
 
 
 @pytest.mark.looptime
 async def test_a_token_that_is_refused_does_not_outlive_a_plugin_that_fails() -> None:
     """However long it was meant to live. Nor does one that took its place suffer from what is said of it later."""
     plugin = Planned()
-    source = plugin.source()
-    assert await source.token() == "t1"
-    plugin.fails = True
-    for refused in ("t1", None):
-        with pytest.raises(Unauthorized, match="planned failed"):
-            await source.token(refused)
-    plugin.fails = False
-    await anyio.sleep(5)
-    assert await source.token() == "t3"
-    assert await source.token(refused="t1") == "t3"
-    assert plugin.runs == 3
+    async with plugin.source() as source:
+        assert await source.token() == "t1"
+        plugin.fails = True
+        for refused in ("t1", None):
+            with pytest.raises(Unauthorized, match="planned failed"):
+                await source.token(refused)
+        plugin.fails = False
+        await anyio.sleep(5)
+        assert await source.token() == "t3"
+        assert await source.token(refused="t1") == "t3"
+        assert plugin.runs == 3
 
 
 @pytest.mark.looptime
 async def test_a_token_that_was_refused_and_is_printed_again_is_given_another_chance() -> None:
     """The server may have been unable to check it: the plugin is not run again until it is refused again."""
     plugin = Planned(always="t")
-    source = plugin.source()
-    assert await source.token() == "t"
-    assert await source.token(refused="t") == "t"
-    await anyio.sleep(60)
-    assert await source.token() == "t"
-    assert plugin.runs == 2
+    async with plugin.source() as source:
+        assert await source.token() == "t"
+        assert await source.token(refused="t") == "t"
+        await anyio.sleep(60)
+        assert await source.token() == "t"
+        assert plugin.runs == 2
 
 
 async def test_64_refused_requests_run_the_plugin_once(tmp_path: Path) -> None:
@@ -208,10 +253,11 @@ async def test_a_plugin_whose_tokens_are_all_refused_is_left_alone_for_a_while(t
 
 async def test_a_plugin_that_fails_is_not_run_for_each_waiting_request(tmp_path: Path) -> None:
     plugin = FakePlugin(tmp_path, "sys.exit(3)")
-    source = PluginToken(plugin.config())
-    for _ in range(3):
-        with pytest.raises(Unauthorized, match="failed with exit code 3"):
-            await source.token()
+    async with Errands() as errands:
+        source = PluginToken(plugin.config(), errands)
+        for _ in range(3):
+            with pytest.raises(Unauthorized, match="failed with exit code 3"):
+                await source.token()
     assert plugin.runs == 1
 
 
@@ -235,20 +281,18 @@ async def test_a_plugin_may_write_a_lot_to_stderr(tmp_path: Path) -> None:
     assert (await run_plugin(loud.config())).token == "t1"
 
 
-async def test_a_plugin_is_stopped_when_its_caller_gives_up(tmp_path: Path) -> None:
+async def test_a_plugin_is_stopped_when_the_client_is_closed(tmp_path: Path) -> None:
     """No process is left behind."""
     body = f"open(os.path.join(folder, 'pid'), 'w').write(str(os.getpid()))\ntime.sleep(60); {CANARY!r}"
     plugin = FakePlugin(tmp_path, body)
     pid = tmp_path / "pid"
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_plugin, plugin.config())
-        for _ in range(1000):
-            if pid.exists() and pid.read_text():
-                break
-            await anyio.sleep(0.005)
-        tasks.cancel_scope.cancel()
+    async with talking(says(200, job("1")), exec_plugin=plugin.config()) as (server, client):
+        with anyio.move_on_after(0.01):
+            await client.get(JOB, ObjectKey("n", "a"))
+        await eventually(lambda: pid.exists() and bool(pid.read_text()))
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+    assert not server.asked
 
 
 @pytest.mark.parametrize(
@@ -256,6 +300,7 @@ async def test_a_plugin_is_stopped_when_its_caller_gives_up(tmp_path: Path) -> N
     [
         (f"sys.stderr.write({CANARY!r}); sys.exit(1)", "failed with exit code 1: run it by hand"),
         (f"print({CANARY!r})", "not JSON"),
+        ("print('[' * 100_000)", "not JSON"),
         (f"print(json.dumps([{CANARY!r}]))", "did not print an ExecCredential"),
         ("print(json.dumps(dict(kind='ExecCredential', apiVersion='v1', status={})))", f"ExecCredential of {API}"),
         (f"print(json.dumps(dict(kind='ExecCredential', apiVersion={API!r})))", "printed no token"),
@@ -335,9 +380,11 @@ async def test_a_token_file_without_a_token_is_an_error(tmp_path: Path, content:
     assert "canary" not in repr(caught.value)
 
 
-def test_the_configuration_says_where_the_token_comes_from(tmp_path: Path) -> None:
+async def test_the_configuration_says_where_the_token_comes_from(tmp_path: Path) -> None:
     """A plugin before a file before a token."""
     plugin = prints(tmp_path).config()
-    assert isinstance(token_source(ClusterConfig("", token="a", token_file="b", exec_plugin=plugin)), PluginToken)
-    assert isinstance(token_source(ClusterConfig("", token="a", token_file="b")), TokenFile)
-    assert token_source(ClusterConfig("", token="a")) == StaticToken("a")
+    errands = Errands()
+    whole = ClusterConfig("", token="a", token_file="b", exec_plugin=plugin)
+    assert isinstance(token_source(whole, errands), PluginToken)
+    assert isinstance(token_source(ClusterConfig("", token="a", token_file="b"), errands), TokenFile)
+    assert token_source(ClusterConfig("", token="a"), errands) == StaticToken("a")
