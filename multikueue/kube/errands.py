@@ -21,6 +21,7 @@ class Errand(Generic[T]):
 
     work: Callable[[], Awaitable[T]]
     scope: anyio.CancelScope = attrs.field(factory=lambda: anyio.CancelScope(shield=True), init=False)
+    ended_at: float = attrs.field(default=float("inf"), init=False)
     _ended: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _error: Exception | None = attrs.field(factory=lambda: NotSent("the client is closed"), init=False)
     """What is wrong with the result: at first, that there is none and may never be."""
@@ -52,6 +53,7 @@ class Errand(Generic[T]):
         except Exception as error:  # it is for those who wait, and must not end the client
             self._error = error
         finally:
+            self.ended_at = anyio.current_time()
             self._ended.set()
 
 
@@ -80,6 +82,11 @@ class Errands:
         for errand in self._under_way:
             errand.scope.cancel()
         await self._tasks.__aexit__(None, None, None)  # told of an error, it would make a group of it
+
+    @property
+    def under_way(self) -> int:
+        """How many have not ended."""
+        return len(self._under_way)
 
     def begin(self, work: Callable[[], Awaitable[T]]) -> Errand[T]:
         """Begin something.

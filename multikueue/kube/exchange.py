@@ -19,6 +19,7 @@ from multikueue.kube.answers import Translated, decoded, error_of, where
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials import TokenSource, token_source
 from multikueue.kube.errands import Errands
+from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
 from multikueue.kube.transport import CLOSE_DEADLINE, open_session, ssl_context
 
@@ -41,7 +42,7 @@ class ClientOptions:
     deadline: float = 30.0
     """Seconds a call may take in all, retries included: the API server's own limit is 60."""
     connect_deadline: float = 10.0
-    """Seconds to connect, TLS included."""
+    """Seconds to resolve the server's name, and then to connect, TLS included."""
     connections: int = 32
     """Calls at a time: HTTP/1.1 needs a connection for each, and each costs both sides a TLS handshake. An API server
     on the same network is busy with a dozen; one that is 100 ms away still takes 300 a second."""
@@ -70,8 +71,9 @@ class Exchange:
         tls = ssl_context(self.config)
         self._errands = Errands()
         self._tokens = token_source(self.config, self._errands)
-        self._calls = open_session(self.config, tls, self.options.connections, self.options.user_agent)
-        self._watches = open_session(self.config, tls, 0, self.options.user_agent)
+        names = NameLookup(self._errands, self.options.connect_deadline)
+        self._calls = open_session(self.config, tls, names, self.options.connections, self.options.user_agent)
+        self._watches = open_session(self.config, tls, names, 0, self.options.user_agent)
         await self._errands.__aenter__()
         return self
 

@@ -11,6 +11,7 @@ import aiohttp
 
 from multikueue.errors import KubeconfigError
 from multikueue.kube.config import ClusterConfig
+from multikueue.kube.name_lookup import CACHED, NameLookup
 
 MAX_LINE: Final = 8 << 20
 """Bytes of one watch event at most. etcd refuses objects over 1.5 MiB; JSON of them may be longer."""
@@ -56,11 +57,16 @@ def ssl_context(config: ClusterConfig) -> ssl.SSLContext:
 
 
 def open_session(
-    config: ClusterConfig, tls: ssl.SSLContext, connections: int, user_agent: str
+    config: ClusterConfig, tls: ssl.SSLContext, names: NameLookup, connections: int, user_agent: str
 ) -> aiohttp.ClientSession:
     """A session for one server; `connections` 0 means any number."""
     connector = aiohttp.TCPConnector(
-        ssl=tls, limit=connections, ttl_dns_cache=60, keepalive_timeout=60, socket_factory=keepalive_socket
+        ssl=tls,
+        limit=connections,
+        resolver=names,
+        ttl_dns_cache=CACHED,
+        keepalive_timeout=60,
+        socket_factory=keepalive_socket,
     )
     return aiohttp.ClientSession(
         connector=connector,

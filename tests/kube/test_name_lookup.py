@@ -1,0 +1,181 @@
+"""Names of workers that name servers know, do not know, or do not answer for."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.kinds import JOB
+from multikueue.core.names import ObjectKey
+from multikueue.errors import ApiError, NotSent
+from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
+from multikueue.kube.errands import Errands
+from multikueue.kube.name_lookup import NameLookup
+from tests.kube.scripted import eventually, job, says, serving
+
+KEY = ObjectKey("default", "a")
+HASTY = ClientOptions(connect_deadline=0.05)
+MANY = 45
+"""More than there are threads in any pool that clients could share."""
+
+
+@attrs.define(eq=False)
+class Names:
+    """A name server: nothing is heard of names that begin with "dead" until they are answered, others are here."""
+
+    answered: threading.Event = attrs.field(factory=threading.Event)
+    unknown: bool = False
+    asked: list[str] = attrs.field(factory=list)
+    stuck: int = 0
+
+    def getaddrinfo(self, host: str, port: int, *options: Any, **more: Any) -> list[tuple[Any, ...]]:
+        """Stands for the system's function."""
+        del options, more
+        self.asked.append(host)
+        if host.startswith("dead"):
+            self.stuck += 1
+            self.answered.wait()
+            self.stuck -= 1
+        if self.unknown:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))]
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[Names]:
+    """The system's function blocks, so that only a thread can show what that does."""
+    made = Names()
+    monkeypatch.setattr(socket, "getaddrinfo", made.getaddrinfo)
+    try:
+        yield made
+    finally:
+        made.answered.set()
+
+
+@asynccontextmanager
+async def talking_to(host: str, options: ClientOptions | None = None) -> AsyncIterator[KubeClient]:
+    """A client of a server that is known by this name."""
+    async with serving(says(200, job("1"))) as server:
+        config = ClusterConfig(server.url.replace("127.0.0.1", host))
+        async with KubeClient(config, name="w1", options=options or ClientOptions()) as client:
+            yield client
+
+
+async def error_of(client: KubeClient) -> ApiError:
+    """What a get raises."""
+    with pytest.raises(ApiError) as caught:
+        await client.get(JOB, KEY)
+    return caught.value
+
+
+async def test_names_that_are_not_answered_for_do_not_keep_other_workers_from_being_reached(names: Names) -> None:
+    """However many there are. Nor do they keep their clients from being closed."""
+    async with talking_to("healthy.example") as client, Errands() as errands, anyio.create_task_group() as tasks:
+        for number in range(MANY):
+            tasks.start_soon(NameLookup(errands, deadline=60).resolve, f"dead{number}.example")
+        await eventually(lambda: names.stuck == MANY)
+        with anyio.fail_after(2):
+            assert await client.get(JOB, KEY) == job("1")
+        began = anyio.current_time()
+        tasks.cancel_scope.cancel()
+    assert anyio.current_time() - began < 2
+    assert names.stuck == MANY
+
+
+async def test_a_name_that_is_not_known_is_told_with_the_systems_words(names: Names) -> None:
+    """Nothing was sent, and the next call asks again."""
+    names.unknown = True
+    async with talking_to("gone.example") as client:
+        for _ in range(2):
+            error = await error_of(client)
+            assert type(error) is NotSent
+            assert str(error) == "w1: get jobs.batch: cannot connect: Name or service not known"
+        names.unknown = False
+        assert await client.get(JOB, KEY) == job("1")
+
+
+async def test_a_name_that_is_not_answered_for_takes_one_thread_however_often_it_is_asked(names: Names) -> None:
+    """A worker is asked again every minute, for hours, and its watches beside its calls."""
+    async with talking_to("dead.example", HASTY) as client:
+        for _ in range(5):
+            error = await error_of(client)
+            assert type(error) is NotSent
+            assert str(error) == "w1: get jobs.batch: cannot connect: dead.example was not resolved within 0.05 s"
+            with pytest.raises(NotSent):
+                await client.watch(JOB, print, resource_version="1")
+        assert (names.stuck, len(names.asked)) == (1, 1)
+
+
+async def test_an_answer_that_comes_too_late_is_for_the_next_call(names: Names) -> None:
+    """Where lookups take longer than connections may, nothing would ever be reached otherwise."""
+    async with talking_to("dead.example", ClientOptions(connect_deadline=0.5)) as client:
+        await error_of(client)
+        names.answered.set()
+        assert await client.get(JOB, KEY) == job("1")
+        assert await client.get(JOB, KEY) == job("1")
+    assert names.asked == ["dead.example"]
+
+
+@pytest.mark.parametrize(("unknown", "kept"), [(True, 60), (False, 0)])
+async def test_what_was_heard_too_late_is_not_for_the_next_call_if_it_may_be_wrong(
+    names: Names, unknown: bool, kept: float
+) -> None:
+    """A name that is not known may be known by now, and one that is may be another server's."""
+    async with Errands() as errands:
+        lookup = NameLookup(errands, deadline=0.05, kept=kept)
+        with pytest.raises(socket.gaierror, match="not resolved within"):
+            await lookup.resolve("dead.example")
+        names.unknown = unknown
+        names.answered.set()
+        await eventually(lambda: errands.under_way == 0)
+        names.unknown = False
+        assert [found["host"] for found in await lookup.resolve("dead.example")] == ["127.0.0.1"]
+    assert names.asked == ["dead.example"] * 2
+
+
+async def test_link_local_addresses_keep_their_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They mean nothing without it."""
+    index, name = socket.if_nameindex()[0]
+    address = ("fe80::1", 6443, 0, index)
+    found = [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    async with Errands() as errands:
+        resolved = await NameLookup(errands, deadline=5).resolve("near.example", 6443, socket.AF_UNSPEC)
+    assert [(each["host"], each["port"], each["family"]) for each in resolved] == [
+        (f"fe80::1%{name}", 6443, socket.AF_INET6)
+    ]
+
+
+async def test_many_calls_ask_once(names: Names) -> None:
+    async with talking_to("healthy.example") as client, anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(client.get, JOB, KEY)
+    assert names.asked == ["healthy.example"]
+
+
+async def test_a_client_whose_lookup_is_stuck_is_closed_at_once(names: Names) -> None:
+    """The thread is left to itself."""
+    async with talking_to("dead.example", HASTY) as client:
+        await error_of(client)
+        began = anyio.current_time()
+    assert names.stuck == 1
+    assert anyio.current_time() - began < 1
+
+
+async def test_names_are_still_looked_up_while_the_client_is_being_cancelled(names: Names) -> None:
+    """A lease is given back then, for which a connection may be missing."""
+    got = []
+    with anyio.CancelScope() as scope:
+        async with talking_to("healthy.example") as client:
+            scope.cancel()
+            with anyio.CancelScope(shield=True):
+                got.append(await client.get(JOB, KEY))
+    assert got == [job("1")]
+    assert names.asked == ["healthy.example"]
