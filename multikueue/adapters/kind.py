@@ -12,8 +12,8 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
 from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.conditions import condition, is_true
-from multikueue.core.copies import bare_metadata, prebuilt_workload, stamped_metadata
-from multikueue.core.labels import CONTROLLER_NAME
+from multikueue.core.copies import bare_metadata, prebuilt_workload, stamped_metadata, without_labels
+from multikueue.core.labels import CONTROLLER_NAME, STARTED_LABELS
 from multikueue.core.names import Json, Resource
 from multikueue.core.objects import (
     clone,
@@ -178,9 +178,16 @@ class JobKind:
             "metadata": bare["metadata"],
             "spec": self.sanitised(bare["spec"]),
         }
+        if is_elastic(job):
+            made = self._as_if_never_started(made)
         if self.prepared is not None:
             made = self.prepared(job, made, stamp)
         return {**made, "metadata": stamped_metadata(made, stamp, named=self.carriers is None)}
+
+    def _as_if_never_started(self, copied: Json) -> Json:
+        """Kueue neither stops an elastic job that it lets grow, nor takes its marks off once it has stopped it."""
+        never = without_labels(copied, STARTED_LABELS)
+        return never if self.suspend is None else with_value(never, self.suspend, True)
 
     def workload_names(self, copied: Json) -> Sequence[str]:
         """The names of the Workloads that carry a copy."""

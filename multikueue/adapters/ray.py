@@ -60,7 +60,10 @@ def _sizes(kind: str, *path: str) -> FollowRule:
     def resized(local: Json, remote: Json, stamp: Stamp) -> Json | None:
         wanted, found = _groups(local, path), _groups(remote, path)
         sizes, copied = (_pods(groups) for groups in (wanted, found))
-        if sum(copied.values()) < sum(sizes.values()) and not is_latest_slice(gvk, local, stamp.workload):
+        has_room = sizes == {name: stamp.counts.get(name) for name in sizes} or is_latest_slice(
+            gvk, local, stamp.workload
+        )
+        if sum(copied.values()) < sum(sizes.values()) and not has_room:
             return None
         patch = renaming_patch(remote, stamp)
         if sizes == copied:

@@ -27,6 +27,8 @@ class Stamp:
     workload: str
     """Name of the Workload that carries the job."""
     attempt: str
+    counts: Mapping[str, int] = attrs.field(factory=dict)
+    """How many pods an elastic job's Workload has quota for, by pod set; empty for other jobs."""
 
 
 class JobAdapter(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 from multikueue.core.adapter import Stamp
 from multikueue.core.labels import (
@@ -86,6 +87,19 @@ def is_started(job: Json) -> bool:
     has been stopped and put back.
     """
     return _has_label(job, STARTED_LABELS)
+
+
+def without_labels(value: Any, labels: tuple[str, ...]) -> Any:
+    """A copy of a value, without these labels wherever in it something has labels."""
+    if isinstance(value, list):
+        return [without_labels(item, labels) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: without_labels(item, labels) for key, item in value.items()}
+    here = dig(made, "metadata", "labels")
+    for label in labels if isinstance(here, dict) else ():
+        here.pop(label, None)
+    return made
 
 
 def _has_label(value: object, labels: tuple[str, ...]) -> bool:

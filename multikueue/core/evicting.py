@@ -19,7 +19,7 @@ from multikueue.core.finishing import bring_end_home, patch_status, sync_status
 from multikueue.core.hearing import FIRST_WORD
 from multikueue.core.labels import ATTEMPT_ANNOTATION
 from multikueue.core.names import Json
-from multikueue.core.objects import annotations_of
+from multikueue.core.objects import annotations_of, is_terminating
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
 from multikueue.core.verdicts import deactivate_copy
@@ -60,12 +60,23 @@ def tell_stopped(situation: Situation) -> Iterator[Effect]:
 
     Pods lose it at once, whatever they show; other kinds keep it until they show that they have stopped.
     """
-    seen = any(
+    if situation.adapter.keeps_check_pending and not _may_run(situation):
+        yield from _tell(situation, [])
+
+
+def tell_gone(situation: Situation) -> Iterator[Effect]:
+    """Somebody deleted the Workload that a worker had. Kueue lets go of it once its job shows that nothing runs."""
+    if not _may_run(situation):
+        for local in situation.jobs.values():
+            if not is_terminating(local):
+                yield from release(situation, local)
+
+
+def _may_run(situation: Situation) -> bool:
+    return any(
         (worker.in_sight and situation.jobs_on(worker)) or _may_run_unseen(situation, worker)
         for worker in situation.workers
     )
-    if situation.adapter.keeps_check_pending and not seen:
-        yield from _tell(situation, [])
 
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:

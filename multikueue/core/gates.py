@@ -5,6 +5,7 @@ Without it every worker without room evicts somebody for a Workload that can run
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -37,8 +38,6 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     on the copy. It is written as Kueue's own field manager, with all that one owns: an entry of another manager would
     stay when Kueue takes the gate away.
     """
-    if not situation.settings.orchestrated_preemption:
-        return Plan()
     offered = [
         (worker, copy)
         for worker in situation.workers
@@ -47,6 +46,9 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
         and (copy := situation.current(worker)) is not None
         and _is_waiting(copy)
     ]
+    if not situation.settings.orchestrated_preemption:  # any more: what was made with a gate must not wait for ever
+        closed = (_open(situation, worker, copy).effects for worker, copy in offered if _opened_at(copy) is None)
+        return Plan(tuple(itertools.chain.from_iterable(closed)))
     blocked = [(worker, copy) for worker, copy in offered if _opened_at(copy) is None and is_true(copy, BLOCKED)]
     if not blocked:
         return Plan()

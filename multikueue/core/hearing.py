@@ -71,6 +71,9 @@ def _waits(situation: Situation, worker: Worker) -> Iterator[timedelta]:
     timeout = situation.settings.worker_lost_timeout
     if worker.unsure_for is not None:  # a job was to be made there, and there was no answer
         yield unsure_until(worker, timeout) - worker.unsure_for
-    if not worker.in_sight and any(is_of_attempt(job, situation.attempt) for job in situation.jobs_on(worker)):
+    # Of a worker that is lost, an earlier attempt counts as well: kinds whose status stays there free their quota
+    # before anybody knows that they have stopped.
+    known = situation.jobs_on(worker) if not worker.in_sight else []
+    if any(not worker.reachable or is_of_attempt(job, situation.attempt) for job in known):
         lost_for = situation.now - worker.lost_since if worker.lost_since is not None else None
         yield timeout - (situation.snapshot.quiet_for if lost_for is None else lost_for)

@@ -15,6 +15,7 @@ from multikueue.core.names import Json
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import JobCopy, Worker
+from multikueue.core.workloads import is_elastic
 
 
 def missing_on(situation: Situation, worker: Worker) -> list[Json]:
@@ -44,7 +45,7 @@ def remove_left(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 
 def _should_run(situation: Situation, job: Json) -> bool:
-    if is_terminating(job) or is_started(job):
+    if is_terminating(job) or (is_started(job) and not is_elastic(job)):  # Kueue puts no elastic one back
         return False
     return not situation.has_members or situation.adapter.outcome(job) is None
 

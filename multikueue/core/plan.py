@@ -7,7 +7,7 @@ effects, never with "and then": what follows is decided when the caches show wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
@@ -17,17 +17,20 @@ from multikueue.core.belonging import settled
 from multikueue.core.cleaning import clean_all, keeps_job_alive
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.effects import Announce, Effect, Plan
-from multikueue.core.evicting import stop_evicted, tell_stopped
+from multikueue.core.evicting import stop_evicted, tell_gone, tell_stopped
 from multikueue.core.finishing import clean_finished
 from multikueue.core.groups import is_split, must_wait, tell_split
+from multikueue.core.objects import is_terminating
 from multikueue.core.pending import dispatch, wait_for_group
 from multikueue.core.situation import Situation
 from multikueue.core.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.snapshot import PlanSettings, Snapshot
 from multikueue.core.verdicts import reject
-from multikueue.core.workloads import CheckState, is_replaced
+from multikueue.core.workloads import CheckState, is_elastic, is_replaced
 from multikueue.errors import RuleError
 
+KEPT: Final = timedelta(minutes=1)
+"""After which we look whether a worker that cannot be seen may still run what a deleted Workload left there."""
 SUCCESSION: Final = 10.0
 """Seconds after which we look whether a newer slice has taken over a job. It tells nobody when it has."""
 
@@ -93,6 +96,17 @@ def _is_not_ours(situation: Situation) -> bool:
 def _clean_up(situation: Situation) -> Plan:
     kept = any(keeps_job_alive(worker) for worker in situation.workers)
     return Plan(tuple(clean_all(situation.workers)), look_again=SUCCESSION if kept else None)
+
+
+def _leave(situation: Situation) -> Plan:
+    cleaned, snapshot = _clean_up(situation), situation.snapshot
+    if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
+        return cleaned
+    if is_elastic(snapshot.workload) and any(not is_terminating(one) for one in snapshot.siblings):
+        return cleaned  # another slice has the job
+    look_again = KEPT.total_seconds() if any(not worker.in_sight for worker in situation.workers) else None
+    effects = (*cleaned.effects, *tell_gone(situation))
+    return Plan(effects, look_again=cleaned.look_again if cleaned.look_again is not None else look_again)
 
 
 def _let_go(situation: Situation) -> Plan:
@@ -195,7 +209,7 @@ class Row:
 
 TABLE: tuple[Row, ...] = (
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
-    Row("gone", _is_gone, _clean_up),
+    Row("gone", _is_gone, _leave),
     Row("check unknown", _check_is_unknown, _wait),  # a check deleted by mistake must not stop running jobs
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
     Row("not ours", _is_not_ours, _clean_up),

@@ -29,11 +29,13 @@ from multikueue.core.workloads import (
     has_members,
     has_quota,
     is_admitted,
+    is_elastic,
     is_evicted,
     is_finished,
     is_of_attempt,
     nominated,
     owner,
+    pod_counts,
 )
 
 
@@ -137,7 +139,8 @@ class Situation:
     @property
     def stamp(self) -> Stamp:
         """What copies made now are marked with."""
-        return Stamp(self.settings.origin, self.snapshot.key.name, self.attempt)
+        counts = pod_counts(self.workload) if is_elastic(self.workload) else {}
+        return Stamp(self.settings.origin, self.snapshot.key.name, self.attempt, counts)
 
     @property
     def finished(self) -> bool:

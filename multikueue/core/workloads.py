@@ -189,3 +189,9 @@ def is_of_attempt(copy: Json, wanted: str) -> bool:
     """Whether a copy was made for that attempt. Copies of Kueue's own controller do not say: they are taken over."""
     made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
     return made_for is None or made_for == wanted
+
+
+def pod_counts(workload: Json) -> dict[str, int]:
+    """How many pods it is for, by pod set."""
+    listed = dig(workload, "spec", "podSets") or []
+    return {str(pod_set.get("name")): int(pod_set.get("count") or 0) for pod_set in listed}

@@ -9,7 +9,13 @@ import pytest
 from multikueue.adapters.job import job_status
 from multikueue.core.adapter import Outcome, Stamp
 from multikueue.core.conditions import is_true
-from multikueue.core.labels import ATTEMPT_ANNOTATION, CONTROLLER_NAME, ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.labels import (
+    ATTEMPT_ANNOTATION,
+    CONTROLLER_NAME,
+    ORIGIN_LABEL,
+    PREBUILT_WORKLOAD,
+    STARTED_LABELS,
+)
 from multikueue.core.names import Json
 from multikueue.core.objects import annotations_of, dig, without
 from tests.core.applying import merged
@@ -41,6 +47,14 @@ class TestCopy:
         """A worker's API server refuses another Job's selector and template labels."""
         made = ADAPTER.copy(job(), STAMP)
         assert "selector" not in made["spec"]
+        assert dig(made, "spec", "template", "metadata", "labels") == {"app": "train"}
+
+    def test_an_elastic_one_is_copied_as_if_it_had_never_run(self) -> None:
+        """Kueue puts back neither its templates nor, while it may grow, its suspension: it would never run again."""
+        ran = job(elastic=True, suspended=False)
+        ran["spec"]["template"]["metadata"]["labels"] |= dict.fromkeys(STARTED_LABELS, "x")
+        made = ADAPTER.copy(ran, STAMP)
+        assert made["spec"]["suspend"] is True
         assert dig(made, "spec", "template", "metadata", "labels") == {"app": "train"}
 
     def test_the_worker_runs_it_itself(self) -> None:

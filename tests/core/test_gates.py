@@ -41,12 +41,19 @@ def test_copies_carry_our_gate_and_no_other() -> None:
 
 
 def test_without_the_setting_the_spec_is_copied_as_it_is() -> None:
-    """And no gate is ever opened."""
+    """Our gate is not on it."""
     local = workload(nominated=("w1",), spec={"preemptionGates": [{"name": "of-the-manager"}]})
     (made,) = decide(snapshot(local, worker("w1"))).effects
     assert isinstance(made, CreateWorkload)
     assert made.object["spec"]["preemptionGates"] == [{"name": "of-the-manager"}]
-    assert decide(snapshot(OFFERED, closed("w1"), closed("w2"))).effects == ()
+
+
+def test_gates_that_were_made_before_the_setting_was_turned_off_are_opened() -> None:
+    """Nobody else would, and the Workload would never preempt anywhere."""
+    seen = snapshot(OFFERED, closed("w1"), closed("w2", blocked=False), opened("w3", ago=timedelta(minutes=1)))
+    assert in_words(seen, decide(seen))[:2] == ["open gate on w1", "open gate on w2"]
+    done = snapshot(OFFERED, opened("w1", ago=timedelta(minutes=1)))
+    assert "open gate on w1" not in in_words(done, decide(done))
 
 
 def test_the_first_worker_that_is_blocked_may_preempt() -> None:

@@ -121,9 +121,16 @@ class TestOutOfSight:
         seen = snapshot(OFFERED, first, other)
         assert in_words(seen, decide(seen))[0] == "admit on w2 as Ready"
 
-    def test_one_of_an_earlier_attempt_does_not_count(self) -> None:
+    def test_one_of_an_earlier_attempt_is_waited_for_too(self) -> None:
+        """Kinds whose status stays on the worker free their quota before anybody knows that they have stopped."""
+        stale = worker("w2", copy_of(OFFERED, attempt=EARLIER), job_copy_of(OFFERED, attempt=EARLIER))
+        words, decided = beside(attrs.evolve(stale, **lost(minutes=5)))
+        assert (words, decided.look_again) == ([], 600)
+        assert beside(attrs.evolve(stale, **lost(minutes=15)))[0] == W1_JOB
+
+    def test_but_not_where_its_workload_can_be_seen(self) -> None:
         stale = job_copy_of(OFFERED, attempt=EARLIER)
-        assert beside(worker("w2", copy_of(OFFERED, attempt=EARLIER), stale, **lost(minutes=5)))[0] == W1_JOB
+        assert beside(worker("w2", None, stale, serves_kind=False))[0][:1] == W1_JOB
 
 
 class TestUnanswered:

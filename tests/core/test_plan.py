@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
+import attrs
 import pytest
 
 from multikueue.core.effects import Announce
 from multikueue.core.names import Json, ObjectKey
 from multikueue.core.plan import TABLE
-from multikueue.core.snapshot import Snapshot
-from tests.core.building import copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from multikueue.core.snapshot import Snapshot, Worker
+from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
 UNKNOWN = workload(owner=("example.com/v1", "Widget"))
 FOREIGN = job(managed_by=None)
+LIVE = workload(cluster="w1", check="Ready")
 
 
 def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
@@ -123,3 +128,41 @@ def test_workers_are_found_by_name() -> None:
     seen = Snapshot(ObjectKey("a", "b"), None, workers=(worker("w1"), worker("w2")))
     assert seen.worker("w2") == worker("w2")
     assert seen.worker("w3") is None
+
+
+class TestDeletedByHand:
+    """`kubectl delete workload`: a finalizer holds it until the manager's Kueue has seen that its job has stopped."""
+
+    GONE = workload(deleting=True, cluster="w1", check="Ready")
+    RUNNING = job(suspended=True, status={"active": 1, "ready": 1})
+
+    def words(self, *workers: Worker, **facts: Any) -> list[str]:
+        seen = snapshot(facts.pop("local", self.GONE), *workers, job=facts.pop("job", self.RUNNING), **facts)
+        return in_words(seen, decide(seen))
+
+    def test_its_copies_go_first(self) -> None:
+        w1 = worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE))
+        assert self.words(w1) == ["delete job on w1", "delete workload on w1"]
+
+    def test_then_its_job_shows_that_nothing_runs(self) -> None:
+        """Kueue cannot put back the template of a job that says it has pods, and would try for ever."""
+        assert self.words(worker("w1")) == ["copy job status"]
+
+    def test_but_not_while_it_may_run_unseen(self) -> None:
+        kept = worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE), reachable=False, serves_kind=False)
+        assert self.words(attrs.evolve(kept, lost_since=NOW - timedelta(minutes=1))) == []
+        assert self.words(attrs.evolve(kept, lost_since=NOW - timedelta(minutes=15))) == ["copy job status"]
+
+    @pytest.mark.parametrize(
+        "facts",
+        [
+            {"check": None},
+            {"adapter": None},
+            {"local": workload(deleting=True)},
+            {"job": job(status={"active": 1}) | {"metadata": {**job()["metadata"], "deletionTimestamp": "now"}}},
+            {"local": workload(deleting=True, cluster="w1", elastic=True), "siblings": (workload(name="newer"),)},
+        ],
+        ids=["not ours", "unknown kind", "never assigned", "job deleted, too", "another slice has the job"],
+    )
+    def test_nor_where_it_is_not_ours_to_say(self, facts: dict[str, Any]) -> None:
+        assert self.words(worker("w1"), **facts) == []

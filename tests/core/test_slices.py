@@ -125,6 +125,14 @@ class TestGrowing:
         )
         assert words(seen) == []
 
+    def test_a_change_that_is_none_of_its_size_does_not_make_it_wait(self) -> None:
+        """Kueue makes no slice for it, and shrinks one that waits in place; its name is of an earlier generation."""
+        edited = job(elastic=True, parallelism=5, generation=4, suspended=False)
+        seen = snapshot(
+            NEW, worker("w1", copy_of(NEW, admitted=True), shared=OLD_JOB), siblings=(REPLACED,), job=edited
+        )
+        assert "patch job on w1" in words(seen)
+
     def test_a_job_that_is_gone_is_made_for_the_new_slice(self) -> None:
         """Somebody deleted it on the worker while the slice waited."""
         seen = growing(worker("w1", copy_of(NEW, admitted=True)))
