@@ -153,6 +153,16 @@ class JobKind:
     """What the row was compiled from, with what its profile filled in; None for rows written in Python."""
 
     @property
+    def keeps_status(self) -> bool:
+        """See `JobAdapter`."""
+        return self.status is None
+
+    @property
+    def resizable(self) -> bool:
+        """See `JobAdapter`."""
+        return self.resized is not None
+
+    @property
     def ends(self) -> bool:
         """See `JobAdapter`."""
         return self.finished is not never_finished
@@ -178,7 +188,7 @@ class JobKind:
             "metadata": bare["metadata"],
             "spec": self.sanitised(bare["spec"]),
         }
-        if is_elastic(job):
+        if self.resizable and is_elastic(job):
             made = self._as_if_never_started(made)
         if self.prepared is not None:
             made = self.prepared(job, made, stamp)

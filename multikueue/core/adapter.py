@@ -53,6 +53,16 @@ class JobAdapter(Protocol):
         ...
 
     @property
+    def keeps_status(self) -> bool:
+        """Whether the status of copies stays on the worker: the manager's job does not show when they have stopped."""
+        ...
+
+    @property
+    def resizable(self) -> bool:
+        """Whether jobs of this kind can be elastic."""
+        ...
+
+    @property
     def ends(self) -> bool:
         """Whether jobs of this kind end by themselves."""
         ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Final
 
 import attrs
 
@@ -24,6 +25,9 @@ from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
 from multikueue.core.verdicts import deactivate_copy
 from multikueue.core.workloads import is_admitted, is_elastic, is_evicted, is_finished
+
+POD_GRACE: Final = timedelta(seconds=30)
+"""How long pods take to end after their job was deleted, as a rule: Kubernetes' default."""
 
 
 def stop_evicted(situation: Situation) -> Plan:
@@ -66,7 +70,7 @@ def tell_stopped(situation: Situation) -> Iterator[Effect]:
 
 def tell_gone(situation: Situation) -> Iterator[Effect]:
     """Somebody deleted the Workload that a worker had. Kueue lets go of it once its job shows that nothing runs."""
-    if not _may_run(situation):
+    if situation.snapshot.quiet_for >= POD_GRACE and not _may_run(situation):
         for local in situation.jobs.values():
             if not is_terminating(local):
                 yield from release(situation, local)
@@ -116,8 +120,7 @@ def _has_finished(situation: Situation, worker: Worker) -> bool:
 def _may_run_unseen(situation: Situation, worker: Worker) -> float | None:
     """Seconds for which the job may still run there without being seen; None if it does not."""
     if worker.reachable:
-        hidden = worker.workload is not None and not worker.serves_kind and not _is_stopping(worker.workload)
-        return situation.settings.worker_lost_timeout.total_seconds() if hidden else None
+        return None if worker.serves_kind else _may_run_hidden(situation, worker)
     if worker.known and not situation.jobs_on(worker):
         return None
     if worker.awaited:
@@ -125,6 +128,15 @@ def _may_run_unseen(situation: Situation, worker: Worker) -> float | None:
     waited = situation.now - worker.lost_since if worker.lost_since is not None else timedelta(0)
     left = (situation.settings.worker_lost_timeout - waited).total_seconds()
     return left if left > 0 else None
+
+
+def _may_run_hidden(situation: Situation, worker: Worker) -> float | None:
+    """The same for a worker that shows its Workloads and does not serve the kind of their jobs any more."""
+    timeout = situation.settings.worker_lost_timeout
+    if worker.workload is not None:
+        return None if _is_stopping(worker.workload) else timeout.total_seconds()
+    left = (timeout - (worker.unserved_for or timedelta(0))).total_seconds()
+    return left if situation.jobs_on(worker) and left > 0 else None
 
 
 def _tell(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:

@@ -65,6 +65,16 @@ class Guard:
         return self.adapter.keeps_check_pending
 
     @property
+    def keeps_status(self) -> bool:
+        """See `JobAdapter`."""
+        return self.adapter.keeps_status
+
+    @property
+    def resizable(self) -> bool:
+        """See `JobAdapter`."""
+        return self.adapter.resizable
+
+    @property
     def ends(self) -> bool:
         """See `JobAdapter`."""
         return self.adapter.ends

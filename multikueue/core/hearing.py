@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
+from multikueue.core.names import Json
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
 from multikueue.core.workloads import is_of_attempt, nominated
@@ -71,9 +72,13 @@ def _waits(situation: Situation, worker: Worker) -> Iterator[timedelta]:
     timeout = situation.settings.worker_lost_timeout
     if worker.unsure_for is not None:  # a job was to be made there, and there was no answer
         yield unsure_until(worker, timeout) - worker.unsure_for
-    # Of a worker that is lost, an earlier attempt counts as well: kinds whose status stays there free their quota
-    # before anybody knows that they have stopped.
     known = situation.jobs_on(worker) if not worker.in_sight else []
-    if any(not worker.reachable or is_of_attempt(job, situation.attempt) for job in known):
+    if any(is_of_attempt(job, situation.attempt) or _may_go_on(situation, worker, job) for job in known):
         lost_for = situation.now - worker.lost_since if worker.lost_since is not None else None
         yield timeout - (situation.snapshot.quiet_for if lost_for is None else lost_for)
+
+
+def _may_go_on(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether an earlier attempt's job may run on a lost worker: its quota was freed before it was seen to stop."""
+    of_this = situation.adapter.keeps_status and situation.job_of(job) is not None
+    return of_this and not worker.reachable and situation.adapter.outcome(job) is None

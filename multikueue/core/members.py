@@ -45,7 +45,8 @@ def remove_left(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 
 def _should_run(situation: Situation, job: Json) -> bool:
-    if is_terminating(job) or (is_started(job) and not is_elastic(job)):  # Kueue puts no elastic one back
+    kept_marks = situation.adapter.resizable and is_elastic(job)  # Kueue does not put such a job back
+    if is_terminating(job) or (is_started(job) and not kept_marks):
         return False
     return not situation.has_members or situation.adapter.outcome(job) is None
 

@@ -7,7 +7,7 @@ effects, never with "and then": what follows is decided when the caches show wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import attrs
@@ -17,20 +17,19 @@ from multikueue.core.belonging import settled
 from multikueue.core.cleaning import clean_all, keeps_job_alive
 from multikueue.core.dispatch import Dispatcher
 from multikueue.core.effects import Announce, Effect, Plan
-from multikueue.core.evicting import stop_evicted, tell_gone, tell_stopped
+from multikueue.core.evicting import POD_GRACE, stop_evicted, tell_gone, tell_stopped
 from multikueue.core.finishing import clean_finished
 from multikueue.core.groups import is_split, must_wait, tell_split
+from multikueue.core.names import Json
 from multikueue.core.objects import is_terminating
 from multikueue.core.pending import dispatch, wait_for_group
 from multikueue.core.situation import Situation
 from multikueue.core.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.snapshot import PlanSettings, Snapshot
 from multikueue.core.verdicts import reject
-from multikueue.core.workloads import CheckState, is_elastic, is_replaced
+from multikueue.core.workloads import CheckState, has_quota, is_elastic, is_finished, is_replaced
 from multikueue.errors import RuleError
 
-KEPT: Final = timedelta(minutes=1)
-"""After which we look whether a worker that cannot be seen may still run what a deleted Workload left there."""
 SUCCESSION: Final = 10.0
 """Seconds after which we look whether a newer slice has taken over a job. It tells nobody when it has."""
 
@@ -102,11 +101,17 @@ def _leave(situation: Situation) -> Plan:
     cleaned, snapshot = _clean_up(situation), situation.snapshot
     if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
         return cleaned
-    if is_elastic(snapshot.workload) and any(not is_terminating(one) for one in snapshot.siblings):
+    if is_elastic(snapshot.workload) and any(_is_live(one) for one in snapshot.siblings):
         return cleaned  # another slice has the job
-    look_again = KEPT.total_seconds() if any(not worker.in_sight for worker in situation.workers) else None
-    effects = (*cleaned.effects, *tell_gone(situation))
-    return Plan(effects, look_again=cleaned.look_again if cleaned.look_again is not None else look_again)
+    told = tuple(tell_gone(situation))
+    hidden = any(not worker.in_sight for worker in situation.workers)
+    waits = not told and (hidden or snapshot.quiet_for < POD_GRACE)
+    look_again = cleaned.look_again or (POD_GRACE.total_seconds() if waits else None)
+    return Plan((*cleaned.effects, *told), look_again=look_again)
+
+
+def _is_live(slice_: Json) -> bool:
+    return has_quota(slice_) and not is_finished(slice_) and not is_terminating(slice_)
 
 
 def _let_go(situation: Situation) -> Plan:

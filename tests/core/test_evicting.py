@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Unpack
 
+import attrs
 import pytest
 
 from multikueue.core.effects import ApplyStatus, PatchJobStatus
@@ -93,6 +94,16 @@ def test_what_was_known_of_a_kind_that_is_lost_is_not_believed() -> None:
     (patch,) = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
     assert isinstance(patch, PatchJobStatus)
     assert patch.patch["status"] == {"active": 0, "ready": 0}
+
+
+def test_the_quota_is_held_while_a_job_of_a_kind_that_is_lost_may_run_without_its_workload() -> None:
+    """Its deletion may have been refused with the permission that was lost."""
+    left = worker("w1", None, job_copy_of(BEFORE), serves_kind=False, unserved_for=timedelta(minutes=5))
+    seen = snapshot(EVICTED, left, job=RUNNING_JOB)
+    assert in_words(seen, decide(seen)) == ["delete job on w1"]
+    assert decide(seen).look_again == 600
+    over = snapshot(EVICTED, attrs.evolve(left, unserved_for=timedelta(minutes=15)), job=RUNNING_JOB)
+    assert in_words(over, decide(over)) == ["delete job on w1", "copy job status"]
 
 
 def test_the_quota_is_held_while_another_worker_still_runs_the_job() -> None:

@@ -6,10 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import attrs
+import pytest
 
 from multikueue.core.effects import Plan
 from multikueue.core.snapshot import Worker
-from tests.core.building import EARLIER, NOW, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import ADAPTER, EARLIER, NOW, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
 OFFERED = workload(nominated=("w1", "w2"))
@@ -123,14 +124,18 @@ class TestOutOfSight:
 
     def test_one_of_an_earlier_attempt_is_waited_for_too(self) -> None:
         """Kinds whose status stays on the worker free their quota before anybody knows that they have stopped."""
+        sets = attrs.evolve(ADAPTER, status=None)
         stale = worker("w2", copy_of(OFFERED, attempt=EARLIER), job_copy_of(OFFERED, attempt=EARLIER))
-        words, decided = beside(attrs.evolve(stale, **lost(minutes=5)))
+        words, decided = beside(attrs.evolve(stale, **lost(minutes=5)), adapter=sets)
         assert (words, decided.look_again) == ([], 600)
-        assert beside(attrs.evolve(stale, **lost(minutes=15)))[0] == W1_JOB
+        assert beside(attrs.evolve(stale, **lost(minutes=15)), adapter=sets)[0] == W1_JOB
 
-    def test_but_not_where_its_workload_can_be_seen(self) -> None:
-        stale = job_copy_of(OFFERED, attempt=EARLIER)
-        assert beside(worker("w2", None, stale, serves_kind=False))[0][:1] == W1_JOB
+    @pytest.mark.parametrize("ends", [False, True], ids=["its stop is known", "it has ended"])
+    def test_but_not_where_it_cannot_go_on(self, ends: bool) -> None:
+        status = {"conditions": [{"type": "Complete", "status": "True"}]} if ends else {"active": 1}
+        job = job_copy_of(OFFERED, attempt=EARLIER, status=status)
+        other = worker("w2", copy_of(OFFERED, attempt=EARLIER), job, **lost(minutes=5))
+        assert beside(other, adapter=attrs.evolve(ADAPTER, status=None) if ends else ADAPTER)[0] == W1_JOB
 
 
 class TestUnanswered:

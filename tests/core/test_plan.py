@@ -137,6 +137,7 @@ class TestDeletedByHand:
     RUNNING = job(suspended=True, status={"active": 1, "ready": 1})
 
     def words(self, *workers: Worker, **facts: Any) -> list[str]:
+        facts = {"quiet_for": timedelta(seconds=30), **facts}
         seen = snapshot(facts.pop("local", self.GONE), *workers, job=facts.pop("job", self.RUNNING), **facts)
         return in_words(seen, decide(seen))
 
@@ -147,6 +148,15 @@ class TestDeletedByHand:
     def test_then_its_job_shows_that_nothing_runs(self) -> None:
         """Kueue cannot put back the template of a job that says it has pods, and would try for ever."""
         assert self.words(worker("w1")) == ["copy job status"]
+
+    def test_once_its_pods_have_had_time_to_end(self) -> None:
+        seen = snapshot(self.GONE, worker("w1"), job=self.RUNNING, quiet_for=timedelta(seconds=29))
+        assert (decide(seen).effects, decide(seen).look_again) == ((), 30)
+
+    def test_slices_that_are_over_or_wait_do_not_have_the_job(self) -> None:
+        gone = workload(deleting=True, cluster="w1", elastic=True)
+        others = (workload(name="older", finished="WorkloadSliceReplaced"), workload(name="newer", quota=False))
+        assert self.words(worker("w1"), local=gone, siblings=others) == ["copy job status"]
 
     def test_but_not_while_it_may_run_unseen(self) -> None:
         kept = worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE), reachable=False, serves_kind=False)
