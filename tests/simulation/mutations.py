@@ -136,7 +136,8 @@ def origins_are_not_checked() -> Iterator[None]:
 def connecting_wakes_nobody() -> AbstractContextManager[Any]:
     """38: what waits for a worker is not looked at when one comes back."""
 
-    def changed(self: Sources, remote: RemoteCluster) -> None:
+    def changed(self: Sources, remote: RemoteCluster, *, known: bool) -> None:
+        del known
         if self._clusters is not None:
             self._clusters.enqueue(ObjectKey("", remote.name))
 
