@@ -40,24 +40,26 @@ class Children(Generic[M]):
 
     metric: M
     limit: int
+    last: tuple[str, ...] = ()
+    """The values of its last labels, which are the same in all series, that of all others included."""
     _known: dict[tuple[str, ...], M] = attrs.field(factory=dict, init=False)
     """Kept here since looking one up in the metric costs four times as much as counting does."""
 
     def of(self, *values: str) -> M:
         """The series of these label values, or of all others."""
-        return self.within(*values) or self.metric.labels(*[OTHER] * len(values))
+        return self.within(*values) or self.metric.labels(*[OTHER] * len(values), *self.last)
 
     def within(self, *values: str) -> M | None:
         """The series of these label values; None beyond the limit, for values that cannot be added up."""
         child = self._known.get(values)
         if child is None and len(self._known) < self.limit:
-            child = self._known[values] = self.metric.labels(*values)
+            child = self._known[values] = self.metric.labels(*values, *self.last)
         return child
 
     def remove(self, *values: str) -> None:
         """Forget one series, if there is one."""
         if self._known.pop(values, None) is not None:
-            self.metric.remove(*values)
+            self.metric.remove(*values, *self.last)
 
     def clear(self) -> None:
         """Forget all series."""
@@ -104,17 +106,18 @@ class Metrics:
 
     def __init__(self, role: Role) -> None:
         self.registry = Registry()
-        self._role = role
         self._queues = _Queues()
         self.registry.register(self._queues)
         workload_labels = ("cluster_queue", "cluster", "replica_role")
         self._dispatched = Children(
             self._counter("multikueue_workloads_dispatched", "Workloads offered to a cluster.", workload_labels),
             MAX_PAIRS,
+            (role,),
         )
         self._admitted = Children(
             self._counter("multikueue_workloads_admitted", "Workloads given to the admitting one.", workload_labels),
             MAX_PAIRS,
+            (role,),
         )
         self._requests = Children(
             self._counter(
@@ -154,11 +157,11 @@ class Metrics:
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
-        self._counted(self._dispatched, cluster_queue, cluster).inc()
+        self._dispatched.of(cluster_queue, cluster).inc()
 
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
-        self._counted(self._admitted, cluster_queue, cluster).inc()
+        self._admitted.of(cluster_queue, cluster).inc()
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         """See `ManagerHook`."""
@@ -200,11 +203,6 @@ class Metrics:
     def lagged(self, seconds: float) -> None:
         """How late the loop's last heartbeat was."""
         self._lag.set(seconds)
-
-    def _counted(self, counters: Children[Counter], cluster_queue: str, cluster: ClusterName) -> Counter:
-        """A queue's series for a cluster; beyond the limit all of this role's, for the role is known of any."""
-        series = counters.within(cluster_queue, cluster, self._role)
-        return series if series is not None else counters.metric.labels(OTHER, OTHER, self._role)
 
     def _counter(self, name: str, about: str, labels: tuple[str, ...]) -> Counter:
         return Counter(name, about, labels, registry=self.registry)

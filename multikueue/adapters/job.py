@@ -65,8 +65,7 @@ def job_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
     it has been replaced.
     """
     old, new = (dig(job, "spec", "parallelism") or 0 for job in (remote, local))
-    has_room = sum(stamp.counts.values()) == new or is_latest_slice(JOB.gvk, local, stamp.workload)
-    if old < new and not has_room:
+    if old < new and sum(stamp.counts.values()) != new and not is_latest_slice(JOB.gvk, local, stamp.workload):
         return None
     patch = renaming_patch(remote, stamp)
     return {**patch, "spec": {"parallelism": new}} if old != new else patch

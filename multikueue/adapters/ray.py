@@ -60,10 +60,9 @@ def _sizes(kind: str, *path: str) -> FollowRule:
     def resized(local: Json, remote: Json, stamp: Stamp) -> Json | None:
         wanted, found = _groups(local, path), _groups(remote, path)
         sizes, copied = (_pods(groups) for groups in (wanted, found))
-        has_room = sizes == {name: stamp.counts.get(name) for name in sizes} or is_latest_slice(
-            gvk, local, stamp.workload
-        )
-        if sum(copied.values()) < sum(sizes.values()) and not has_room:
+        grows = sum(copied.values()) < sum(sizes.values())
+        of_this_size = sizes == {name: stamp.counts.get(name) for name in sizes}
+        if grows and not of_this_size and not is_latest_slice(gvk, local, stamp.workload):
             return None
         patch = renaming_patch(remote, stamp)
         if sizes == copied:

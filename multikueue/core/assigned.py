@@ -11,10 +11,9 @@ from datetime import timedelta
 import attrs
 
 from multikueue.core.cleaning import clean_all
-from multikueue.core.conditions import condition
 from multikueue.core.copies import is_spent
 from multikueue.core.effects import Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.finishing import KUEUE_GRACE, bring_end_home, sync_status
+from multikueue.core.finishing import KUEUE_GRACE, bring_end_home, finish_as, sync_status
 from multikueue.core.hearing import FIRST_WORD
 from multikueue.core.members import create_missing, remove_left
 from multikueue.core.mending import mending_patch
@@ -43,9 +42,9 @@ def follow_assigned(situation: Situation) -> Plan:
         return Plan((retry(situation, base), *others))
     if worker is None or not worker.reachable:
         return wait_for_lost(situation, worker, others)
-    copy = worker.workload
     if not worker.serves_kind:
         return wait_for_kind(situation, worker, others)
+    copy = worker.workload
     followed = (
         follow_finished(situation, worker, copy)
         if copy is not None and is_finished(copy)
@@ -95,8 +94,7 @@ def wait_for_kind(situation: Situation, worker: Worker, others: tuple[Effect, ..
     if waited < timeout:
         return Plan(others, look_again=(timeout - waited).total_seconds())
     if copy is not None and is_finished(copy) and not is_spent(copy):
-        ended = condition(copy, "Finished") or {}
-        return Plan((finish(situation, str(ended.get("reason", "")), str(ended.get("message", ""))), *others))
+        return Plan((finish_as(situation, copy), *others))
     return Plan((*_retry_once(situation, "Admitting remote lost"), *others))
 
 

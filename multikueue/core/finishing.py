@@ -34,12 +34,16 @@ def bring_end_home(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Pl
     if ends and not situation.have_ended(jobs) and not quiet:
         # The job's own watch is a little behind the Workload's.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
-    ended = condition(copy, "Finished") or {}
     patches = tuple(patch for job in jobs for patch in sync_status(situation, job))
-    finished = finish(situation, str(ended.get("reason", "")), str(ended.get("message", "")))
     if ends and (patches or not quiet):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
-    return Plan((*patches, finished))
+    return Plan((*patches, finish_as(situation, copy)))
+
+
+def finish_as(situation: Situation, copy: Json) -> Effect:
+    """Finish the manager's Workload in the words of a Finished copy."""
+    ended = condition(copy, "Finished") or {}
+    return finish(situation, str(ended.get("reason", "")), str(ended.get("message", "")))
 
 
 def clean_finished(situation: Situation) -> Plan:

@@ -5,12 +5,9 @@ Without it every worker without room evicts somebody for a Workload that can run
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
-
-import attrs
 
 from multikueue.core.conditions import is_true, parse_timestamp, timestamp
 from multikueue.core.effects import ApplyStatus, Plan
@@ -47,8 +44,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
         and _is_waiting(copy)
     ]
     if not situation.settings.orchestrated_preemption:  # any more: what was made with a gate must not wait for ever
-        closed = (_open(situation, worker, copy).effects for worker, copy in offered if _opened_at(copy) is None)
-        return Plan(tuple(itertools.chain.from_iterable(closed)))
+        return Plan(tuple(_open(situation, worker, copy) for worker, copy in offered if _opened_at(copy) is None))
     blocked = [(worker, copy) for worker, copy in offered if _opened_at(copy) is None and is_true(copy, BLOCKED)]
     if not blocked:
         return Plan()
@@ -56,7 +52,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     opened = [at for _, copy in offered if (at := _opened_at(copy)) is not None]
     if opened and (left := timeout - (situation.now - max(opened))).total_seconds() > 0:
         return Plan(look_again=left.total_seconds())
-    return attrs.evolve(_open(situation, *blocked[0]), look_again=timeout.total_seconds())
+    return Plan((_open(situation, *blocked[0]),), look_again=timeout.total_seconds())
 
 
 def _is_waiting(copy: Json) -> bool:
@@ -69,11 +65,11 @@ def _opened_at(copy: Json) -> datetime | None:
     return parse_timestamp(entry.get("lastTransitionTime")) if entry.get("position") == "Open" else None
 
 
-def _open(situation: Situation, worker: Worker, copy: Json) -> Plan:
+def _open(situation: Situation, worker: Worker, copy: Json) -> ApplyStatus:
     entry = {"name": GATE, "position": "Open", "lastTransitionTime": timestamp(situation.now)}
     others = [one for one in _positions(copy) if one.get("name") != GATE]
     body = admission_status(copy, {"preemptionGates": [*others, entry]})
-    return Plan((ApplyStatus(worker.name, body, ADMISSION_MANAGER),))
+    return ApplyStatus(worker.name, body, ADMISSION_MANAGER)
 
 
 def _positions(copy: Json) -> list[Json]:

@@ -15,7 +15,7 @@ from multikueue.core.groups import chooser
 from multikueue.core.hearing import PATIENCE, unheard, until_clear
 from multikueue.core.members import create_missing, missing_on, remove_left
 from multikueue.core.mending import mending_patch
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.names import ClusterName, Json, ObjectKey
 from multikueue.core.objects import is_terminating
 from multikueue.core.situation import Situation
 from multikueue.core.snapshot import Worker
@@ -60,21 +60,24 @@ def _nomination(situation: Situation) -> Nomination:
 
 def _candidates(situation: Situation) -> Candidates:
     configured = [worker for worker in situation.workers if worker.configured]
-    starting = situation.snapshot.running_for < PATIENCE
     return Candidates(
         configured=[worker.name for worker in configured],
         available=[worker.name for worker in configured if worker.can_run],
         nominated=nominated(situation.workload),
-        awaited=[worker.name for worker in configured if worker.awaited] if starting else [],
+        awaited=_awaited(situation),
         message=_message(situation),
     )
 
 
 def _until_all_have_answered(situation: Situation) -> float | None:
     """For how many seconds more those that have yet to answer are left their turn; None if nobody is."""
-    running_for = situation.snapshot.running_for
-    awaited = any(worker.configured and worker.awaited for worker in situation.workers)
-    return (PATIENCE - running_for).total_seconds() if awaited and running_for < PATIENCE else None
+    return (PATIENCE - situation.snapshot.running_for).total_seconds() if _awaited(situation) else None
+
+
+def _awaited(situation: Situation) -> list[ClusterName]:
+    """Who has yet to answer, and is left its turn because we have just started."""
+    starting = situation.snapshot.running_for < PATIENCE
+    return [worker.name for worker in situation.workers if starting and worker.configured and worker.awaited]
 
 
 def _message(situation: Situation) -> str:
@@ -109,7 +112,7 @@ def _hand_over(situation: Situation, winner: Worker, nomination: Nomination) -> 
         yield nominate(situation, (winner.name,))
     elif _has_jobs(situation, winner):
         state = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
-        yield from admit(situation, winner.name, state, winner.workload, handed_over=True)
+        yield from admit(situation, winner.name, state, winner.workload)
     else:
         yield from remove_left(situation, winner)
         yield from create_missing(situation, winner)

@@ -18,7 +18,7 @@ from multikueue.core.ownership import (
 )
 from multikueue.core.situation import Situation
 from multikueue.core.topology import placed
-from multikueue.core.workloads import CheckState, cluster_queue
+from multikueue.core.workloads import CheckState, cluster_queue, nominated
 
 
 def reject(situation: Situation, base: str) -> Effect:
@@ -57,23 +57,17 @@ def nominate(situation: Situation, names: tuple[str, ...], message: str | None =
     return _admission(situation, changes)
 
 
-def admit(
-    situation: Situation,
-    cluster: ClusterName,
-    state: CheckState,
-    copy: Json | None = None,
-    *,
-    handed_over: bool = False,
-) -> Iterator[Effect]:
+def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
     """Record that a worker has it: `clusterName`, no nominations, the check in `state`, and what `copy` has placed.
+
+    Nominations may be another field manager's. Leaving them out would only give up our own; the API server refuses a
+    `clusterName` beside any, so they are made an empty list of ours.
 
     Args:
         situation: the Workload.
         cluster: the worker.
         state: of our check from now on.
         copy: the worker's Workload.
-        handed_over: whether it was nominated, maybe by another field manager. Leaving the nominations out would only
-            give up our own; the API server refuses a `clusterName` beside any, so they are made an empty list of ours.
     """
     message = f'The workload was admitted on "{cluster}"'
     entry = check_entry(situation.workload, situation.check, state, message, situation.now)
@@ -82,7 +76,7 @@ def admit(
         {
             "admissionChecks": with_check(situation.workload, entry),
             "clusterName": cluster,
-            "nominatedClusterNames": [] if handed_over else None,
+            "nominatedClusterNames": [] if nominated(situation.workload) else None,
             **_placed(situation, copy),
         },
     )

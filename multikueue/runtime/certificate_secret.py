@@ -118,10 +118,7 @@ class CertificateSecret:
         """Serve it from now on; if that cannot be, what was served is served on."""
         try:
             self.on_change(credentials)
-        except (
-            UnusableError,
-            SettingsError,
-        ) as error:  # the latter: it cannot be loaded here, as on a disk that is full
+        except (UnusableError, SettingsError) as error:  # the latter: it cannot be loaded, as on a disk that is full
             log.warning("certificate unusable", secret=str(self.key), error=str(error))
         else:
             self.credentials = credentials

@@ -79,15 +79,14 @@ class KubeconfigFiles:
                     await self._wakeup.wait()
 
     async def _look(self, path: str) -> None:
-        limiter = anyio.CapacityLimiter(1)  # its own: the threads of files that do not answer are missed by none
         try:
-            found = await self._read(path, limiter)
+            found = await self._read(path)
             known = self._found.get(path)
             if _same(known, found):
                 return
             if known is not None:
                 await anyio.sleep(SETTLING)
-                if not _same(found, await self._read(path, limiter)):
+                if not _same(found, await self._read(path)):
                     return  # the next look is soon enough
         finally:
             self._under_way.discard(path)
@@ -95,7 +94,8 @@ class KubeconfigFiles:
         log.info("kubeconfig file", path=path, error=str(found) if isinstance(found, KubeconfigError) else None)
         self.changed(path)
 
-    async def _read(self, path: str, limiter: anyio.CapacityLimiter) -> bytes | KubeconfigError:
+    async def _read(self, path: str) -> bytes | KubeconfigError:
+        limiter = anyio.CapacityLimiter(1)  # its own: the threads of files that do not answer are missed by none
         read = functools.partial(read_kubeconfig, path, self.prefix)
         try:
             return await anyio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=limiter)

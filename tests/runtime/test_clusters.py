@@ -16,7 +16,7 @@ from multikueue.core.names import ClusterName, Json, ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient
 from multikueue.runtime.session import Session
-from multikueue.sandbox.apiserver import Fault, Match, Refuse
+from multikueue.sandbox.apiserver import DirectClient, Fault, Match, Refuse
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, kubeconfig_secret
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 
@@ -80,8 +80,8 @@ async def test_a_worker_served_by_a_bug_takes_no_other_along_and_is_tried_again(
     run, broken = Session.run, {"worker1"}
 
     async def fails(session: Session, *, follow_queues: bool) -> None:
-        name = session.client.registry.name  # type: ignore[attr-defined]
-        if name in broken:
+        assert isinstance(session.client, DirectClient)
+        if session.client.registry.name in broken:
             raise ZeroDivisionError
         await run(session, follow_queues=follow_queues)
 
