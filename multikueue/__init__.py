@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 
-from multikueue.core.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.errors import (
     AdapterError,
     AlreadyExists,

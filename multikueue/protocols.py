@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 import attrs
 
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import Json, ObjectKey, Resource
 
 Subresource = Literal["", "status"]
 Propagation = Literal["Background", "Foreground", "Orphan"]

@@ -8,9 +8,9 @@ from typing import Literal, NewType
 import attrs
 
 from multikueue.adapters.declaration import Declaration
-from multikueue.core.kubeconfigpath import KUBECONFIG_PREFIX
-from multikueue.core.labels import CONTROLLER_NAME
-from multikueue.core.lease import LeaseSettings
+from multikueue.core.config.kubeconfig_path import KUBECONFIG_PREFIX
+from multikueue.core.machinery.lease import LeaseSettings
+from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueued.dispatching import Choice, DispatcherName, DispatcherSettings, IncrementalSettings
 from multikueued.frameworks import IntegrationSettings, KindChoice
 
@@ -38,7 +38,7 @@ class LeaderElectionSettings:
     lease_name: ObjectName = ObjectName("multikueue")
     """The Lease in the daemon's namespace. Two daemons with different `controllerName`s need two names."""
     lease_duration: timedelta = timedelta(seconds=LEASE_DEFAULTS.duration)
-    """How long a leader that died keeps others waiting; see `multikueue.core.lease.LeaseSettings`."""
+    """How long a leader that died keeps others waiting; see `multikueue.core.machinery.lease.LeaseSettings`."""
     renew_deadline: timedelta = timedelta(seconds=LEASE_DEFAULTS.renew_deadline)
     """How long a leader works on without being able to renew the Lease."""
     retry_period: timedelta = timedelta(seconds=LEASE_DEFAULTS.retry_period)

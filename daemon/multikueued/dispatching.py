@@ -8,9 +8,9 @@ from typing import Final, Literal, NewType
 
 import attrs
 
-from multikueue.core.dispatch import ALL_AT_ONCE, AllAtOnce, Dispatcher
-from multikueue.core.external import External
-from multikueue.core.incremental import INCREMENTAL, Incremental, Order
+from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher
+from multikueue.core.dispatchers.external import External
+from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental, Order
 
 DispatcherName = NewType("DispatcherName", str)
 """A domain and a path: one of Kueue's two dispatchers, or the name of somebody else's."""
@@ -26,7 +26,7 @@ _ROUND: Final = RoundLength(_DEFAULTS.round)
 
 @attrs.frozen
 class IncrementalSettings:
-    """How the incremental dispatcher asks; see `multikueue.core.incremental.Incremental`."""
+    """How the incremental dispatcher asks; see `multikueue.core.dispatchers.incremental.Incremental`."""
 
     step_size: StepSize = StepSize(_DEFAULTS.step)
     """How many more workers a round asks."""

@@ -9,7 +9,7 @@ import attrs
 
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.adapters.declaration import Declaration
-from multikueue.core.names import GVK
+from multikueue.core.model.names import GVK
 
 FrameworkName = NewType("FrameworkName", str)
 """What Kueue calls a kind that is built into it: `batch/job`."""

@@ -10,8 +10,8 @@ import structlog
 
 from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.errors import ApiError
+from multikueue.runtime.discovery import Discoverer, resolve
 from multikueue.runtime.plugins import installed_kinds
-from multikueue.runtime.resolving import Discoverer, resolve
 from multikueued.config import Settings
 
 RETRY: Final = 5.0

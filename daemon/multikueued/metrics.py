@@ -15,8 +15,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
-from multikueue.core.names import ClusterName
-from multikueue.core.queue import QueueStatistics
+from multikueue.core.machinery.queue import QueueStatistics
+from multikueue.core.model.names import ClusterName
 
 OTHER: Final = "other"
 """The label value of everything beyond a metric's limit."""
@@ -97,7 +97,7 @@ class Registry(CollectorRegistry):
 class Metrics:
     """All metrics of one process.
 
-    Implements `runtime.hooks.ManagerHook`, `runtime.controller.ControllerHook`, `runtime.admission.ReviewHook` and
+    Implements `runtime.hooks.ManagerHook`, `runtime.controller.ControllerHook`, `webhook.reviewer.ReviewHook` and
     `kube.RequestHook`.
 
     Args:

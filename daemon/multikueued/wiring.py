@@ -17,8 +17,8 @@ import attrs
 import structlog
 
 from multikueue.adapters import AdapterRegistry
-from multikueue.core.names import ObjectKey
-from multikueue.core.snapshot import PlanSettings
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient
 from multikueue.runtime.election import Elector
@@ -71,7 +71,7 @@ class Term:
         """What readiness waits for; None if nothing. A standby is ready: it has nothing to wait for but its turn."""
         if self.manager is None:
             return None if self.elected else "starting"
-        unread = ", ".join(str(resource) for resource in self.manager.home.unread)
+        unread = ", ".join(str(resource) for resource in self.manager.cluster.unread)
         return f"the manager cluster's objects are not all read yet: {unread}" if unread else None
 
 

@@ -12,10 +12,10 @@ import attrs
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import FieldPath
-from multikueue.core.delegation import QueueView, leads_to_workers
-from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig, with_value
+from multikueue.core.admission.delegation import QueueView, leads_to_workers
+from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, with_value
 
 DELEGATED: Final = CONTROLLER_NAME
 """What is filled in, whatever our own name is: many kinds accept no other one beside their own controller's.

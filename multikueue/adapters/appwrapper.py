@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from multikueue.adapters.kind import JobKind
-from multikueue.core.adapter import Outcome
-from multikueue.core.conditions import is_true
-from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import dig
+from multikueue.core.model.adapter import Outcome
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import dig
 
 
 def _outcome(job: Json) -> Outcome | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.core.names import GVK, Json
+from multikueue.core.model.names import GVK, Json
 
 _NAME: Final = re.compile(
     r"(?P<kind>[A-Z][A-Za-z0-9]*)\.(?P<version>v[0-9]+(?:(?:alpha|beta)[0-9]+)?)\."

@@ -15,8 +15,8 @@ from multikueue.adapters.kind import JobKind, never_finished, unchanged
 from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.profiles import profile_for
 from multikueue.adapters.reading import Reading
-from multikueue.core.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
-from multikueue.core.names import GVK, Resource
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
+from multikueue.core.model.names import GVK, Resource
 from multikueue.errors import AdapterError
 
 _DELEGATED: Final = "multikueue"

@@ -1,6 +1,6 @@
 """What the row of a declared kind does: functions with the declaration's paths, expressions and patches in them.
 
-What fails for one job is a `RuleError` that names the setting; see `multikueue.core.guard` for what then holds.
+What fails for one job is a `RuleError` that names the setting; see `multikueue.core.model.guard` for what then holds.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import attrs
 from multikueue.adapters.expressions import EvaluationError, Expression
 from multikueue.adapters.jsonpatches import Patch
 from multikueue.adapters.paths import FieldPath
-from multikueue.core.adapter import Outcome, Stamp
-from multikueue.core.names import Json
-from multikueue.core.objects import clone, dig, merge_patch, resource_version, with_value, without
+from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import clone, dig, merge_patch, resource_version, with_value, without
 from multikueue.errors import RuleError
 
 OWN_DOMAINS: Final = ("kueue.x-k8s.io/", "multikueue.dev/", "kubectl.kubernetes.io/")

@@ -15,8 +15,8 @@ import attrs
 import cel
 from cel.stdlib import STDLIB_FUNCTIONS
 
-from multikueue.core.names import Json
-from multikueue.core.objects import shortened
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import shortened
 
 _MACRO_VARIABLE: Final = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([A-Za-z_]\w*)\s*,")
 _TYPES: Final = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"))

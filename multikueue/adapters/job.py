@@ -10,14 +10,14 @@ from __future__ import annotations
 from datetime import datetime
 
 from multikueue.adapters.kind import JobKind, counters_at_zero, finished_by_conditions
-from multikueue.core.adapter import Stamp
-from multikueue.core.conditions import conditions, is_true, new_condition, updated
-from multikueue.core.copies import renaming_patch
-from multikueue.core.kinds import JOB
-from multikueue.core.labels import STOPPING_ANNOTATION
-from multikueue.core.names import Json
-from multikueue.core.objects import annotations_of, dig
-from multikueue.core.workload_names import is_latest_slice
+from multikueue.core.model.adapter import Stamp
+from multikueue.core.model.conditions import conditions, is_true, new_condition, updated
+from multikueue.core.model.copies import renaming_patch
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.labels import STOPPING_ANNOTATION
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.workload_names import is_latest_slice
 
 _GENERATED_LABELS = ("job-name", "controller-uid", "batch.kubernetes.io/controller-uid")
 """Template labels the manager's API server filled in; a worker's refuses another Job's."""

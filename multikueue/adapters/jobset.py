@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multikueue.adapters.kind import JobKind, counters_at_zero, finished_by_conditions
-from multikueue.core.names import GVK, Resource
+from multikueue.core.model.names import GVK, Resource
 
 KINDS = (
     JobKind(

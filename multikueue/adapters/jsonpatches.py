@@ -10,9 +10,9 @@ import jsonpatch
 import jsonpointer
 
 from multikueue.adapters.expressions import MAX_TOLD, EvaluationError, Expression
-from multikueue.core.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
-from multikueue.core.names import Json
-from multikueue.core.objects import shortened
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import shortened
 from multikueue.errors import RuleError
 
 _OPERATIONS: Final = {

@@ -10,12 +10,12 @@ import attrs
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
-from multikueue.core.adapter import Outcome, Stamp
-from multikueue.core.conditions import condition, is_true
-from multikueue.core.copies import bare_metadata, prebuilt_workload, stamped_metadata, without_labels
-from multikueue.core.labels import CONTROLLER_NAME, STARTED_LABELS
-from multikueue.core.names import Json, Resource
-from multikueue.core.objects import (
+from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata, without_labels
+from multikueue.core.model.labels import CONTROLLER_NAME, STARTED_LABELS
+from multikueue.core.model.names import Json, Resource
+from multikueue.core.model.objects import (
     clone,
     dig,
     merge_patch,
@@ -26,7 +26,7 @@ from multikueue.core.objects import (
     without,
     without_nulls,
 )
-from multikueue.core.workloads import is_elastic
+from multikueue.core.model.workloads import is_elastic
 
 StatusRule: TypeAlias = Callable[[Json, Json, datetime], Json | None]
 """(manager's job, worker's job, now) -> the status the manager's job should have; None: leave it as it is."""
@@ -98,7 +98,7 @@ def never_finished(job: Json) -> Outcome | None:
 
 @attrs.frozen(kw_only=True)
 class JobKind:
-    """One job kind. Implements `multikueue.core.adapter.JobAdapter`."""
+    """One job kind. Implements `multikueue.core.model.adapter.JobAdapter`."""
 
     resource: Resource
     framework: str = ""

@@ -12,10 +12,10 @@ from typing import Final
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.pod import with_origin_uid
-from multikueue.core.labels import ORIGIN_UID_ANNOTATION
-from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import annotations_of, dig
-from multikueue.core.workload_names import LONG, SHORT, workload_name
+from multikueue.core.model.labels import ORIGIN_UID_ANNOTATION
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.workload_names import LONG, SHORT, workload_name
 
 _GVK: Final = GVK("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
 MAX_REPLICAS: Final = 1_000_000

@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.adapters.kind import JobKind
-from multikueue.core.adapter import Outcome, Stamp
-from multikueue.core.conditions import condition, conditions, is_true
-from multikueue.core.labels import (
+from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.conditions import condition, conditions, is_true
+from multikueue.core.model.labels import (
     ADMISSION_GATE,
     MANAGED_LABEL,
     ORIGIN_UID_ANNOTATION,
@@ -26,8 +26,17 @@ from multikueue.core.labels import (
     POD_GROUP_TOTAL_ANNOTATION,
     RETRIABLE_ANNOTATION,
 )
-from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import annotations_of, clone, counted, dig, is_terminating, labels_of, uid, with_value
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import (
+    annotations_of,
+    clone,
+    counted,
+    dig,
+    is_terminating,
+    labels_of,
+    uid,
+    with_value,
+)
 
 PODS: Final = Resource(GVK("", "v1", "Pod"), "pods")
 

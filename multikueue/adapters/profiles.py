@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from multikueue.adapters.declaration import Declaration
-from multikueue.core.names import GVK, Json
+from multikueue.core.model.names import GVK, Json
 
 GENERIC: Final = Declaration(name="", managed_by_path=".spec.managedBy")
 """What Kueue's own adapter for external frameworks does, whatever the kind."""

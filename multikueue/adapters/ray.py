@@ -7,11 +7,11 @@ RayCluster alone: the others would keep the name of a slice that is gone, and st
 from __future__ import annotations
 
 from multikueue.adapters.kind import FollowRule, JobKind
-from multikueue.core.adapter import Outcome, Stamp
-from multikueue.core.copies import renaming_patch
-from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import dig, overlaid, resource_version, with_value
-from multikueue.core.workload_names import is_latest_slice
+from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.copies import renaming_patch
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import dig, overlaid, resource_version, with_value
+from multikueue.core.model.workload_names import is_latest_slice
 
 _ENDED = ("Complete", "Failed")
 _OPERATOR = "ray.io/kuberay-operator"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from multikueue.adapters.kind import JobKind
-from multikueue.core.names import GVK
+from multikueue.core.model.names import GVK
 from multikueue.errors import AdapterError
 
 

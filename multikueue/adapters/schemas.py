@@ -7,8 +7,8 @@ from typing import Any
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
-from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 
 
 def lacks(definition: Json, version: str, path: FieldPath) -> bool:

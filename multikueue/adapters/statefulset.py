@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.pod import with_origin_uid
-from multikueue.core.names import GVK, Resource
+from multikueue.core.model.names import GVK, Resource
 
 KINDS = (
     JobKind(

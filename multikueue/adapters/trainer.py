@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from multikueue.adapters.kind import JobKind, counters_at_zero, finished_by_conditions
-from multikueue.core.names import GVK, Json, Resource
+from multikueue.core.model.names import GVK, Json, Resource
 
 KUEUE_PATCHES: Final = "kueue.x-k8s.io/manager"
 """Whose runtime patches stay behind."""

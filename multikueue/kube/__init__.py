@@ -5,21 +5,21 @@ Everything below raises `multikueue.errors` and nothing else; aiohttp and kubern
 
 from __future__ import annotations
 
-from multikueue.kube.cache_state import CacheState
-from multikueue.kube.caching import ObjectCache, drop_managed_fields
 from multikueue.kube.client import KubeClient
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.exchange import ClientOptions, RequestHook
 from multikueue.kube.incluster import load_incluster
+from multikueue.kube.informer import Informer, drop_managed_fields
+from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.kubeconfig import load_kubeconfig
 from multikueue.kube.worker_kubeconfig import parse_worker_kubeconfig
 
 __all__ = [
-    "CacheState",
     "ClientOptions",
     "ClusterConfig",
+    "Informer",
+    "InformerStatus",
     "KubeClient",
-    "ObjectCache",
     "RequestHook",
     "drop_managed_fields",
     "load_incluster",

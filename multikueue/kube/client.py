@@ -13,13 +13,13 @@ from typing import Any, Self, TypeGuard
 
 import attrs
 
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.objects import dig
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
 from multikueue.errors import Expired, NotFound, Unreachable
 from multikueue.kube import requests
-from multikueue.kube.answers import Translated, decoded, error_of_status, where
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.discovery import Served, served
+from multikueue.kube.error_mapping import Translated, decoded, error_of_status, where
 from multikueue.kube.exchange import ClientOptions, Exchange, RequestHook
 from multikueue.kube.requests import Request
 from multikueue.kube.transport import MAX_LINE

@@ -14,9 +14,9 @@ import structlog
 
 from multikueue.errors import Unauthorized
 from multikueue.kube.config import ClusterConfig, ExecPlugin
-from multikueue.kube.errands import Errand, Errands
 from multikueue.kube.kubeconfig_document import is_token
 from multikueue.kube.plugin import Credential, run_plugin
+from multikueue.kube.single_flight import Flight, SingleFlight
 
 TOKEN_FILE_PERIOD: Final = 60.0
 """Seconds between looks at a token file: kubelet rotates it minutes before the old one expires."""
@@ -111,7 +111,7 @@ class PluginToken:
     """
 
     plugin: ExecPlugin
-    errands: Errands
+    flights: SingleFlight
     clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
     """The wall clock: plugins name the end of a token by it."""
     run: Callable[[ExecPlugin], Awaitable[Credential]] = attrs.field(default=run_plugin, kw_only=True)
@@ -121,14 +121,14 @@ class PluginToken:
     _renew_at: float = attrs.field(default=float("-inf"), init=False)
     _ends_at: float = attrs.field(default=float("-inf"), init=False)
     _pause_until: float = attrs.field(default=float("-inf"), init=False)
-    _renewal: Errand[None] | None = attrs.field(default=None, init=False)
+    _renewal: Flight[None] | None = attrs.field(default=None, init=False)
 
     async def token(self, refused: str | None = None) -> str:
         """See `TokenSource`."""
         if refused is not None and refused == self._value:
             self._refused = refused
         if self._due():
-            self._renewal = self.errands.begin(self._renew)
+            self._renewal = self.flights.begin(self._renew)
         if self._renewal is not None and not self._good_until(self._ends_at):
             await self._renewal.result()
         if self._failure and not self._good_until(self._ends_at):
@@ -168,10 +168,10 @@ class PluginToken:
             self._renew_at = self._ends_at - min(EARLY, left / 10)
 
 
-def token_source(config: ClusterConfig, errands: Errands) -> TokenSource:
+def token_source(config: ClusterConfig, flights: SingleFlight) -> TokenSource:
     """The source a configuration asks for."""
     if config.exec_plugin is not None:
-        return PluginToken(config.exec_plugin, errands)
+        return PluginToken(config.exec_plugin, flights)
     if config.token_file:
         return TokenFile(Path(config.token_file))
     return StaticToken(config.token)

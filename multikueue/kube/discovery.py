@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from multikueue.core.names import GVK, Json
+from multikueue.core.model.names import GVK, Json
 
 
 @attrs.frozen

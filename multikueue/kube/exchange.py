@@ -13,14 +13,14 @@ import anyio
 import attrs
 import yarl
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
-from multikueue.kube.answers import Translated, decoded, error_of, where
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials import TokenSource, token_source
-from multikueue.kube.errands import Errands
+from multikueue.kube.error_mapping import Translated, decoded, error_of, where
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
+from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import CLOSE_DEADLINE, open_session, ssl_context
 
 _MAX_THROTTLED_TRIES: Final = 5
@@ -57,7 +57,7 @@ class Exchange:
     name: str
     options: ClientOptions
     hook: RequestHook | None
-    _errands: Errands = attrs.field(init=False)
+    _flights: SingleFlight = attrs.field(init=False)
     _tokens: TokenSource = attrs.field(init=False)
     _calls: aiohttp.ClientSession = attrs.field(init=False)
     _watches: aiohttp.ClientSession = attrs.field(init=False)
@@ -69,12 +69,12 @@ class Exchange:
             KubeconfigError: the certificates cannot be used.
         """
         tls = ssl_context(self.config)
-        self._errands = Errands()
-        self._tokens = token_source(self.config, self._errands)
-        names = NameLookup(self._errands, self.options.connect_deadline)
+        self._flights = SingleFlight()
+        self._tokens = token_source(self.config, self._flights)
+        names = NameLookup(self._flights, self.options.connect_deadline)
         self._calls = open_session(self.config, tls, names, self.options.connections, self.options.user_agent)
         self._watches = open_session(self.config, tls, names, 0, self.options.user_agent)
-        await self._errands.__aenter__()
+        await self._flights.__aenter__()
         return self
 
     async def __aexit__(
@@ -86,7 +86,7 @@ class Exchange:
                 await self._calls.close()
                 await self._watches.close()
         finally:
-            await self._errands.__aexit__(kind, error, trace)
+            await self._flights.__aexit__(kind, error, trace)
 
     async def call(self, request: Request) -> Json:
         """Send a request and read its answer within the deadline; come back later if the server asks for it."""

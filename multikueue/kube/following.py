@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import anyio.abc
 
-from multikueue.kube.caching import ObjectCache
+from multikueue.kube.informer import Informer
 
 
-async def follow(caches: Iterable[ObjectCache], tasks: anyio.abc.TaskGroup) -> None:
+async def follow(caches: Iterable[Informer], tasks: anyio.abc.TaskGroup) -> None:
     """Run caches in a task group; returns once each has been complete."""
     started = tuple(caches)
     for cache in started:

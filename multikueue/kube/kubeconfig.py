@@ -11,8 +11,8 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 from multikueue.errors import KubeconfigError
 from multikueue.kube.config import ClusterConfig, ExecPlugin
 from multikueue.kube.kubeconfig_document import Document, Selection, refuse, resolved, split_url

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 import attrs
 import yaml
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
 
 MAX_SIZE: Final = 1 << 20

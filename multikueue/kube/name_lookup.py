@@ -16,7 +16,7 @@ import anyio.to_thread
 import attrs
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from multikueue.kube.errands import Errand, Errands
+from multikueue.kube.single_flight import Flight, SingleFlight
 
 CACHED: Final = 60
 """Seconds for which an answer is used: a server that moves is found again after that."""
@@ -35,13 +35,13 @@ class NameLookup(AbstractResolver):
       longer than anybody waits would never be reached.
     """
 
-    errands: Errands
+    flights: SingleFlight
     deadline: float
     """Seconds after which there is no answer."""
     kept: float = attrs.field(default=CACHED, kw_only=True)
     """Seconds for which an answer is kept that nobody waited for."""
     _limiter: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(1), init=False)
-    _lookups: dict[_Question, Errand[list[ResolveResult]]] = attrs.field(factory=dict, init=False)
+    _lookups: dict[_Question, Flight[list[ResolveResult]]] = attrs.field(factory=dict, init=False)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -62,12 +62,12 @@ class NameLookup(AbstractResolver):
         raise socket.gaierror(socket.EAI_AGAIN, f"{host} was not resolved within {self.deadline:g} s")
 
     async def close(self) -> None:
-        """There is nothing to close: the errands are the client's."""
+        """There is nothing to close: the flights are the client's."""
 
-    def _lookup(self, question: _Question) -> Errand[list[ResolveResult]]:
+    def _lookup(self, question: _Question) -> Flight[list[ResolveResult]]:
         known = self._lookups.get(question)
         if known is None or known.ended_at + self.kept < anyio.current_time():
-            known = self._lookups[question] = self.errands.begin(functools.partial(self._look, question))
+            known = self._lookups[question] = self.flights.begin(functools.partial(self._look, question))
         return known
 
     async def _look(self, question: _Question) -> list[ResolveResult]:

@@ -14,9 +14,9 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.conditions import parse_timestamp
-from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 from multikueue.errors import Unauthorized
 from multikueue.kube.config import ExecPlugin
 from multikueue.kube.kubeconfig_document import is_token

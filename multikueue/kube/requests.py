@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import attrs
 import orjson
 
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Invalid
 from multikueue.protocols import Propagation, Subresource
 

@@ -10,9 +10,9 @@ import anyio.abc
 import attrs
 import structlog
 
-from multikueue.core.action import Action
-from multikueue.core.backoff import ITEM_BACKOFF, Backoff
-from multikueue.core.queue import QueueStatistics, WorkQueue
+from multikueue.core.machinery.action import Action
+from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
+from multikueue.core.machinery.queue import QueueStatistics, WorkQueue
 from multikueue.errors import ApiError, Conflict
 from multikueue.runtime.clock import loop_time
 

@@ -1,4 +1,4 @@
-"""Leader election: leadership as a lifetime, decided by `multikueue.core.lease`."""
+"""Leader election: leadership as a lifetime, decided by `multikueue.core.machinery.lease`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.core.kinds import LEASE
-from multikueue.core.lease import Candidate, LeaseSettings, Step
-from multikueue.core.names import ObjectKey
+from multikueue.core.machinery.lease import Candidate, LeaseSettings, Step
+from multikueue.core.model.kinds import LEASE
+from multikueue.core.model.names import ObjectKey
 from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound
 from multikueue.protocols import Reader, Writer
 

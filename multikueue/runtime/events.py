@@ -11,11 +11,11 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.core.kinds import EVENT
-from multikueue.core.labels import MAX_EVENT_NOTE
-from multikueue.core.lease import micro_time
-from multikueue.core.names import Json
-from multikueue.core.objects import dig, shortened, uid
+from multikueue.core.machinery.lease import micro_time
+from multikueue.core.model.kinds import EVENT
+from multikueue.core.model.labels import MAX_EVENT_NOTE
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, shortened, uid
 from multikueue.errors import AlreadyExists, ApiError
 from multikueue.protocols import Writer
 from multikueue.runtime.clock import loop_time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from multikueue.core.names import ClusterName
+from multikueue.core.model.names import ClusterName
 
 
 class ManagerHook(Protocol):

@@ -18,7 +18,7 @@ import anyio.to_thread
 import attrs
 import structlog
 
-from multikueue.core.kubeconfigpath import KUBECONFIG_PREFIX, cleaned, is_below, outside, path_problem
+from multikueue.core.config.kubeconfig_path import KUBECONFIG_PREFIX, cleaned, is_below, outside, path_problem
 from multikueue.errors import KubeconfigError
 
 INTERVAL: Final = 10.0

@@ -13,28 +13,28 @@ import attrs
 import structlog
 
 from multikueue.adapters import AdapterRegistry
-from multikueue.core.dispatch import AllAtOnce, Dispatcher
-from multikueue.core.kubeconfigpath import KUBECONFIG_PREFIX
-from multikueue.core.names import ClusterName, ObjectKey
-from multikueue.core.queue import QueueStatistics
-from multikueue.core.snapshot import PlanSettings
+from multikueue.core.config.kubeconfig_path import KUBECONFIG_PREFIX
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
+from multikueue.core.machinery.queue import QueueStatistics
+from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller, ControllerHook, Reconciler
+from multikueue.runtime.effect_executor import EffectExecutor, Target
+from multikueue.runtime.event_handlers import EventHandlers
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.home import Home
 from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.kubeconfig_files import INTERVAL, KubeconfigFiles
-from multikueue.runtime.lanes import Lanes
-from multikueue.runtime.performing import Performer, Place
-from multikueue.runtime.queues import Queues
-from multikueue.runtime.reconcilers.admissioncheck import AdmissionCheckReconciler
+from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.queue_informers import Queues
+from multikueue.runtime.reconcilers.admission_check import AdmissionCheckReconciler
 from multikueue.runtime.reconcilers.cluster import ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import Connect, RemotePool
 from multikueue.runtime.session import SessionSettings
-from multikueue.runtime.sources import Sources
+from multikueue.runtime.worker_executor import WorkerExecutor
 
 log = structlog.get_logger(__name__)
 
@@ -86,32 +86,32 @@ class Manager:
     """Where jitter comes from: numbers in [0, 1)."""
     instance: str = attrs.field(default="multikueue", kw_only=True)
     """Who writes the events: the process's name."""
-    home: Home = attrs.field(init=False)
+    cluster: ManagerCluster = attrs.field(init=False)
     remotes: RemotePool = attrs.field(init=False)
     _events: EventRecorder = attrs.field(init=False)
     _cluster_events: EventRecorder = attrs.field(init=False)
     _files: KubeconfigFiles = attrs.field(init=False)
     _queues: Queues = attrs.field(init=False)
-    _lanes: Lanes = attrs.field(init=False)
+    _executor: WorkerExecutor = attrs.field(init=False)
     _connected: set[ClusterName] = attrs.field(factory=set, init=False)
     _quotas: _Keys = attrs.field(init=False)
     _controllers: tuple[_Keys, ...] = attrs.field(init=False, default=())
 
     def __attrs_post_init__(self) -> None:
-        sources = Sources(self.settings.plan.controller_name)
-        self.home = Home.build(
+        handlers = EventHandlers(self.settings.plan.controller_name)
+        self.cluster = ManagerCluster.build(
             self.client,
             self.adapters,
             controller_name=self.settings.plan.controller_name,
             namespace=self.settings.namespace,
-            changed=sources.changed,
+            changed=handlers.changed,
             fraction=self.fraction,
         )
         session = SessionSettings(
             self.adapters,
             self.settings.plan.origin,
-            on_workload=sources.remote_workload_changed,
-            on_job=sources.remote_job_changed,
+            on_workload=handlers.remote_workload_changed,
+            on_job=handlers.remote_job_changed,
             on_queue=self._queues_changed,
             fraction=self.fraction,
         )
@@ -119,51 +119,53 @@ class Manager:
             self.connect,
             session,
             self.clock,
-            on_cluster=functools.partial(self._cluster_changed, sources),
-            on_status=sources.remote_status_changed,
+            on_cluster=functools.partial(self._cluster_changed, handlers),
+            on_status=handlers.remote_status_changed,
         )
         self._files = KubeconfigFiles(
-            self.home.kubeconfig_paths,
-            sources.kubeconfig_changed,
+            self.cluster.kubeconfig_paths,
+            handlers.kubeconfig_changed,
             self.settings.kubeconfig_prefix,
             self.settings.kubeconfig_interval,
         )
         self._events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
         self._cluster_events = EventRecorder(self.client, "multikueue-cluster", self.instance, self.clock)
         self._queues = Queues.build(self.client, self._queues_changed, fraction=self.fraction, slim=False)
-        self._lanes = Lanes(Performer(self, self._events, self.hook), self._plan_again, fraction=self.fraction)
-        workloads, clusters, checks, self._quotas = self._build_controllers(sources)
+        self._executor = WorkerExecutor(
+            EffectExecutor(self, self._events, self.hook), self._plan_again, fraction=self.fraction
+        )
+        workloads, clusters, checks, self._quotas = self._build_controllers(handlers)
         self._controllers = (workloads, clusters, checks)
         if self.settings.quota_automation:
             self._controllers += (self._quotas,)
-        sources.connect(self.home, workloads, clusters, checks, hook=self.hook, quotas=self._queues_changed)
+        handlers.connect(self.cluster, workloads, clusters, checks, hook=self.hook, quotas=self._queues_changed)
 
-    def _build_controllers(self, sources: Sources) -> tuple[_Keys, _Keys, _Keys, _Keys]:
+    def _build_controllers(self, handlers: EventHandlers) -> tuple[_Keys, _Keys, _Keys, _Keys]:
         def controller(name: str, reconciler: Reconciler[ObjectKey], concurrency: int) -> Controller[ObjectKey]:
             return Controller(
                 name, reconciler, concurrency=concurrency, fraction=self.fraction, hook=self.controller_hook
             )
 
         workloads = WorkloadReconciler(
-            self.home,
+            self.cluster,
             self.remotes,
             self.adapters,
-            self._lanes,
+            self._executor,
             self.settings.plan,
             self.dispatcher,
             self.clock,
-            sources.quiet_for,
+            handlers.quiet_for,
         )
         clusters = ClusterReconciler(
-            self.home, self.remotes, self._files, self._cluster_events, self.settings.namespace, self.clock
+            self.cluster, self.remotes, self._files, self._cluster_events, self.settings.namespace, self.clock
         )
         quotas = QuotaReconciler(
-            self.home, self.remotes, self._queues, self.settings.plan.worker_lost_timeout, self.clock
+            self.cluster, self.remotes, self._queues, self.settings.plan.worker_lost_timeout, self.clock
         )
         return (
             controller("multikueue_workload", workloads, self.settings.concurrency),
             controller("multikueue_cluster", clusters, 8),
-            controller("multikueue_admissioncheck", AdmissionCheckReconciler(self.home, self.clock), 1),
+            controller("multikueue_admissioncheck", AdmissionCheckReconciler(self.cluster, self.clock), 1),
             controller("multikueue_clusterqueue", quotas, 1),
         )
 
@@ -173,8 +175,8 @@ class Manager:
             tasks.start_soon(self._events.run)
             tasks.start_soon(self._cluster_events.run)
             await tasks.start(self.remotes.run)
-            await tasks.start(self.home.run)
-            await tasks.start(self._lanes.run)
+            await tasks.start(self.cluster.run)
+            await tasks.start(self._executor.run)
             tasks.start_soon(self._files.run)
             if self.settings.quota_automation:  # nothing waits for it: it must not hold up what needs no quota
                 tasks.start_soon(self._queues.run)
@@ -186,7 +188,7 @@ class Manager:
                 for controller in self._controllers:
                     work.start_soon(controller.run)
                 task_status.started()
-            await self._lanes.wait_idle()
+            await self._executor.wait_idle()
             tasks.cancel_scope.cancel()
 
     def drain(self) -> None:
@@ -197,7 +199,7 @@ class Manager:
     @property
     def ready(self) -> bool:
         """Whether the manager's caches are complete."""
-        return not self.home.unread
+        return not self.cluster.unread
 
     @property
     def idle(self) -> bool:
@@ -208,23 +210,23 @@ class Manager:
         """The controllers' queues, by controller."""
         return {controller.name: controller.statistics() for controller in self._controllers}
 
-    def place(self, cluster: ClusterName) -> Place | None:
-        """See `performing.Places`."""
+    def place(self, cluster: ClusterName) -> Target | None:
+        """See `performing.Targets`."""
         if not cluster:
-            return self.home
+            return self.cluster
         remote = self.remotes.get(cluster)
         return remote.usable if remote is not None else None
 
     def _plan_again(self, key: ObjectKey, after: float) -> None:
         self._controllers[0].enqueue(key, after)
 
-    def _cluster_changed(self, sources: Sources, remote: RemoteCluster) -> None:
+    def _cluster_changed(self, handlers: EventHandlers, remote: RemoteCluster) -> None:
         if remote.connection.connected:
-            self._lanes.answers(remote.name, again=remote.name not in self._connected)
+            self._executor.answers(remote.name, again=remote.name not in self._connected)
             self._connected.add(remote.name)
         else:
             self._connected.discard(remote.name)
-        sources.remote_cluster_changed(remote, known=self.remotes.get(remote.name) is remote)
+        handlers.remote_cluster_changed(remote, known=self.remotes.get(remote.name) is remote)
 
     def _queues_changed(self) -> None:
         """Sums of quotas may be others. They are few and cheap to make, so all are made again."""

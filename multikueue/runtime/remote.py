@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import anyio
 import attrs
 
-from multikueue.core.connection import Connection
-from multikueue.core.names import GVK, ClusterName, ObjectKey
-from multikueue.kube.cache_state import CacheState
+from multikueue.core.machinery.connection import Connection
+from multikueue.core.model.names import GVK, ClusterName, ObjectKey
 from multikueue.kube.config import ClusterConfig
+from multikueue.kube.informer_status import InformerStatus
 from multikueue.runtime.session import Session
 
 
@@ -20,7 +20,7 @@ class Line:
 
     config: ClusterConfig = attrs.field(repr=False)
     session: Session | None = None
-    seen: CacheState | None = None
+    seen: InformerStatus | None = None
     """The last state of its Workload watch that was looked at."""
     told: tuple[object, ...] = ()
     """What its caches' state looked like when others were told about it."""
@@ -66,8 +66,8 @@ class RemoteCluster:
         """Whether the first answer is still to come: that Workloads and a kind's jobs are followed, or why not."""
         if self.session is None or not self.connection.connected:
             return self.connection.unheard
-        mirror = self.session.mirror(gvk) if gvk is not None else None
-        return mirror is not None and not mirror.cache.state.synced and not mirror.cache.state.failures
+        cache = self.session.cache_of(gvk) if gvk is not None else None
+        return cache is not None and not cache.informer.status.synced and not cache.informer.status.failures
 
     @property
     def usable(self) -> Session | None:
@@ -78,8 +78,8 @@ class RemoteCluster:
         """Whether this process has ever seen which Workloads, and which jobs of a kind, lie there."""
         if self.session is None or not self.session.state.synced:
             return False
-        mirror = self.session.mirror(gvk) if gvk is not None else None
-        return mirror is None or mirror.cache.state.synced
+        cache = self.session.cache_of(gvk) if gvk is not None else None
+        return cache is None or cache.informer.status.synced
 
     @property
     def unusable(self) -> dict[str, str]:

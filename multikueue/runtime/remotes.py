@@ -13,8 +13,8 @@ import anyio.abc
 import attrs
 import structlog
 
-from multikueue.core.connection import Connection
-from multikueue.core.names import ClusterName, ObjectKey
+from multikueue.core.machinery.connection import Connection
+from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.errors import MultiKueueError
 from multikueue.kube.config import ClusterConfig
 from multikueue.protocols import ApiClient

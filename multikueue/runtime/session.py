@@ -12,22 +12,22 @@ import anyio.abc
 import attrs
 
 from multikueue.adapters import AdapterRegistry, JobKind
-from multikueue.core.backoff import CONNECTION_BACKOFF
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.labels import ORIGIN_LABEL
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.objects import dig
-from multikueue.core.workloads import is_elastic
-from multikueue.kube.cache_state import CacheState
-from multikueue.kube.caching import ObjectCache, drop_managed_fields
+from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import is_elastic
+from multikueue.kube.informer import Informer, drop_managed_fields
+from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
-from multikueue.runtime.carriers import kept_of, telling
 from multikueue.runtime.clock import loop_time
-from multikueue.runtime.guarding import GuardedRow
-from multikueue.runtime.inspecting import Inspection, inspections
-from multikueue.runtime.mirror import Mirror
-from multikueue.runtime.obstacles import Obstacles
-from multikueue.runtime.queues import Queues
+from multikueue.runtime.copy_handlers import kept_of, telling
+from multikueue.runtime.crd_checks import CRDCheck, crd_checks
+from multikueue.runtime.create_conflicts import CreateConflicts
+from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.queue_informers import Queues
+from multikueue.runtime.safe_rows import GuardedRow
 
 _INDEX: Final = "workload"
 RENEWAL: Final = 300.0
@@ -57,12 +57,12 @@ class Session:
     """One configuration's client and caches. Its caches can be read after it has ended: they show what was there."""
 
     client: ApiClient
-    workloads: Mirror
-    jobs: Mapping[GVK, Mirror]
+    workloads: MutationCache
+    jobs: Mapping[GVK, MutationCache]
     queues: Queues
-    inspections: Mapping[GVK, Inspection] = attrs.field(factory=dict)
+    crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     """Of declared kinds whose definition there must have certain fields."""
-    obstacles: Obstacles = attrs.field(factory=Obstacles)
+    create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts)
     _watches: anyio.abc.TaskGroup | None = attrs.field(default=None, init=False)
 
     @classmethod
@@ -70,7 +70,7 @@ class Session:
         cls,
         client: ApiClient,
         settings: SessionSettings,
-        on_state: Callable[[], None],
+        on_status: Callable[[], None],
         earlier: Session | None = None,
     ) -> Session:
         """Build the caches; `run` fills them.
@@ -78,32 +78,30 @@ class Session:
         Args:
             client: the worker's API server.
             settings: see `SessionSettings`.
-            on_state: called when the state of any cache changes.
+            on_status: called when the state of any cache changes.
             earlier: the session so far with a server of the same address.
         """
 
-        def told(_: CacheState) -> None:
-            on_state()
+        def told(_: InformerStatus) -> None:
+            on_status()
 
         def changed(key: ObjectKey, _old: Json | None, _new: Json | None) -> None:
             settings.on_workload(key, 0.0)
 
         selector = f"{ORIGIN_LABEL}={settings.origin}"
-        cache = functools.partial(
-            ObjectCache, client, label_selector=selector, on_state=told, fraction=settings.fraction
-        )
+        cache = functools.partial(Informer, client, label_selector=selector, on_status=told, fraction=settings.fraction)
 
-        def job_mirror(kind: JobKind) -> Mirror:
+        def job_cache(kind: JobKind) -> MutationCache:
             row = GuardedRow.of_copies(kind)
-            before = earlier.mirror(kind.resource.gvk) if earlier is not None else None
+            before = earlier.cache_of(kind.resource.gvk) if earlier is not None else None
             followed = cache(
                 kind.resource,
                 indexes={_INDEX: row.indexed},
                 transform=functools.partial(row.kept, "unread", kept_of),
                 on_change=telling(row, settings.on_workload, settings.on_job),
-                predecessor=before.cache if before is not None else None,
+                predecessor=before.informer if before is not None else None,
             )
-            return Mirror(followed, row.entries, row.faults)
+            return MutationCache(followed, row.entries, row.faults)
 
         workloads = cache(
             WORKLOAD,
@@ -111,11 +109,11 @@ class Session:
             on_change=changed,
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
-            predecessor=earlier.workloads.cache if earlier is not None else None,
+            predecessor=earlier.workloads.informer if earlier is not None else None,
         )
-        jobs = {kind.resource.gvk: job_mirror(kind) for kind in settings.adapters.followed}
-        queues = Queues.build(client, settings.on_queue, on_state=told, fraction=settings.fraction)
-        return cls(client, Mirror(workloads), jobs, queues, inspections(client, settings.adapters, on_state))
+        jobs = {kind.resource.gvk: job_cache(kind) for kind in settings.adapters.followed}
+        queues = Queues.build(client, settings.on_queue, on_status=told, fraction=settings.fraction)
+        return cls(client, MutationCache(workloads), jobs, queues, crd_checks(client, settings.adapters, on_status))
 
     async def run(self, *, follow_queues: bool) -> None:
         """Keep the caches until cancelled.
@@ -125,20 +123,20 @@ class Session:
         """
         async with anyio.create_task_group() as watches:
             self._watches = watches
-            watches.start_soon(self.workloads.cache.run)
-            for gvk, mirror in self.jobs.items():
-                watches.start_soon(self._follow_jobs, mirror, self.inspections.get(gvk))
+            watches.start_soon(self.workloads.informer.run)
+            for gvk, cache in self.jobs.items():
+                watches.start_soon(self._follow_jobs, cache, self.crd_checks.get(gvk))
             if follow_queues:
                 self.follow_queues()
 
-    async def _follow_jobs(self, mirror: Mirror, inspection: Inspection | None) -> None:
+    async def _follow_jobs(self, cache: MutationCache, crd_check: CRDCheck | None) -> None:
         """Look at the kind's definition before the kind counts as served, and again while it lacks something."""
-        if inspection is not None:
-            await inspection.look()
+        if crd_check is not None:
+            await crd_check.look()
         async with anyio.create_task_group() as tasks:
-            if inspection is not None:
-                tasks.start_soon(inspection.run, mirror.cache.wait_synced)
-            tasks.start_soon(mirror.cache.run)
+            if crd_check is not None:
+                tasks.start_soon(crd_check.run, cache.informer.wait_synced)
+            tasks.start_soon(cache.informer.run)
 
     def follow_queues(self) -> None:
         """Keep the queues, too, from now on."""
@@ -149,35 +147,35 @@ class Session:
     def inherit(self, earlier: Session) -> None:
         """Take over what a session with the same server has written and met."""
         self.workloads.inherit(earlier.workloads)
-        for gvk, mirror in self.jobs.items():
+        for gvk, cache in self.jobs.items():
             if gvk in earlier.jobs:
-                mirror.inherit(earlier.jobs[gvk])
-        self.obstacles = earlier.obstacles
+                cache.inherit(earlier.jobs[gvk])
+        self.create_conflicts = earlier.create_conflicts
 
-    def mirror(self, gvk: GVK) -> Mirror | None:
+    def cache_of(self, gvk: GVK) -> MutationCache | None:
         """The jobs of one kind; None if the kind is not registered."""
         return self.jobs.get(gvk)
 
     def synced(self, gvk: GVK) -> bool:
         """Whether the jobs of that kind are known there, as they are now."""
-        mirror = self.mirror(gvk)
-        return mirror is not None and _is_followed(mirror.cache)
+        cache = self.cache_of(gvk)
+        return cache is not None and _is_followed(cache.informer)
 
     def unserved_for(self, gvk: GVK | None) -> timedelta | None:
         """How long following the jobs of that kind has failed; None if it does not."""
-        mirror = self.mirror(gvk) if gvk is not None else None
-        since = mirror.cache.state.failing_since if mirror is not None else None
+        cache = self.cache_of(gvk) if gvk is not None else None
+        since = cache.informer.status.failing_since if cache is not None else None
         return timedelta(seconds=loop_time() - since) if since is not None else None
 
     def is_flawed(self, gvk: GVK | None) -> bool:
         """Whether the kind's definition there lacks what its copies need."""
-        inspection = self.inspections.get(gvk) if gvk is not None else None
-        return inspection is not None and bool(inspection.flaw)
+        crd_check = self.crd_checks.get(gvk) if gvk is not None else None
+        return crd_check is not None and bool(crd_check.flaw)
 
     @property
-    def state(self) -> CacheState:
+    def state(self) -> InformerStatus:
         """How the watch goes that decides whether the worker is connected."""
-        return self.workloads.cache.state
+        return self.workloads.informer.status
 
     @property
     def settled(self) -> bool:
@@ -187,7 +185,7 @@ class Session:
     @property
     def answered(self) -> frozenset[Resource]:
         """The kinds of which the first answer is in."""
-        return frozenset(cache.resource for cache in self._caches() if cache.state.synced or cache.state.failures)
+        return frozenset(cache.resource for cache in self._caches() if cache.status.synced or cache.status.failures)
 
     @property
     def usable(self) -> frozenset[Resource]:
@@ -197,22 +195,22 @@ class Session:
     @property
     def unusable(self) -> dict[str, str]:
         """The kinds the worker does not give us, and why. A watch that breaks now and then is nobody's business."""
-        refused = (cache for cache in self._caches() if cache.state.refused)
-        flaws = {_dotted(gvk): one.flaw for gvk, one in self.inspections.items() if one.flaw}
-        return {**flaws, **{_dotted(cache.resource.gvk): cache.state.last_error for cache in refused}}
+        refused = (cache for cache in self._caches() if cache.status.refused)
+        flaws = {_dotted(gvk): one.flaw for gvk, one in self.crd_checks.items() if one.flaw}
+        return {**flaws, **{_dotted(cache.resource.gvk): cache.status.last_error for cache in refused}}
 
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads of which something lies there."""
-        yield from self.workloads.cache.keys()
-        for mirror in self.jobs.values():
-            for job in mirror.cache.values():
+        yield from self.workloads.informer.keys()
+        for cache in self.jobs.values():
+            for job in cache.informer.values():
                 namespace = job["metadata"].get("namespace", "")
-                yield from (ObjectKey(namespace, entry.rpartition("/")[2]) for entry in mirror.entries(job))
+                yield from (ObjectKey(namespace, entry.rpartition("/")[2]) for entry in cache.entries(job))
 
-    def _caches(self) -> Iterator[ObjectCache]:
-        yield self.workloads.cache
-        for mirror in self.jobs.values():
-            yield mirror.cache
+    def _caches(self) -> Iterator[Informer]:
+        yield self.workloads.informer
+        for cache in self.jobs.values():
+            yield cache.informer
         if self.queues.followed:
             yield from self.queues.caches
 
@@ -227,8 +225,8 @@ def _without_templates(copy: Json) -> Json:
     return drop_managed_fields(copy)
 
 
-def _is_followed(cache: ObjectCache) -> bool:
-    return cache.state.synced and cache.state.failures == 0
+def _is_followed(cache: Informer) -> bool:
+    return cache.status.synced and cache.status.failures == 0
 
 
 def _dotted(gvk: GVK) -> str:

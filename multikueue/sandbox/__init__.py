@@ -6,7 +6,7 @@ this package but the demo imports it.
 
 from __future__ import annotations
 
-from multikueue.sandbox.apiserver.server import ApiServer
+from multikueue.sandbox.apiserver.serving.server import ApiServer
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import EACH, Counters, InTemplates, Roles, SandboxKind, Stage, Stages
 from multikueue.sandbox.kueue import SmallKueue

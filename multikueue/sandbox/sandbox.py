@@ -12,12 +12,12 @@ from typing import Final, Self
 import anyio
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.errors import SandboxError
 from multikueue.protocols import ApiClient
-from multikueue.sandbox.apiserver.direct import DirectClient
-from multikueue.sandbox.apiserver.server import ApiServer
-from multikueue.sandbox.apiserver.statuses import StatusError
+from multikueue.sandbox.apiserver.serving.direct import DirectClient
+from multikueue.sandbox.apiserver.serving.server import ApiServer
+from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, definition

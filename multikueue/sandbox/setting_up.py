@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import orjson
 
-from multikueue.core.kinds import (
+from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
     LOCAL_QUEUE,
@@ -18,8 +18,8 @@ from multikueue.core.kinds import (
     RESOURCE_FLAVOR,
     SECRET,
 )
-from multikueue.core.labels import CONTROLLER_NAME
-from multikueue.core.names import Json, Resource
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.names import Json, Resource
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import Writer
 

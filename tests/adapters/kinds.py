@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 
 from multikueue.adapters import AVAILABLE, JobKind
-from multikueue.core.adapter import Stamp
-from multikueue.core.names import Json
-from multikueue.core.objects import with_value
+from multikueue.core.model.adapter import Stamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import with_value
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AT = "2026-01-01T00:00:00Z"

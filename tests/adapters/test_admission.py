@@ -12,8 +12,8 @@ from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.adapters.admission import NOTHING, Admission, admit
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
-from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 
 WIDGETS = Resource(GVK("example.com", "v1", "Widget"), "widgets")
 PLAIN = JobKind(resource=WIDGETS, own_controller="example.com/widgets")

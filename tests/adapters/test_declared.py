@@ -11,10 +11,10 @@ import pytest
 from multikueue.adapters import JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import DeclarationError, declared_kind
-from multikueue.core.adapter import Outcome, Stamp
-from multikueue.core.labels import CONTROLLER_NAME
-from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import with_value
+from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import with_value
 from multikueue.errors import RuleError
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

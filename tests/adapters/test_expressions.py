@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.adapters.expressions import EvaluationError, Expression, MissingError
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 
 def compiled(text: str, *variables: str) -> Expression:

@@ -7,17 +7,17 @@ import copy
 import pytest
 
 from multikueue.adapters.job import job_status
-from multikueue.core.adapter import Outcome, Stamp
-from multikueue.core.conditions import is_true
-from multikueue.core.labels import (
+from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
     CONTROLLER_NAME,
     ORIGIN_LABEL,
     PREBUILT_WORKLOAD,
     STARTED_LABELS,
 )
-from multikueue.core.names import Json
-from multikueue.core.objects import annotations_of, dig, without
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, dig, without
 from tests.core.applying import merged
 from tests.core.building import ADAPTER, NOW, job
 from tests.core.recorded import Recorded, recorded

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from multikueue.adapters.jsonpatches import Operation, Patch
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.errors import RuleError
 
 VARIABLES = ("object", "remote")

@@ -7,10 +7,10 @@ import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
 from multikueue.adapters.kind import counters_at_zero, never_finished
-from multikueue.core.adapter import JobAdapter, Stamp
-from multikueue.core.kinds import JOB
-from multikueue.core.labels import CONTROLLER_NAME
-from multikueue.core.names import GVK, Json, Resource
+from multikueue.core.model.adapter import JobAdapter, Stamp
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.errors import AdapterError
 from tests.core.building import NOW
 

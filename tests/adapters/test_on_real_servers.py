@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from multikueue.adapters.pod import PODS
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.protocols import ApiClient
 from tests.adapters.kinds import AT, NOW, READY, SCHEDULED, a_job, row

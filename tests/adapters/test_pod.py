@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from multikueue.adapters.pod import group_name
-from multikueue.core.names import Json
-from multikueue.core.objects import dig, with_value
-from multikueue.sandbox.apiserver.merging import merge_patch
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, with_value
+from multikueue.sandbox.apiserver.apply.merging import merge_patch
 from tests.adapters.kinds import AT, GATED, NOW, READY, SCHEDULED, STAMP, a_job, row
 
 POD = row("Pod")

@@ -10,9 +10,9 @@ from multikueue.adapters import JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
 from multikueue.adapters.profiles import PROFILES
-from multikueue.core.adapter import Outcome, Stamp
-from multikueue.core.labels import CONTROLLER_NAME
-from multikueue.core.names import Json
+from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.names import Json
 
 STAMP = Stamp("multikueue", "wl", "1")
 INSTANCE = "workflows.argoproj.io/controller-instanceid"

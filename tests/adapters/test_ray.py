@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from multikueue.adapters import JobKind
-from multikueue.core.adapter import Stamp
-from multikueue.core.names import Json
-from multikueue.core.objects import dig, with_value
-from multikueue.core.workload_names import workload_name
-from multikueue.sandbox.apiserver.merging import merge_patch
+from multikueue.core.model.adapter import Stamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, with_value
+from multikueue.core.model.workload_names import workload_name
+from multikueue.sandbox.apiserver.apply.merging import merge_patch
 from tests.adapters.kinds import STAMP, a_job, row
 
 GROUPS = {

@@ -8,7 +8,7 @@ import pytest
 
 from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.schemas import lacks
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 
 def definition(spec: Json) -> Json:

@@ -6,8 +6,8 @@ import pytest
 
 from multikueue.adapters import JobKind
 from multikueue.adapters.leaderworkerset import MAX_NAMES
-from multikueue.core.names import Json
-from multikueue.core.objects import with_value
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import with_value
 from tests.adapters.kinds import NOW, STAMP, a_job, row
 
 STATEFUL, LEADER = row("StatefulSet"), row("LeaderWorkerSet")

@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 from multikueue.adapters import AVAILABLE, JobKind
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import with_value
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import with_value
 from multikueue.protocols import ApiClient
 from tests.adapters.kinds import NOW, STAMP, a_job, case_of
 

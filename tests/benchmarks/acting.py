@@ -10,11 +10,11 @@ import anyio.abc
 import attrs
 import orjson
 
-from multikueue.core.conditions import new_condition
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import dig
+from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, NotFound
-from multikueue.kube import ClientOptions, KubeClient, ObjectCache, parse_worker_kubeconfig
+from multikueue.kube import ClientOptions, Informer, KubeClient, parse_worker_kubeconfig
 
 _AGAIN, _AT_MOST = 0.05, 2.0
 """Seconds until a write that failed is tried again: at first, and after doubling with each failure."""
@@ -78,7 +78,7 @@ class Acts:
 
 async def follow(
     tasks: anyio.abc.TaskGroup, connection: KubeClient, resource: Resource, seen: Callable[[ObjectKey, Json], None]
-) -> ObjectCache:
+) -> Informer:
     """Keep a cache and tell each new version of an object; returns once all that is there was told."""
 
     def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -86,7 +86,7 @@ async def follow(
         if new is not None:
             seen(key, new)
 
-    cache = ObjectCache(connection, resource, on_change=changed)
+    cache = Informer(connection, resource, on_change=changed)
     tasks.start_soon(cache.run)
     await cache.wait_synced()
     return cache

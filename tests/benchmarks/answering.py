@@ -13,7 +13,7 @@ import anyio
 import orjson
 import structlog
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 Answer: TypeAlias = Callable[[Json], Awaitable[Json]]
 """Carries out a request of the harness."""

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 import attrs
 import orjson
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.benchmarks.components import Requests
 
 POLICY: Final = """\

@@ -13,7 +13,7 @@ import orjson
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.controlplane.errors import ControlPlaneError
 
 _MAX_ANSWER = 64 << 20

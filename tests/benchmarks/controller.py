@@ -16,7 +16,7 @@ import anyio
 import attrs
 from anyio.abc import Process
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.benchmarks import usage
 from tests.benchmarks.usage import Usage
 from tests.controlplane.credentials import write_kubeconfig

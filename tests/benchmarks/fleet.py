@@ -12,7 +12,7 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.kube import KubeClient
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 from tests.benchmarks import planes, usage

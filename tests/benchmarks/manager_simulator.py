@@ -13,16 +13,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import anyio
 import attrs
 
-from multikueue.core.conditions import conditions, is_true, timestamp, updated
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.labels import ADMISSION_MANAGER
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import resource_version, uid, version_number
-from multikueue.core.ownership import admission_status
-from multikueue.core.workload_names import workload_name
-from multikueue.core.workloads import CheckState, checks, has_quota, is_admitted, is_finished
+from multikueue.core.model.conditions import conditions, is_true, timestamp, updated
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import resource_version, uid, version_number
+from multikueue.core.model.status_apply import admission_status
+from multikueue.core.model.workload_names import workload_name
+from multikueue.core.model.workloads import CheckState, checks, has_quota, is_admitted, is_finished
 from multikueue.errors import Conflict
-from multikueue.kube import KubeClient, ObjectCache
+from multikueue.kube import Informer, KubeClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
 from tests.benchmarks.acting import Acts, admitted, client, condition, follow, now
 from tests.benchmarks.answering import Answer, nothing_to_ask, run
@@ -37,7 +37,7 @@ class Manager:
 
     connection: KubeClient
     acts: Acts
-    workloads: ObjectCache | None = None
+    workloads: Informer | None = None
     _written: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
 
     def job(self, key: ObjectKey, job: Json) -> None:

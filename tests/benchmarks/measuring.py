@@ -11,8 +11,8 @@ from pathlib import Path
 import anyio
 import attrs
 
-from multikueue.core.kinds import JOB
-from multikueue.core.names import Json
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import Json
 from tests.benchmarks import controller, moments, objects
 from tests.benchmarks.components import BACKGROUND, CONTROLLER, READS, WATCHES, Requests
 from tests.benchmarks.controller import Controller

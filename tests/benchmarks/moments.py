@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 CREATED: Final = "created"
 """The job on the manager."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.labels import CONTROLLER_NAME, JOB_UID_LABEL, QUEUE_LABEL, WORKLOAD_FINALIZER
-from multikueue.core.names import Json
-from multikueue.core.objects import uid
-from multikueue.core.workload_names import workload_name
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.labels import CONTROLLER_NAME, JOB_UID_LABEL, QUEUE_LABEL, WORKLOAD_FINALIZER
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import uid
+from multikueue.core.model.workload_names import workload_name
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 
 NAMESPACE: Final = "default"

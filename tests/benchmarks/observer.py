@@ -10,13 +10,13 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.conditions import is_true
-from multikueue.core.kinds import ADMISSION_CHECK, JOB, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import uid
-from multikueue.core.workload_names import workload_name
-from multikueue.core.workloads import CheckState, check_state, is_admitted, is_finished
-from multikueue.kube import KubeClient, ObjectCache
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import uid
+from multikueue.core.model.workload_names import workload_name
+from multikueue.core.model.workloads import CheckState, check_state, is_admitted, is_finished
+from multikueue.kube import Informer, KubeClient
 from multikueue.sandbox.setting_up import CHECK
 from tests.benchmarks import moments
 from tests.benchmarks.moments import Moments
@@ -32,27 +32,27 @@ class Observer:
     manager: KubeClient
     workers: Mapping[str, KubeClient]
     moments: Moments = attrs.field(factory=Moments)
-    _checks: ObjectCache = attrs.field(init=False)
-    _copies: dict[str, ObjectCache] = attrs.field(factory=dict, init=False)
+    _checks: Informer = attrs.field(init=False)
+    _copies: dict[str, Informer] = attrs.field(factory=dict, init=False)
     _jobs: dict[str, str] = attrs.field(factory=dict, init=False)
     """Names of jobs by the names of their Workloads."""
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._checks = ObjectCache(self.manager, ADMISSION_CHECK, on_change=self._seen)
+        self._checks = Informer(self.manager, ADMISSION_CHECK, on_change=self._seen)
 
     async def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Begin to watch; returns once everything that was there is known."""
         caches = [
             self._checks,
-            ObjectCache(self.manager, JOB, transform=_without_spec, on_change=self._job),
-            ObjectCache(self.manager, WORKLOAD, transform=_without_spec, on_change=self._workload),
+            Informer(self.manager, JOB, transform=_without_spec, on_change=self._job),
+            Informer(self.manager, WORKLOAD, transform=_without_spec, on_change=self._workload),
         ]
         for name, worker in self.workers.items():
-            self._copies[name] = ObjectCache(worker, WORKLOAD, transform=_without_spec, on_change=self._copy)
+            self._copies[name] = Informer(worker, WORKLOAD, transform=_without_spec, on_change=self._copy)
             caches += [
                 self._copies[name],
-                ObjectCache(worker, JOB, transform=_without_spec, on_change=self._job_copy),
+                Informer(worker, JOB, transform=_without_spec, on_change=self._job_copy),
             ]
         for cache in caches:
             tasks.start_soon(cache.run)

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import anyio
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.benchmarks.audit import POLICY, AuditLog
 from tests.benchmarks.children import Child, child
 from tests.benchmarks.components import COMPONENTS, Requests

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.benchmarks import moments
 from tests.benchmarks.measuring import Measured
 from tests.benchmarks.moments import LATENCIES

@@ -8,11 +8,11 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.conditions import timestamp
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.labels import ADMISSION_MANAGER, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.ownership import admission_status
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.labels import ADMISSION_MANAGER, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.status_apply import admission_status
 from multikueue.errors import Invalid
 from multikueue.kube import KubeClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME

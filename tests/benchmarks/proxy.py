@@ -15,7 +15,7 @@ from typing import Any, cast
 import anyio
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.benchmarks.answering import Answer, run
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Final
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.benchmarks import moments
 from tests.benchmarks.components import BACKGROUND, CONTROLLER, READS, WATCHES
 from tests.benchmarks.measuring import Measured

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.sandbox import ApiServer
 from multikueue.sandbox.crds import load_crds
 from tests.benchmarks.answering import Answer, run

@@ -10,8 +10,8 @@ from typing import Final
 
 import anyio
 
-from multikueue.core.kinds import JOB
-from multikueue.core.names import Json
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import Json
 from tests.benchmarks import controller, moments, objects
 from tests.benchmarks.components import BACKGROUND, CONTROLLER, Requests
 from tests.benchmarks.controller import Controller

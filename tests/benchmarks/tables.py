@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 _LATENCY_NAMES = {
     "created_ready": "created → Ready",

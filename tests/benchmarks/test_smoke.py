@@ -10,7 +10,7 @@ import anyio
 import orjson
 import pytest
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -13,13 +13,13 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.conditions import conditions, timestamp, updated
-from multikueue.core.copies import prebuilt_workload
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
-from multikueue.core.workloads import has_quota
-from multikueue.kube import KubeClient, ObjectCache
+from multikueue.core.model.conditions import conditions, timestamp, updated
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import has_quota
+from multikueue.kube import Informer, KubeClient
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
 from tests.benchmarks.acting import Acts, admitted, client, condition, follow, now
 from tests.benchmarks.answering import Answer, nothing_to_ask, run
@@ -44,7 +44,7 @@ class Worker:
     connection: KubeClient
     acts: Acts
     life: Life
-    workloads: ObjectCache | None = None
+    workloads: Informer | None = None
 
     async def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Begin to follow; returns once everything that was there is known."""

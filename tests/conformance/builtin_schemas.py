@@ -16,7 +16,7 @@ from typing import Any
 
 import anyio
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.conformance.client import connected
 from tests.conformance.planes import real_without_controllers
 from tests.controlplane.binaries import KUBERNETES

@@ -14,7 +14,7 @@ import aiohttp
 import anyio
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.conformance.objects import GROUP, definition, widget
 
 Answer: TypeAlias = tuple[int, Json]

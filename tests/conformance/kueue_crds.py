@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.controlplane.crds import read
 
 _ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 GROUP = "probe.example.com"
 

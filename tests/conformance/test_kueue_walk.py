@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.conformance.client import Answer, ConformanceClient, Open
 from tests.conformance.kueue_crds import OWN, definitions, places
 from tests.conformance.planes import REAL_MARKS

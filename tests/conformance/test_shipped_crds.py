@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.conformance.client import ConformanceClient, Open, eventually
 from tests.conformance.kueue_crds import OWN, definitions, places
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.controlplane.api import Api
 from tests.controlplane.polling import poll_until
 

@@ -15,7 +15,7 @@ from typing import Self
 import aiohttp
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.controlplane.errors import RequestFailed
 
 JSON = "application/json"

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.controlplane import binaries
 from tests.controlplane.apiserver import ApiServer
 from tests.controlplane.binaries import Binaries

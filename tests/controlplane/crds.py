@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import yaml
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.controlplane.api import Api
 from tests.controlplane.polling import poll_until
 

@@ -12,7 +12,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 ADMIN = "admin"
 CONTROLLER_MANAGER = "system:kube-controller-manager"

@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.controlplane.processes import ChildProcess
 
 _READY_SECONDS = 30.0  # it takes 0.3 s; this is for a machine that does ten other things

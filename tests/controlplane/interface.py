@@ -11,7 +11,7 @@ from typing import Protocol, Self
 import anyio
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.controlplane import access
 from tests.controlplane.api import Api
 from tests.controlplane.credentials import ADMIN, kubeconfig

@@ -16,7 +16,7 @@ import anyio
 import attrs
 import yaml
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.controlplane.api import Api
 from tests.controlplane.crds import establish
 from tests.controlplane.credentials import ADMIN

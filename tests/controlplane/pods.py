@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.controlplane.api import Api
 
 Phase = Literal["Running", "Succeeded", "Failed"]

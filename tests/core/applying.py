@@ -8,7 +8,10 @@ from typing import Any
 
 import attrs
 
-from multikueue.core.effects import (
+from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import uid
+from multikueue.core.workload.effects import (
     MANAGER,
     ApplyStatus,
     CreateJob,
@@ -21,10 +24,7 @@ from multikueue.core.effects import (
     PatchWorkload,
     Plan,
 )
-from multikueue.core.labels import ADMISSION_MANAGER
-from multikueue.core.names import Json
-from multikueue.core.objects import uid
-from multikueue.core.snapshot import JobCopy, Snapshot, Worker
+from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
 
 _uids = itertools.count(1)
 

@@ -12,14 +12,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from multikueue.adapters import BUILTIN
-from multikueue.core.adapter import JobAdapter, Stamp
-from multikueue.core.conditions import timestamp
-from multikueue.core.copies import workload_copy
-from multikueue.core.dispatch import AllAtOnce, Dispatcher
-from multikueue.core.effects import Plan
-from multikueue.core.gates import GATE, gated
-from multikueue.core.kinds import JOB
-from multikueue.core.labels import (
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
+from multikueue.core.model.adapter import JobAdapter, Stamp
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.copies import workload_copy
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
     COMPONENT_INDEX_ANNOTATION,
     CONTROLLER_NAME,
@@ -28,10 +26,12 @@ from multikueue.core.labels import (
     SLICE_REPLACEMENT_ANNOTATION,
     WORKLOAD_FINALIZER,
 )
-from multikueue.core.names import ClusterName, Json, ObjectKey
-from multikueue.core.plan import plan
-from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workloads import attempt as attempt_of
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.workloads import attempt as attempt_of
+from multikueue.core.workload.effects import Plan
+from multikueue.core.workload.plan import plan
+from multikueue.core.workload.preemption_gates import GATE, gated
+from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 RESERVED_AT = timestamp(NOW - timedelta(minutes=30))

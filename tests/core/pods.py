@@ -7,17 +7,17 @@ from typing import Any
 import attrs
 
 from multikueue.adapters.pod import KINDS, PODS
-from multikueue.core.adapter import Stamp
-from multikueue.core.labels import (
+from multikueue.core.model.adapter import Stamp
+from multikueue.core.model.labels import (
     ADMISSION_GATE,
     ATTEMPT_ANNOTATION,
     GROUP_WORKLOAD_ANNOTATION,
     POD_GROUP_NAME,
     POD_GROUP_TOTAL_ANNOTATION,
 )
-from multikueue.core.names import ClusterName, Json
-from multikueue.core.snapshot import JobCopy, Snapshot, Worker
-from multikueue.core.workloads import attempt
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.workloads import attempt
+from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
 from tests.core.building import NAMESPACE, SETTINGS, snapshot, workload
 
 (POD,) = KINDS

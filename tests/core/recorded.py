@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 TRACES = Path("/work/shared/traces")
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import attrs
 from hypothesis import strategies as st
 
-from multikueue.core.names import Json
-from multikueue.core.snapshot import Snapshot, Worker
+from multikueue.core.model.names import Json
+from multikueue.core.workload.snapshot import Snapshot, Worker
 from tests.core.building import (
     ADAPTER,
     EARLIER,

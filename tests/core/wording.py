@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from multikueue.core.conditions import condition, is_true
-from multikueue.core.effects import (
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import check
+from multikueue.core.workload.effects import (
     MANAGER,
     Announce,
     ApplyStatus,
@@ -18,11 +22,7 @@ from multikueue.core.effects import (
     PatchWorkload,
     Plan,
 )
-from multikueue.core.labels import ADMISSION_MANAGER
-from multikueue.core.names import Json
-from multikueue.core.objects import dig
-from multikueue.core.snapshot import Snapshot
-from multikueue.core.workloads import check
+from multikueue.core.workload.snapshot import Snapshot
 
 
 def in_words(seen: Snapshot, decided: Plan) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from multikueue.core.conditions import condition
-from multikueue.core.kinds import CUSTOM_RESOURCE_DEFINITION, JOB, MULTIKUEUE_CLUSTER
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION, JOB, MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxKind, SandboxOptions
 from multikueue.sandbox.kinds import BATCH_JOB, definition
 from tests.daemon.test_running import daemon, eventually

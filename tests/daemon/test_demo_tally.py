@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kinds.pods import POD
 from multikueued.demo.jobs import Submission, drawn_job

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
-from multikueue.core.dispatch import AllAtOnce, Dispatcher
-from multikueue.core.external import External
-from multikueue.core.incremental import Incremental, Order
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
+from multikueue.core.dispatchers.external import External
+from multikueue.core.dispatchers.incremental import Incremental, Order
 from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.cli import main

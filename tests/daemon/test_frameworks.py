@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multikueue.adapters.declaration import Declaration
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.errors import SettingsError
 from multikueued.cli import main
 from multikueued.loading import parse_settings

@@ -8,8 +8,8 @@ import pytest
 from multikueue.adapters import BUILTIN
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
-from multikueue.core.kinds import JOB
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, NotFound, ServerFault, Unreachable
 from multikueue.kube.discovery import Served
 from multikueued.kinds import PATIENCE, RETRY, known_kinds

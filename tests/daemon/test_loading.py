@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from multikueue.core.incremental import Incremental
-from multikueue.core.lease import LeaseSettings
+from multikueue.core.dispatchers.incremental import Incremental
+from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.errors import SettingsError
 from multikueued.config import (
     ControllerName,

@@ -6,8 +6,8 @@ from itertools import product
 
 from prometheus_client import generate_latest
 
-from multikueue.core.names import ClusterName
-from multikueue.core.queue import QueueStatistics
+from multikueue.core.machinery.queue import QueueStatistics
+from multikueue.core.model.names import ClusterName
 from multikueue.kube import RequestHook
 from multikueue.runtime.controller import ControllerHook
 from multikueue.runtime.hooks import ManagerHook

@@ -19,9 +19,9 @@ import attrs
 import pytest
 import yaml
 
-from multikueue.core.conditions import is_true
-from multikueue.core.kinds import CLUSTER_QUEUE, JOB, LEASE, SECRET, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LEASE, SECRET, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
 
 LEASE_KEY = ObjectKey("kueue-system", "multikueue")

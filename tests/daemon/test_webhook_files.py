@@ -13,8 +13,8 @@ import structlog
 from cryptography.hazmat.primitives import serialization
 
 from multikueue.errors import SettingsError
-from multikueue.runtime.certificate_rotation import Credentials, renewed
-from multikueue.runtime.certificates import UnusableError, make_authority, pem
+from multikueue.webhook.certificates import UnusableError, make_authority, pem
+from multikueue.webhook.rotation import Credentials, renewed
 from multikueued.webhook.files import CertificateFiles
 from multikueued.webhook.tls import ServingTls
 

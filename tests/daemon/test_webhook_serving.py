@@ -11,11 +11,11 @@ import aiohttp
 import anyio
 import pytest
 
-from multikueue.core.webhook_configuration import PATH
+from multikueue.core.admission.registration import PATH
 from multikueue.errors import SettingsError
-from multikueue.runtime.admission import Answer
-from multikueue.runtime.certificate_rotation import Credentials, renewed
-from multikueue.runtime.certificates import UnusableError, pem
+from multikueue.webhook.certificates import UnusableError, pem
+from multikueue.webhook.reviewer import Answer
+from multikueue.webhook.rotation import Credentials, renewed
 from multikueued.config import Port, WebhookSettings
 from multikueued.webhook.serving import MAX_BODY, reviewing
 from multikueued.webhook.tls import ServingTls

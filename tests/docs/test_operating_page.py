@@ -9,7 +9,7 @@ import attrs
 import pytest
 import yaml
 
-from multikueue.core.dispatch import AllAtOnce
+from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueued.config import Settings
 from multikueued.dispatching import DispatcherSettings
 from multikueued.loading import parse_settings

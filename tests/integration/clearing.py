@@ -12,7 +12,7 @@ from typing import Final
 import aiohttp
 import anyio
 
-from multikueue.core.kinds import (
+from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
     EVENT,
@@ -25,7 +25,7 @@ from multikueue.core.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
 from multikueue.sandbox import kinds

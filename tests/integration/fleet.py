@@ -9,12 +9,12 @@ from typing import Any
 import anyio
 import attrs
 
-from multikueue.core.conditions import condition, is_true
-from multikueue.core.kinds import CLUSTER_QUEUE, JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
-from multikueue.core.labels import CONTROLLER_NAME, ORIGIN_LABEL, QUEUE_LABEL
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
-from multikueue.core.workloads import cluster_name
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
+from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL, QUEUE_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import cluster_name
 from multikueue.kube import KubeClient
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import (

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import anyio
 import attrs
 
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError
 from tests.controlplane.pods import Phase
 from tests.integration.view import POD, Changes, View, job_of

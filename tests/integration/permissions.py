@@ -8,7 +8,7 @@ from typing import Final
 
 import yaml
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.interface import Cluster

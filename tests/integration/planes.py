@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 import orjson
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.sandbox.crds import load_crds
 from tests.controlplane.crds import read

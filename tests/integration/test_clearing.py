@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.kinds import JOB, LOCAL_QUEUE, MUTATING_WEBHOOKS, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import with_value
+from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MUTATING_WEBHOOKS, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import with_value
 from multikueue.kube import KubeClient
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue.building import build_workload

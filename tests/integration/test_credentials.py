@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.kinds import MULTIKUEUE_CLUSTER
-from multikueue.core.objects import dig
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
+from multikueue.core.model.objects import dig
 from tests.controlplane.polling import poll_until
 from tests.integration.fleet import fleet
 from tests.integration.permissions import WORKER_RULES

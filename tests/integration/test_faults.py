@@ -8,11 +8,11 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.conditions import is_true
-from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
-from multikueue.core.objects import dig
-from multikueue.core.workloads import cluster_name
-from multikueue.kube import ClientOptions, ObjectCache
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import cluster_name
+from multikueue.kube import ClientOptions, Informer
 from multikueued.config import LeaderElectionSettings
 from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet
@@ -32,12 +32,12 @@ def admitted(real: Fleet, worker: str) -> bool:
     return any(is_true(copy, "Admitted") for copy in real.workers[worker].all(WORKLOAD))
 
 
-def followed(real: Fleet, worker: str) -> ObjectCache:
+def followed(real: Fleet, worker: str) -> Informer:
     """What the daemon knows of a worker's Workloads."""
     remote = real.daemon.manager.remotes.get(worker)
     assert remote is not None
     assert remote.session is not None, f"{worker} is not connected"
-    return remote.session.workloads.cache
+    return remote.session.workloads.informer
 
 
 async def test_a_job_that_ends_while_the_daemon_is_down_has_run_once(planes: Planes) -> None:
@@ -196,7 +196,7 @@ async def test_history_that_a_worker_has_forgotten_is_read_anew(planes: Planes) 
         used = {name: await real.running(name) for name in ("ends", "runs")}
         worker = used["ends"]
         follows = followed(real, worker)
-        before = follows.state.lists
+        before = follows.status.lists
         real.kubelet.end("ends", "Succeeded")
         await planes.workers[worker].compact()
         await real.submit("comes")
@@ -208,7 +208,7 @@ async def test_history_that_a_worker_has_forgotten_is_read_anew(planes: Planes) 
         await real.active(worker)
         await real.cleaned()
 
-        assert follows.state.lists > before
+        assert follows.status.lists > before
         assert {name: real.ran_on(name) for name in used} == {name: [cluster] for name, cluster in used.items()}
 
 
@@ -217,8 +217,8 @@ async def test_history_that_the_manager_has_forgotten_is_read_anew(planes: Plane
     async with fleet(planes, settings=PATIENT) as real:
         await real.submit("lasting")
         worker = await real.running("lasting")
-        follows = real.daemon.manager.home.workloads.cache
-        before = follows.state.lists
+        follows = real.daemon.manager.cluster.workloads.informer
+        before = follows.status.lists
         await planes.manager.compact()
         await real.submit("newer")
         await real.running("newer")
@@ -227,10 +227,10 @@ async def test_history_that_the_manager_has_forgotten_is_read_anew(planes: Plane
             await real.ended(name)
         await real.cleaned()
 
-        assert real.daemon.manager.home.workloads.cache is follows, (
+        assert real.daemon.manager.cluster.workloads.informer is follows, (
             "it has begun anew, which reads everything in any case"
         )
-        assert follows.state.lists > before
+        assert follows.status.lists > before
         assert real.ran_on("lasting") == [worker]
         assert len(real.ran_on("newer")) == 1
         assert all(dig(cluster, "status", "conditions") for cluster in real.manager.all(MULTIKUEUE_CLUSTER))

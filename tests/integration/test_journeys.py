@@ -5,10 +5,10 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from multikueue.core.conditions import condition, is_true
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.names import ObjectKey
-from multikueue.core.workloads import check
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.workloads import check
 from multikueue.sandbox.setting_up import CHECK
 from tests.integration.fleet import fleet, job
 from tests.integration.planes import Planes

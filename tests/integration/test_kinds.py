@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import anyio
 import pytest
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.kube import KubeClient
 from multikueue.sandbox.jobs import JobRunner
 from multikueue.sandbox.kinds import completed

@@ -14,8 +14,8 @@ import anyio.abc
 import pytest
 import yaml
 
-from multikueue.core.kinds import JOB, LEASE
-from multikueue.core.names import ObjectKey
+from multikueue.core.model.kinds import JOB, LEASE
+from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.integration.fleet import fleet
 from tests.integration.planes import Planes

@@ -11,13 +11,13 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.kinds import JOB, MUTATING_WEBHOOKS, SECRET
-from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.workloads import check
-from multikueue.runtime.certificate_rotation import FIELDS, Credentials
-from multikueue.runtime.certificates import is_signed_by, make_authority, make_certificate
+from multikueue.core.model.kinds import JOB, MUTATING_WEBHOOKS, SECRET
+from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import check
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from multikueue.webhook.certificates import is_signed_by, make_authority, make_certificate
+from multikueue.webhook.rotation import FIELDS, Credentials
 from multikueued.config import ObjectName, Port, ServerUrl, Settings, WebhookSettings
 from tests.controlplane.polling import poll_until
 from tests.controlplane.ports import free_port

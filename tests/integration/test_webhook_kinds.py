@@ -7,9 +7,9 @@ import attrs
 import pytest
 
 from multikueue.adapters import AdapterRegistry
-from multikueue.core.labels import CONTROLLER_NAME
-from multikueue.core.names import Json
-from multikueue.core.objects import with_value
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import with_value
 from multikueue.kube import KubeClient
 from multikueue.sandbox.setting_up import (
     CHECK,

@@ -9,9 +9,9 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
-from multikueue.kube import KubeClient, ObjectCache
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.kube import Informer, KubeClient
 from tests.controlplane.errors import NotReady
 
 POD: Final = Resource(GVK("", "v1", "Pod"), "pods")
@@ -65,10 +65,10 @@ class View:
     """The newest version of every object there ever was in our namespace, by kind and name."""
     pods_made: dict[str, str] = attrs.field(factory=dict, init=False)
     """The Job of every pod there ever was, by the pod's UID."""
-    _caches: dict[Resource, ObjectCache] = attrs.field(init=False)
+    _caches: dict[Resource, Informer] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        def cache(resource: Resource) -> ObjectCache:
+        def cache(resource: Resource) -> Informer:
             def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
                 del old
                 if new is not None:
@@ -77,7 +77,7 @@ class View:
                         self.pods_made[new["metadata"]["uid"]] = job_of(new)
                 self.changes.tell()
 
-            return ObjectCache(self.client, resource, on_change=changed, on_state=lambda _: self.changes.tell())
+            return Informer(self.client, resource, on_change=changed, on_status=lambda _: self.changes.tell())
 
         self._caches = {resource: cache(resource) for resource in (JOB, WORKLOAD, POD, MULTIKUEUE_CLUSTER)}
 

@@ -11,7 +11,7 @@ import attrs
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.adapters.declared import declared_kind
 from multikueue.adapters.profiles import PROFILES
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.sandbox import kinds
 from multikueue.sandbox.kinds import SandboxKind, definition
 from multikueue.sandbox.kinds.pods import POD_RESOURCE

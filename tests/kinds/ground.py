@@ -10,14 +10,14 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.conditions import is_true
-from multikueue.core.kinds import LOCAL_QUEUE, WORKLOAD
-from multikueue.core.labels import ORIGIN_LABEL
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import dig, labels_of, uid
-from multikueue.core.workloads import cluster_name
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.kinds import LOCAL_QUEUE, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, labels_of, uid
+from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Conflict
-from multikueue.kube import ObjectCache
+from multikueue.kube import Informer
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
@@ -92,7 +92,7 @@ class Ground:
         """Watch these kinds and Workloads until cancelled; started once all there is has been seen."""
         async with anyio.create_task_group() as tasks:
             caches = [
-                ObjectCache(cluster.client, resource, on_change=partial(self._observe, cluster, resource))
+                Informer(cluster.client, resource, on_change=partial(self._observe, cluster, resource))
                 for cluster in self.clusters
                 for resource in (WORKLOAD, *resources)
             ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.labels import ELASTIC_ANNOTATION, ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import annotations_of, dig, labels_of, with_value, without
-from multikueue.core.workloads import is_admitted, is_finished
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import ELASTIC_ANNOTATION, ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, labels_of, with_value, without
+from multikueue.core.model.workloads import is_admitted, is_finished
 from multikueue.sandbox.kueue import evict
 from tests.kinds.cases import Case
 from tests.kinds.ground import TEMPLATE, Ground

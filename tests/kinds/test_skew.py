@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import clone, dig
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import clone, dig
 from multikueue.protocols import Subresource
 from multikueue.sandbox.apiserver import DirectClient, Registry
 from tests.kinds import sandbox_ground

@@ -9,8 +9,8 @@ import anyio
 import anyio.lowlevel
 import attrs
 
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.kube.caching import NOTHING
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.kube.informer import NOTHING
 from multikueue.protocols import ObjectList, WatchEvent
 
 

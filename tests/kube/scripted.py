@@ -12,7 +12,7 @@ import attrs
 import orjson
 from aiohttp import web
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.kube import ClusterConfig, KubeClient
 
 Answer: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]

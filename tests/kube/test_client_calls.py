@@ -11,8 +11,8 @@ import pytest
 import trustme
 from aiohttp import web
 
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Expired, KubeconfigError, Unauthorized, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from tests.kube.scripted import eventually, hangs, job, refuses, resets, says, serving, streams, talking

@@ -7,7 +7,7 @@ import attrs
 import orjson
 import pytest
 
-from multikueue.core.kinds import JOB
+from multikueue.core.model.kinds import JOB
 from multikueue.errors import ApiError, DeadlineExceeded, Expired, ServerFault, TooManyRequests, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.protocols import WatchEvent

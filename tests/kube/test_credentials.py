@@ -15,13 +15,13 @@ import attrs
 import pytest
 from aiohttp import web
 
-from multikueue.core.kinds import JOB
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Unauthorized
 from multikueue.kube.config import ClusterConfig, ExecPlugin
 from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, token_source
-from multikueue.kube.errands import Errands
 from multikueue.kube.plugin import Credential, run_plugin
+from multikueue.kube.single_flight import SingleFlight
 from tests.kube.scripted import eventually, job, refuses, says, talking
 
 API = "client.authentication.k8s.io/v1"
@@ -79,8 +79,8 @@ async def test_a_plugin_runs_once_for_many_requests(tmp_path: Path) -> None:
     async def ask() -> None:
         got.append(await source.token())
 
-    async with Errands() as errands:
-        source = PluginToken(plugin.config(), errands)
+    async with SingleFlight() as flights:
+        source = PluginToken(plugin.config(), flights)
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(ask)
@@ -95,8 +95,8 @@ async def test_a_token_is_used_until_its_end(tmp_path: Path, life: int, runs: in
     """Also one that lives for four minutes: a fixed margin of five would run the plugin each time."""
     end = datetime.now(UTC) + timedelta(seconds=life)
     plugin = prints(tmp_path, expirationTimestamp=end.isoformat())
-    async with Errands() as errands:
-        source = PluginToken(plugin.config(), errands)
+    async with SingleFlight() as flights:
+        source = PluginToken(plugin.config(), flights)
         for _ in range(3):
             await source.token()
     assert plugin.runs == runs
@@ -126,8 +126,8 @@ class Planned:
     @asynccontextmanager
     async def source(self) -> AsyncIterator[PluginToken]:
         """Tokens of this plugin."""
-        async with Errands() as errands:
-            yield PluginToken(ExecPlugin("planned", "{}"), errands, run=self.run, clock=self.now)
+        async with SingleFlight() as flights:
+            yield PluginToken(ExecPlugin("planned", "{}"), flights, run=self.run, clock=self.now)
 
 
 @pytest.mark.looptime
@@ -253,8 +253,8 @@ async def test_a_plugin_whose_tokens_are_all_refused_is_left_alone_for_a_while(t
 
 async def test_a_plugin_that_fails_is_not_run_for_each_waiting_request(tmp_path: Path) -> None:
     plugin = FakePlugin(tmp_path, "sys.exit(3)")
-    async with Errands() as errands:
-        source = PluginToken(plugin.config(), errands)
+    async with SingleFlight() as flights:
+        source = PluginToken(plugin.config(), flights)
         for _ in range(3):
             with pytest.raises(Unauthorized, match="failed with exit code 3"):
                 await source.token()
@@ -383,8 +383,8 @@ async def test_a_token_file_without_a_token_is_an_error(tmp_path: Path, content:
 async def test_the_configuration_says_where_the_token_comes_from(tmp_path: Path) -> None:
     """A plugin before a file before a token."""
     plugin = prints(tmp_path).config()
-    errands = Errands()
+    flights = SingleFlight()
     whole = ClusterConfig("", token="a", token_file="b", exec_plugin=plugin)
-    assert isinstance(token_source(whole, errands), PluginToken)
-    assert isinstance(token_source(ClusterConfig("", token="a", token_file="b"), errands), TokenFile)
-    assert token_source(ClusterConfig("", token="a"), errands) == StaticToken("a")
+    assert isinstance(token_source(whole, flights), PluginToken)
+    assert isinstance(token_source(ClusterConfig("", token="a", token_file="b"), flights), TokenFile)
+    assert token_source(ClusterConfig("", token="a"), flights) == StaticToken("a")

@@ -6,7 +6,7 @@ import attrs
 import orjson
 import pytest
 
-from multikueue.core.names import GVK, Json
+from multikueue.core.model.names import GVK, Json
 from multikueue.errors import Unauthorized
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.kube.discovery import Served, served

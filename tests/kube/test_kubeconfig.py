@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
 from multikueue.kube import load_incluster, load_kubeconfig
 from multikueue.kube.transport import ssl_context

@@ -12,12 +12,12 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.kinds import JOB
-from multikueue.core.names import ObjectKey
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, NotSent
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.errands import Errands
 from multikueue.kube.name_lookup import NameLookup
+from multikueue.kube.single_flight import SingleFlight
 from tests.kube.scripted import eventually, job, says, serving
 
 KEY = ObjectKey("default", "a")
@@ -77,9 +77,9 @@ async def error_of(client: KubeClient) -> ApiError:
 
 async def test_names_that_are_not_answered_for_do_not_keep_other_workers_from_being_reached(names: Names) -> None:
     """However many there are. Nor do they keep their clients from being closed."""
-    async with talking_to("healthy.example") as client, Errands() as errands, anyio.create_task_group() as tasks:
+    async with talking_to("healthy.example") as client, SingleFlight() as flights, anyio.create_task_group() as tasks:
         for number in range(MANY):
-            tasks.start_soon(NameLookup(errands, deadline=60).resolve, f"dead{number}.example")
+            tasks.start_soon(NameLookup(flights, deadline=60).resolve, f"dead{number}.example")
         await eventually(lambda: names.stuck == MANY)
         with anyio.fail_after(2):
             assert await client.get(JOB, KEY) == job("1")
@@ -128,13 +128,13 @@ async def test_what_was_heard_too_late_is_not_for_the_next_call_if_it_may_be_wro
     names: Names, unknown: bool, kept: float
 ) -> None:
     """A name that is not known may be known by now, and one that is may be another server's."""
-    async with Errands() as errands:
-        lookup = NameLookup(errands, deadline=0.05, kept=kept)
+    async with SingleFlight() as flights:
+        lookup = NameLookup(flights, deadline=0.05, kept=kept)
         with pytest.raises(socket.gaierror, match="not resolved within"):
             await lookup.resolve("dead.example")
         names.unknown = unknown
         names.answered.set()
-        await eventually(lambda: errands.under_way == 0)
+        await eventually(lambda: flights.under_way == 0)
         names.unknown = False
         assert [found["host"] for found in await lookup.resolve("dead.example")] == ["127.0.0.1"]
     assert names.asked == ["dead.example"] * 2
@@ -146,8 +146,8 @@ async def test_link_local_addresses_keep_their_interface(monkeypatch: pytest.Mon
     address = ("fe80::1", 6443, 0, index)
     found = [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    async with Errands() as errands:
-        resolved = await NameLookup(errands, deadline=5).resolve("near.example", 6443, socket.AF_UNSPEC)
+    async with SingleFlight() as flights:
+        resolved = await NameLookup(flights, deadline=5).resolve("near.example", 6443, socket.AF_UNSPEC)
     assert [(each["host"], each["port"], each["family"]) for each in resolved] == [
         (f"fe80::1%{name}", 6443, socket.AF_INET6)
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Invalid
 from multikueue.kube import requests
 from multikueue.kube.requests import Request

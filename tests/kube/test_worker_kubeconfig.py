@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
 

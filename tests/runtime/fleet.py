@@ -11,8 +11,8 @@ import anyio
 import attrs
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
-from multikueue.core.conditions import condition
-from multikueue.core.kinds import (
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
     EVENT,
@@ -21,9 +21,9 @@ from multikueue.core.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.labels import QUEUE_LABEL
-from multikueue.core.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.snapshot import PlanSettings
+from multikueue.core.model.labels import QUEUE_LABEL
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager, ManagerSettings

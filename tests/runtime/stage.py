@@ -9,9 +9,9 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.kinds import LEASE
-from multikueue.core.lease import LeaseSettings
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.machinery.lease import LeaseSettings
+from multikueue.core.model.kinds import LEASE
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unreachable
 from multikueue.protocols import ObjectList, Propagation, Subresource
 from multikueue.runtime.election import Elector

@@ -11,8 +11,8 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from multikueue.core.kinds import MULTIKUEUE_CLUSTER, SECRET
-from multikueue.core.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient
 from multikueue.runtime.session import Session

@@ -8,8 +8,8 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.action import Action
-from multikueue.core.backoff import Backoff
+from multikueue.core.machinery.action import Action
+from multikueue.core.machinery.backoff import Backoff
 from multikueue.errors import Conflict, TooManyRequests
 from multikueue.runtime.controller import Controller
 

@@ -9,11 +9,11 @@ import pytest
 from multikueue.adapters.declaration import Declaration, dotted
 from multikueue.adapters.declared import declared_kind
 from multikueue.adapters.profiles import PROFILES
-from multikueue.core.kinds import EVENT, WORKLOAD
-from multikueue.core.labels import PREBUILT_WORKLOAD
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.objects import annotations_of, dig, labels_of
-from multikueue.core.workloads import cluster_name
+from multikueue.core.model.kinds import EVENT, WORKLOAD
+from multikueue.core.model.labels import PREBUILT_WORKLOAD
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import annotations_of, dig, labels_of
+from multikueue.core.model.workloads import cluster_name
 from multikueue.sandbox.kinds import SandboxKind
 from tests.kinds.cases import Case, cases
 from tests.kinds.ground import Ground
@@ -104,7 +104,7 @@ async def test_a_rule_that_fails_for_one_job_is_told_on_it_and_the_others_go_on(
 
 async def test_a_job_that_cannot_be_copied_is_rejected_with_the_setting() -> None:
     """It holds no quota for something that cannot be."""
-    patched = case(creation_patches=({"op": "replace", "path": "/spec/image", "value": "mirror"},))
+    patched = case(creation_patches=({"op": "replace", "path": "/spec/image", "value": "cache"},))
     async with sandbox_ground(patched) as ground:
         await ground.submit(WIDGET, "plain")
 

@@ -8,8 +8,8 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.kinds import EVENT
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.model.kinds import EVENT
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import AlreadyExists, ApiError, Forbidden, ServerFault, TooManyRequests
 from multikueue.protocols import Propagation, Subresource
 from multikueue.runtime.events import ATTEMPTS, CAPACITY, EventRecorder

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from multikueue.core.kinds import CLUSTER_QUEUE, WORKLOAD
-from multikueue.core.names import ObjectKey
-from multikueue.core.workloads import cluster_name, nominated
+from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.sandbox.apiserver import Delay, DirectClient, Fault, Hang, Match, Refuse, SilenceWatch
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
 from tests.runtime.fleet import Fleet, is_active, until

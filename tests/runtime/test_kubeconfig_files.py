@@ -11,8 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from multikueue.core.kinds import MULTIKUEUE_CLUSTER
-from multikueue.core.names import ObjectKey
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import ObjectKey
 from multikueue.errors import KubeconfigError
 from multikueue.runtime.kubeconfig_files import MAX_SIZE, SETTLING, KubeconfigFiles, read_kubeconfig
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until

@@ -17,11 +17,11 @@ from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
 from multikueue.adapters.leaderworkerset import workload_names
 from multikueue.adapters.pod import KINDS as POD_KINDS
 from multikueue.adapters.pod import PODS, group_name
-from multikueue.core.conditions import is_true
-from multikueue.core.kinds import EVENT, JOB, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
-from multikueue.core.workloads import cluster_name
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.kinds import EVENT, JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import cluster_name
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
 from tests.runtime.fleet import is_active, now, until

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
-from multikueue.core.names import GVK, Resource
+from multikueue.core.model.names import GVK, Resource
 from multikueue.errors import AdapterError
 from multikueue.runtime.plugins import GROUP, installed_kinds
 

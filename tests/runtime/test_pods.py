@@ -12,8 +12,8 @@ from multikueue.adapters import AdapterRegistry
 from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
 from multikueue.adapters.pod import KINDS as POD_KINDS
 from multikueue.adapters.pod import PODS
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.labels import (
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import (
     ADMISSION_GATE,
     COMPONENT_INDEX_ANNOTATION,
     GROUP_WORKLOAD_ANNOTATION,
@@ -23,10 +23,10 @@ from multikueue.core.labels import (
     POD_GROUP_NAME,
     POD_GROUP_TOTAL_ANNOTATION,
 )
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import dig
-from multikueue.core.workload_names import workload_name
-from multikueue.core.workloads import check_state, cluster_name
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workload_names import workload_name
+from multikueue.core.model.workloads import check_state, cluster_name
 from multikueue.errors import NotFound
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
@@ -229,8 +229,8 @@ async def test_pods_that_kueue_does_not_manage_are_nobodys_concern() -> None:
             },
         )
         await bench.make_pod("a")
-        mirror = manager.home.jobs[PODS.gvk]
-        await until(lambda: len(list(mirror.cache.keys())) == 1)
+        cache = manager.cluster.jobs[PODS.gvk]
+        await until(lambda: len(list(cache.informer.keys())) == 1)
 
 
 async def test_replicas_of_a_set_come_and_go_with_their_workloads() -> None:

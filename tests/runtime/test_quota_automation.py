@@ -8,10 +8,16 @@ from typing import Any
 import anyio
 import pytest
 
-from multikueue.core.conditions import condition, conditions
-from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
-from multikueue.core.names import ClusterName, Json, ObjectKey
-from multikueue.core.quota import CONDITION
+from multikueue.core.config.quota import CONDITION
+from multikueue.core.model.conditions import condition, conditions
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+)
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient

@@ -10,15 +10,15 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.dispatch import Dispatcher
-from multikueue.core.external import External
-from multikueue.core.incremental import Incremental
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.workloads import cluster_name, nominated
+from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.dispatchers.external import External
+from multikueue.core.dispatchers.incremental import Incremental
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse
-from multikueue.sandbox.apiserver.resources import ResourceType
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.kueue import SmallKueue, evict
 from tests.runtime.fleet import Fleet, now, until
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
-from multikueue.core.names import ObjectKey
-from multikueue.core.objects import dig
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import dig
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.session import RENEWAL
 from multikueue.sandbox.apiserver import CutWatch, Hang, Match, Refuse, Reset

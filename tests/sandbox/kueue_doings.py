@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from multikueue.core.conditions import timestamp
-from multikueue.core.kinds import ADMISSION_CHECK, WORKLOAD
-from multikueue.core.names import Json
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.kinds import ADMISSION_CHECK, WORKLOAD
+from multikueue.core.model.names import Json
 from multikueue.errors import Conflict
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
 from tests.sandbox.kueue_objects import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 

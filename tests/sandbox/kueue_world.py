@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import attrs
 
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound
-from multikueue.sandbox.apiserver.cluster import WriteOptions
-from multikueue.sandbox.apiserver.direct import DirectClient
-from multikueue.sandbox.apiserver.patching import MERGE_PATCH
-from multikueue.sandbox.apiserver.registry import Registry
-from multikueue.sandbox.apiserver.updating import Target
+from multikueue.sandbox.apiserver.serving.direct import DirectClient
+from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
+from multikueue.sandbox.apiserver.verbs.patching import MERGE_PATCH
+from multikueue.sandbox.apiserver.verbs.registry import Registry
+from multikueue.sandbox.apiserver.verbs.updating import Target
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kueue import SmallKueue

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.sandbox.jobs.deciding import decide_run
 from multikueue.sandbox.jobs.options import RunnerOptions, fate, parse_duration
 from multikueue.sandbox.kinds import BATCH_JOB

@@ -7,10 +7,10 @@ from typing import Any
 import anyio
 import pytest
 
-from multikueue.core.kinds import EVENT, JOB
-from multikueue.core.names import Json, ObjectKey
-from multikueue.sandbox.apiserver.direct import DirectClient
-from multikueue.sandbox.apiserver.registry import Registry
+from multikueue.core.model.kinds import EVENT, JOB
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.sandbox.apiserver.serving.direct import DirectClient
+from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, JobRunner, RunnerOptions
 from tests.sandbox.kueue_objects import condition, is_true, job
 from tests.sandbox.kueue_world import wall_clock, world

@@ -9,9 +9,9 @@ import pytest
 
 from multikueue.adapters import AVAILABLE as ADAPTERS
 from multikueue.adapters.profiles import PROFILES
-from multikueue.core.conditions import is_true
-from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import dig
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import dig
 from multikueue.sandbox.apiserver import Registry
 from multikueue.sandbox.jobs.deciding import decide_run
 from multikueue.sandbox.kinds import AVAILABLE, EACH, InTemplates, Roles, SandboxKind, definition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.kinds import CLUSTER_QUEUE, EVENT, LOCAL_QUEUE
+from multikueue.core.model.kinds import CLUSTER_QUEUE, EVENT, LOCAL_QUEUE
 from tests.sandbox.kueue_doings import activate, answer, lasting, runs
 from tests.sandbox.kueue_objects import (
     admission_check,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.kueue.configuration import Configuration, check_names
 from tests.sandbox.kueue_objects import admission_check, cluster_queue, flavor, local_queue
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.kueue import evict
 from tests.sandbox.kueue_doings import admitted, lasting, runs, waits
 from tests.sandbox.kueue_objects import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kueue.building import build_workload

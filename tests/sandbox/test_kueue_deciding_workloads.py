@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.conditions import timestamp
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.kueue.configuration import Configuration
 from multikueue.sandbox.kueue.deciding_workloads import Situation, decide_workload
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Replace, Rest, Step

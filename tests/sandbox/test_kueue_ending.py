@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.conditions import timestamp
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.names import ObjectKey
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue import evict
 from tests.sandbox.kueue_doings import admitted, apply, lasting, runs
 from tests.sandbox.kueue_objects import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.kueue.ledger import Ledger
 from multikueue.sandbox.kueue.newest import Newest
 

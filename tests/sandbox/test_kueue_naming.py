@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.names import GVK
+from multikueue.core.model.names import GVK
 from multikueue.sandbox.kueue.naming import prebuilt_name, workload_name
 
 PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"

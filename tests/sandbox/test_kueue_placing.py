@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from multikueue.core.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.workloads import cluster_name, has_quota, is_finished, is_replaced, nominated
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import cluster_name, has_quota, is_finished, is_replaced, nominated
 from multikueue.sandbox.apiserver import DirectClient, Registry
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.kinds import BATCH_JOB

@@ -7,11 +7,11 @@ import random
 import anyio
 import pytest
 
-from multikueue.core.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, WORKLOAD
-from multikueue.core.names import Json, Resource
-from multikueue.sandbox.apiserver.listing import ListOptions
-from multikueue.sandbox.apiserver.resources import ResourceType
-from multikueue.sandbox.apiserver.selectors import Selector
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, WORKLOAD
+from multikueue.core.model.names import Json, Resource
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.storage.selectors import Selector
+from multikueue.sandbox.apiserver.verbs.listing import ListOptions
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.kueue.ledger import holds_quota
 from multikueue.sandbox.kueue.quota import used_by

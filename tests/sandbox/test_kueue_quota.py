@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from multikueue.core.names import Json
-from multikueue.core.quantities import thousandths
+from multikueue.core.model.names import Json
+from multikueue.core.model.quantities import thousandths
 from multikueue.sandbox.kueue.podsets import PodSetRequest
 from multikueue.sandbox.kueue.quota import Assignment, NoFit, Quota, assign, used_by
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.names import ObjectKey
+from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue.podsets import PodSetRequest
 from multikueue.sandbox.kueue.quota import Quota
 from multikueue.sandbox.kueue.scheduling import Candidate, Holder, Pass, Rules, schedule

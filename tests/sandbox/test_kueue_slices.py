@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from multikueue.core.conditions import condition
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job

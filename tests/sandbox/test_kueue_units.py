@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.workloads import owner
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import owner
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kinds.pods import POD, POD_GROUP
 from multikueue.sandbox.kinds.sets import LEADER_WORKER_SET, STATEFUL_SET

@@ -17,9 +17,9 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.conditions import timestamp
-from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, EVENT, JOB, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, EVENT, JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue.applying import admission_body
 from tests.sandbox.kueue_objects import admission_check, cluster_queue, flavor, is_true, job, local_queue

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import anyio
 import attrs
 
-from multikueue.core.conditions import condition, new_condition, updated
-from multikueue.core.kinds import (
+from multikueue.core.model.conditions import condition, new_condition, updated
+from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     EVENT,
     JOB,
@@ -23,9 +23,9 @@ from multikueue.core.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import dig
-from multikueue.core.workloads import check, cluster_name, nominated
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import check, cluster_name, nominated
 from multikueue.runtime.manager import ManagerSettings
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from tests.scenarios.plane import Plane

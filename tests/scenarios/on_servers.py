@@ -15,7 +15,7 @@ import anyio
 import attrs
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
-from multikueue.core.kinds import (
+from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
     EVENT,
@@ -26,9 +26,9 @@ from multikueue.core.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound
-from multikueue.kube import ClientOptions, KubeClient, ObjectCache
+from multikueue.kube import ClientOptions, Informer, KubeClient
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.kueue import SmallKueue
@@ -62,7 +62,7 @@ class ServerPlane(Plane):
     """A cluster that is real."""
 
     clients: Mapping[str, KubeClient]
-    caches: Mapping[Resource, ObjectCache]
+    caches: Mapping[Resource, Informer]
 
     def __attrs_post_init__(self) -> None:
         self.api = self.clients["admin"]
@@ -164,12 +164,12 @@ def _manager(client: ApiClient) -> Manager:
     return Manager(client, AdapterRegistry(BUILTIN), settings, lambda name, config: KubeClient(config, name=name))
 
 
-def _cache(client: ApiClient, resource: Resource, fleet: Fleet) -> ObjectCache:
+def _cache(client: ApiClient, resource: Resource, fleet: Fleet) -> Informer:
     def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
         del key, old
         fleet.noticed(resource, new)
 
-    return ObjectCache(client, resource, on_change=changed)
+    return Informer(client, resource, on_change=changed)
 
 
 async def _set_up(admins: Mapping[str, KubeClient], kubeconfigs: Mapping[str, Json]) -> None:

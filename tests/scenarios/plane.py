@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.protocols import ApiClient
 from tests.simulation.weather import Link
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.conditions import condition
-from multikueue.core.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.setting_up import CHECK
 from tests.scenarios.fleet import Fleet, Scenario
 

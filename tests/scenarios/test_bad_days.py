@@ -7,10 +7,10 @@ from datetime import timedelta
 import attrs
 import pytest
 
-from multikueue.core.conditions import is_true
-from multikueue.core.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.runtime.obstacles import FORGOTTEN_AFTER
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.runtime.create_conflicts import FORGOTTEN_AFTER
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
 from tests.scenarios.in_memory import MemoryFleet, MemoryPlane, in_memory

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from multikueue.core.kinds import MULTIKUEUE_CLUSTER, SECRET
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.scenarios.fleet import Fleet, Scenario
 from tests.simulation.weather import DEADLINE

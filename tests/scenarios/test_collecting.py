@@ -7,10 +7,10 @@ from datetime import timedelta
 import attrs
 import pytest
 
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.labels import ORIGIN_LABEL
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import uid
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import uid
 from tests.scenarios.fleet import Fleet, Scenario
 from tests.simulation.daemon import SETTINGS
 

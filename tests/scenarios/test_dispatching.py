@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.copies import prebuilt_workload
-from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, JOB, MULTIKUEUE_CONFIG, WORKLOAD
-from multikueue.core.labels import JOB_UID_LABEL, ORIGIN_LABEL
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import labels_of
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, JOB, MULTIKUEUE_CONFIG, WORKLOAD
+from multikueue.core.model.labels import JOB_UID_LABEL, ORIGIN_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import labels_of
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config
 from tests.scenarios.fleet import Scenario
 

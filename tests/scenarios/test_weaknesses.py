@@ -7,12 +7,12 @@ import json
 import anyio
 import pytest
 
-from multikueue.core.conditions import is_true, new_condition, updated
-from multikueue.core.kinds import CLUSTER_QUEUE, JOB, MULTIKUEUE_CLUSTER, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
-from multikueue.core.workloads import check, cluster_name, nominated
-from multikueue.sandbox.apiserver.resources import ResourceType
+from multikueue.core.model.conditions import is_true, new_condition, updated
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import check, cluster_name, nominated
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
 from tests.scenarios.fleet import Fleet, Scenario
 from tests.scenarios.in_memory import MemoryPlane

@@ -7,11 +7,11 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from multikueue.core.conditions import condition
-from multikueue.core.copies import prebuilt_workload
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig, uid
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, uid
 from multikueue.sandbox.kueue import evict
 from tests.scenarios.fleet import Fleet, Scenario
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT

@@ -8,8 +8,8 @@ from typing import Final
 
 import anyio
 
-from multikueue.core.kinds import JOB, MULTIKUEUE_CLUSTER
-from multikueue.core.names import ObjectKey
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.setting_up import cluster
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Death
 from tests.simulation.objects import find, has_ended

@@ -13,8 +13,8 @@ import anyio.lowlevel
 import attrs
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
-from multikueue.core.names import ClusterName
-from multikueue.core.snapshot import PlanSettings
+from multikueue.core.model.names import ClusterName
+from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager, ManagerSettings

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from multikueue.core.conditions import is_true
-from multikueue.core.copies import prebuilt_workload
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import dig
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
 from tests.simulation.objects import is_ours, objects
 from tests.simulation.world import CANARY, SimCluster, World
 

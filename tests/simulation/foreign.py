@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.labels import ORIGIN_LABEL, PREBUILT_WORKLOAD
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from tests.simulation.objects import find, objects
 from tests.simulation.world import SimCluster, World
 

@@ -7,11 +7,11 @@ from typing import Final
 
 import anyio
 
-from multikueue.core.conditions import is_true
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
-from multikueue.core.workloads import cluster_name, has_quota, is_evicted, is_finished
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished
 from multikueue.errors import NotFound
 from multikueue.sandbox.kueue import evict
 from tests.simulation.breaking import Trouble

@@ -16,24 +16,25 @@ from unittest import mock
 
 import attrs
 
-from multikueue.core import plan as planning
-from multikueue.core.cleaning import clean_all
-from multikueue.core.conditions import condition
-from multikueue.core.effects import CreateJob, Effect, Plan
-from multikueue.core.finishing import bring_end_home
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.situation import Situation
-from multikueue.core.snapshot import Worker
-from multikueue.core.verdicts import retry_evicted
-from multikueue.core.workloads import is_admitted, is_evicted, is_finished
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import is_admitted, is_evicted, is_finished
+from multikueue.core.workload import plan as planning
+from multikueue.core.workload.check_updates import retry_evicted
+from multikueue.core.workload.cleaning import clean_all
+from multikueue.core.workload.effects import CreateJob, Effect, Plan
+from multikueue.core.workload.finishing import bring_end_home
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import Worker
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
-from multikueue.kube.caching import ObjectCache
-from multikueue.runtime import performing, session
+from multikueue.kube.informer import Informer
+from multikueue.runtime import effect_executor as performing
+from multikueue.runtime import session
+from multikueue.runtime.event_handlers import EventHandlers
 from multikueue.runtime.reconcilers import cluster as clusters
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler
 from multikueue.runtime.remote import RemoteCluster
-from multikueue.runtime.sources import Sources
 from tests.simulation.simulating import Run, simulate
 
 Decide = Callable[[Situation], Plan]
@@ -126,22 +127,22 @@ def finished_jobs_are_made_again() -> AbstractContextManager[None]:
 def origins_are_not_checked() -> Iterator[None]:
     """26: whatever has the right name or says that it belongs to a Workload is taken for a copy of ours."""
 
-    def unselected(*args: Any, **options: Any) -> ObjectCache:
-        return ObjectCache(*args, **{**options, "label_selector": ""})
+    def unselected(*args: Any, **options: Any) -> Informer:
+        return Informer(*args, **{**options, "label_selector": ""})
 
-    with mock.patch.object(session, "ObjectCache", unselected):
+    with mock.patch.object(session, "Informer", unselected):
         yield
 
 
 def connecting_wakes_nobody() -> AbstractContextManager[Any]:
     """38: what waits for a worker is not looked at when one comes back."""
 
-    def changed(self: Sources, remote: RemoteCluster, *, known: bool) -> None:
+    def changed(self: EventHandlers, remote: RemoteCluster, *, known: bool) -> None:
         del known
         if self._clusters is not None:
             self._clusters.enqueue(ObjectKey("", remote.name))
 
-    return mock.patch.object(Sources, "remote_cluster_changed", changed)
+    return mock.patch.object(EventHandlers, "remote_cluster_changed", changed)
 
 
 def every_admitted_worker_runs_it() -> AbstractContextManager[None]:
@@ -167,10 +168,10 @@ def every_admitted_worker_runs_it() -> AbstractContextManager[None]:
 def failed_deletions_are_forgotten() -> AbstractContextManager[Any]:
     """Cleanup that a worker did not answer is not tried again."""
 
-    async def delete(place: performing.Place, mirror: Any, resource: Any, key: ObjectKey, uid: str) -> None:
-        if mirror is not None:
-            mirror.removed(key, uid)
-            mirror._deleted[key] = (uid, float("inf"))
+    async def delete(place: performing.Target, cache: Any, resource: Any, key: ObjectKey, uid: str) -> None:
+        if cache is not None:
+            cache.removed(key, uid)
+            cache._deleted[key] = (uid, float("inf"))
         with contextlib.suppress(Exception):
             await place.client.delete(resource, key, uid=uid, propagation="Background")
 

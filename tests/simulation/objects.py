@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from multikueue.core.conditions import is_true
-from multikueue.core.kinds import JOB
-from multikueue.core.labels import ORIGIN_LABEL
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import dig, labels_of
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, labels_of
 from tests.simulation.world import SimCluster
 
 ORIGIN = "multikueue"

@@ -7,13 +7,13 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.copies import prebuilt_workload
-from multikueue.core.kinds import JOB, WORKLOAD
-from multikueue.core.labels import ATTEMPT_ANNOTATION
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import annotations_of
-from multikueue.core.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_finished
-from multikueue.sandbox.apiserver.resources import ResourceType
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_finished
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from tests.simulation.objects import find, has_ended, is_ours, runs
 from tests.simulation.reach import Reach
 from tests.simulation.world import CANARY, SimCluster, World

@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import attrs
 
-from multikueue.core.kinds import MULTIKUEUE_CLUSTER, SECRET
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
-from multikueue.sandbox.apiserver.resources import ResourceType
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.objects import find
 from tests.simulation.world import World

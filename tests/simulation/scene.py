@@ -7,7 +7,7 @@ import random
 import anyio
 import attrs
 
-from multikueue.core.names import ObjectKey
+from multikueue.core.model.names import ObjectKey
 from tests.simulation.daemon import Daemon
 from tests.simulation.foreign import Foreigners
 from tests.simulation.objects import jobs_running_on

@@ -9,8 +9,8 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.kinds import JOB
-from multikueue.core.names import Json
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import Json
 from multikueue.errors import ApiError
 from multikueue.sandbox.jobs.options import DURATION_ANNOTATION
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME

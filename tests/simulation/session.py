@@ -11,8 +11,8 @@ import anyio
 import anyio.lowlevel
 import attrs
 
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Expired, Unauthorized, Unreachable
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
 from tests.simulation.weather import Life, Link

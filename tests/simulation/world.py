@@ -13,10 +13,10 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.dispatch import AllAtOnce, Dispatcher
-from multikueue.core.incremental import Incremental, Order
-from multikueue.core.kinds import MULTIKUEUE_CONFIG, SECRET
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
+from multikueue.core.dispatchers.incremental import Incremental, Order
+from multikueue.core.model.kinds import MULTIKUEUE_CONFIG, SECRET
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver import DirectClient, Registry
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from multikueue.adapters import JobKind
-from multikueue.core.adapter import JobAdapter
-from multikueue.core.guard import Guard
+from multikueue.core.model.adapter import JobAdapter
+from multikueue.core.model.guard import Guard
 from multikueue.kube import KubeClient, RequestHook
-from multikueue.kube.caching import ReaderWatcher
 from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, TokenSource
+from multikueue.kube.informer import ReaderWatcher
 from multikueue.protocols import ApiClient, Reader, Watcher, Writer
-from multikueue.runtime.resolving import Discoverer
+from multikueue.runtime.discovery import Discoverer
 from multikueue.sandbox.apiserver import DirectClient, Registry
 from multikueued.metrics import Metrics
 

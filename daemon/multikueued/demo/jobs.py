@@ -11,10 +11,10 @@ import attrs
 import orjson
 import yaml
 
-from multikueue.core.labels import QUEUE_LABEL
-from multikueue.core.names import GVK, Json
-from multikueue.core.objects import dig
-from multikueue.core.quantities import MILLI
+from multikueue.core.model.labels import QUEUE_LABEL
+from multikueue.core.model.names import GVK, Json
+from multikueue.core.model.objects import dig
+from multikueue.core.model.quantities import MILLI
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
 from multikueue.sandbox.kueue.podsets import PodSetRequest, request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.errors import SettingsError
 from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, definition

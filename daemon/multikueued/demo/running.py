@@ -11,11 +11,11 @@ import anyio
 import attrs
 import orjson
 
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.labels import ORIGIN_LABEL
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound
-from multikueue.kube import ClusterConfig, KubeClient, ObjectCache, parse_worker_kubeconfig
+from multikueue.kube import ClusterConfig, Informer, KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxOptions
 from multikueue.sandbox.kinds import KINDS, SandboxKind
 from multikueued.config import Settings
@@ -151,7 +151,7 @@ class Demo:
             while self.tally.leftovers:
                 await self._changed.wait()
 
-    def _workloads(self, client: KubeClient, cluster: SandboxCluster) -> ObjectCache:
+    def _workloads(self, client: KubeClient, cluster: SandboxCluster) -> Informer:
         def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
             del old
             if cluster is not self.sandbox.manager:
@@ -164,7 +164,7 @@ class Demo:
 
         return self._cache(client, cluster, WORKLOAD, changed)
 
-    def _jobs(self, client: KubeClient, cluster: SandboxCluster, kind: SandboxKind) -> ObjectCache:
+    def _jobs(self, client: KubeClient, cluster: SandboxCluster, kind: SandboxKind) -> Informer:
         def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
             del old
             if cluster is self.sandbox.manager:
@@ -179,9 +179,9 @@ class Demo:
 
     def _cache(
         self, client: KubeClient, cluster: SandboxCluster, resource: Resource, on_change: Callable[..., None]
-    ) -> ObjectCache:
+    ) -> Informer:
         selector = "" if cluster is self.sandbox.manager else ORIGIN_LABEL
-        return ObjectCache(client, resource, label_selector=selector, on_change=on_change)
+        return Informer(client, resource, label_selector=selector, on_change=on_change)
 
     def _tell(self) -> None:
         self._changed.set()

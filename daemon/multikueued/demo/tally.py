@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import attrs
 
-from multikueue.core.conditions import condition
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.workloads import CheckState, checks, cluster_name
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.workloads import CheckState, checks, cluster_name
 from multikueue.sandbox.kinds import SandboxKind
 from multikueued.demo.jobs import Submission
 

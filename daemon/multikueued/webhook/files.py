@@ -13,7 +13,7 @@ import attrs
 import structlog
 
 from multikueue.errors import SettingsError
-from multikueue.runtime.certificates import UnusableError, read_certificates
+from multikueue.webhook.certificates import UnusableError, read_certificates
 from multikueued.webhook.tls import ServingTls
 
 INTERVAL: Final = 30.0

@@ -12,15 +12,15 @@ import attrs
 import structlog
 
 from multikueue.adapters import AdapterRegistry
-from multikueue.core.names import ObjectKey
-from multikueue.core.webhook_configuration import Registration
+from multikueue.core.admission.registration import Registration
+from multikueue.core.model.names import ObjectKey
 from multikueue.protocols import ApiClient
-from multikueue.runtime.admission import Reviewer, ReviewHook
-from multikueue.runtime.certificate_rotation import Credentials
-from multikueue.runtime.certificate_secret import CertificateSecret
-from multikueue.runtime.certificates import pem
 from multikueue.runtime.manager import utc_now
-from multikueue.runtime.webhook_registering import WebhookRegistrar
+from multikueue.webhook.certificate_secret import CertificateSecret
+from multikueue.webhook.certificates import pem
+from multikueue.webhook.registrar import WebhookRegistrar
+from multikueue.webhook.reviewer import Reviewer, ReviewHook
+from multikueue.webhook.rotation import Credentials
 from multikueued.config import Settings
 from multikueued.webhook.files import CertificateFiles
 from multikueued.webhook.serving import reviewing

@@ -9,8 +9,8 @@ from typing import Final
 import anyio
 from aiohttp import web
 
-from multikueue.core.webhook_configuration import PATH
-from multikueue.runtime.admission import Answer
+from multikueue.core.admission.registration import PATH
+from multikueue.webhook.reviewer import Answer
 from multikueued.config import WebhookSettings
 from multikueued.listening import listen
 from multikueued.webhook.tls import ServingTls

@@ -9,7 +9,7 @@ from typing import Self
 import attrs
 
 from multikueue.errors import SettingsError
-from multikueue.runtime.certificates import UnusableError
+from multikueue.webhook.certificates import UnusableError
 
 
 @attrs.define(eq=False)

@@ -10,17 +10,17 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.action import Action
-from multikueue.core.conditions import condition, conditions, updated
-from multikueue.core.connection import active_status, notice, remembered_loss
-from multikueue.core.kinds import MULTIKUEUE_CLUSTER
-from multikueue.core.names import ClusterName, Json, ObjectKey
-from multikueue.core.objects import dig, is_terminating, resource_version
+from multikueue.core.machinery.action import Action
+from multikueue.core.machinery.connection import active_status, notice, remembered_loss
+from multikueue.core.model.conditions import condition, conditions, updated
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import dig, is_terminating, resource_version
 from multikueue.errors import KubeconfigError, NotFound
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.home import Home, kubeconfig_path
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
+from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.remotes import RemotePool
 
 KUBECONFIG_KEY: Final = "kubeconfig"
@@ -39,7 +39,7 @@ class _Seen:
 class ClusterReconciler:
     """Keeps the pool in line with the MultiKueueClusters, and their Active condition in line with the pool."""
 
-    home: Home
+    manager: ManagerCluster
     remotes: RemotePool
     files: KubeconfigFiles
     events: EventRecorder
@@ -51,7 +51,7 @@ class ClusterReconciler:
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
-        cluster = self.home.clusters.get(key)
+        cluster = self.manager.clusters.get(key)
         if cluster is None or is_terminating(cluster):
             self.remotes.forget(key.name)
             self._seen.pop(key.name, None)
@@ -98,7 +98,7 @@ class ClusterReconciler:
         return self._from_secret(reference.get("location") or "") if path is None else self.files.get(path)
 
     def _from_secret(self, name: str) -> bytes:
-        secret = self.home.secrets.get(ObjectKey(self.namespace, name))
+        secret = self.manager.secrets.get(ObjectKey(self.namespace, name))
         if secret is None:
             raise KubeconfigError("BadKubeConfig", f'Secret "{name}" not found')
         encoded = dig(secret, "data", KUBECONFIG_KEY)
@@ -121,7 +121,7 @@ class ClusterReconciler:
             "status": {"conditions": updated(conditions(cluster), wanted)},
         }
         try:
-            await self.home.client.merge_patch(MULTIKUEUE_CLUSTER, key, patch, subresource="status")
+            await self.manager.client.merge_patch(MULTIKUEUE_CLUSTER, key, patch, subresource="status")
         except NotFound:
             return  # deleted meanwhile: its event brings us back
         happened = notice(condition(cluster, "Active"), wanted)

@@ -8,11 +8,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.action import Action
-from multikueue.core.kinds import CLUSTER_QUEUE
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig, is_terminating, resource_version
-from multikueue.core.quota import (
+from multikueue.core.config.quota import (
     Amounts,
     Automation,
     WorkerQueues,
@@ -21,9 +17,13 @@ from multikueue.core.quota import (
     listed_workers,
     offered,
 )
+from multikueue.core.machinery.action import Action
+from multikueue.core.model.kinds import CLUSTER_QUEUE
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, is_terminating, resource_version
 from multikueue.errors import NotFound
-from multikueue.runtime.home import Home
-from multikueue.runtime.queues import Queues
+from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.queue_informers import Queues
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import RemotePool
 
@@ -41,7 +41,7 @@ class QuotaReconciler:
     reached but has never shown its queues is waited for as long.
     """
 
-    home: Home
+    manager: ManagerCluster
     remotes: RemotePool
     queues: Queues
     """The manager's."""
@@ -60,7 +60,7 @@ class QuotaReconciler:
         if queue is None or is_terminating(queue):
             return Action.done()
         check = self._our_check(queue)
-        config = self.home.config_of(check)
+        config = self.manager.config_of(check)
         local_queues = frozenset(found for found, target in self.queues.targets() if target == key.name)
         workers = [self._offer(name, local_queues) for name in listed_workers(config)]
         now = self.clock()
@@ -69,8 +69,8 @@ class QuotaReconciler:
 
     def _our_check(self, queue: Json) -> str | None:
         for name in check_names(queue):
-            check = self.home.checks.get(ObjectKey("", name))
-            if check is not None and dig(check, "spec", "controllerName") == self.home.controller_name:
+            check = self.manager.checks.get(ObjectKey("", name))
+            if check is not None and dig(check, "spec", "controllerName") == self.manager.controller_name:
                 return name
         return None
 
@@ -111,7 +111,7 @@ class QuotaReconciler:
         return remote.connection.lost_since if remote.connection.error else None
 
     async def _write(self, key: ObjectKey, queue: Json, wanted: Automation) -> None:
-        client = self.home.client
+        client = self.manager.client
         try:
             if wanted.resource_groups is not None:
                 patch: Json = {

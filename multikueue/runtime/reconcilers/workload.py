@@ -10,34 +10,34 @@ import attrs
 import structlog
 
 from multikueue.adapters import AdapterRegistry, JobKind
-from multikueue.core.action import Action
-from multikueue.core.admissioncheck import clusters
-from multikueue.core.dispatch import Dispatcher
-from multikueue.core.effects import Announce
-from multikueue.core.hearing import unsure_until
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.names import GVK, ClusterName, Json, ObjectKey
-from multikueue.core.objects import is_terminating
-from multikueue.core.plan import plan
-from multikueue.core.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workloads import Owner, cluster_name, nominated, owner
-from multikueue.runtime.home import Home
-from multikueue.runtime.lanes import Lanes
+from multikueue.core.config.admission_check import clusters
+from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.machinery.action import Action
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.workloads import Owner, cluster_name, nominated, owner
+from multikueue.core.workload.effects import Announce
+from multikueue.core.workload.hearing import unsure_until
+from multikueue.core.workload.plan import plan
+from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import RemotePool
 from multikueue.runtime.session import Session
+from multikueue.runtime.worker_executor import WorkerExecutor
 
 log = structlog.get_logger(__name__)
 
 
 @attrs.define(eq=False)
 class WorkloadReconciler:
-    """Carries out `multikueue.core.plan` for one Workload at a time."""
+    """Carries out `multikueue.core.workload.plan` for one Workload at a time."""
 
-    home: Home
+    manager: ManagerCluster
     remotes: RemotePool
     adapters: AdapterRegistry
-    lanes: Lanes
+    executor: WorkerExecutor
     settings: PlanSettings
     dispatcher: Dispatcher
     clock: Callable[[], datetime]
@@ -54,7 +54,7 @@ class WorkloadReconciler:
         effects = (*decision.effects, *self._faults(snapshot, decision.problems))
         if effects:
             log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in effects])
-            await self.lanes.perform(key, snapshot.workload, effects)
+            await self.executor.perform(key, snapshot.workload, effects)
         return Action.earliest(decision.look_again)
 
     def _tell(self, key: ObjectKey, problems: tuple[str, ...]) -> None:
@@ -70,13 +70,13 @@ class WorkloadReconciler:
         """What the job's row raised where no decision asked it, unless that was told already."""
         if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None:
             return
-        mirror = self.home.mirror(snapshot.adapter.resource.gvk)
-        found = [mirror.faults.of(ObjectKey.of(job)) for job in snapshot.jobs.values()] if mirror else []
+        cache = self.manager.cache_of(snapshot.adapter.resource.gvk)
+        found = [cache.faults.of(ObjectKey.of(job)) for job in snapshot.jobs.values()] if cache else []
         for worker in snapshot.workers:
             remote = self.remotes.get(worker.name)
             session = remote.session if remote is not None else None
             for copy in (*worker.jobs, *worker.shared):
-                seen = session.mirror(copy.resource.gvk) if session is not None else None
+                seen = session.cache_of(copy.resource.gvk) if session is not None else None
                 found += [seen.faults.of(ObjectKey.of(copy.object))] if seen is not None else []
         for problem in dict.fromkeys(itertools.chain.from_iterable(found)):
             if problem not in told:
@@ -84,14 +84,14 @@ class WorkloadReconciler:
 
     def snapshot(self, key: ObjectKey) -> Snapshot:
         """Everything the caches know about one Workload."""
-        workload = self.home.workloads.get(key)
+        workload = self.manager.workloads.get(key)
         owned_by = owner(workload) if workload is not None else self._former_owner(key)
-        siblings = tuple(self.home.siblings(key, owned_by)) if owned_by is not None else ()
+        siblings = tuple(self.manager.siblings(key, owned_by)) if owned_by is not None else ()
         if workload is None:
             return Snapshot(key, None, siblings=siblings, workers=tuple(self._workers(key, None, owned_by)))
-        check, check_unknown = self.home.our_check(workload)
+        check, check_unknown = self.manager.our_check(workload)
         adapter = self.adapters.get(owned_by.gvk) if owned_by else None
-        jobs = self.home.jobs_of(key, workload, owned_by) if owned_by is not None else {}
+        jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None else {}
         return Snapshot(
             key,
             workload,
@@ -103,14 +103,14 @@ class WorkloadReconciler:
             running_for=self.remotes.running_for,
             quiet_for=self.quiet_for(key),
             siblings=siblings,
-            workers=tuple(self._workers(key, self.home.config_of(check), owned_by)),
+            workers=tuple(self._workers(key, self.manager.config_of(check), owned_by)),
         )
 
     def _in_vain(self, kind: JobKind | None, jobs: Iterable[Json]) -> dict[str, Json]:
-        mirror = self.home.mirror(kind.resource.gvk) if kind is not None else None
-        if mirror is None:
+        cache = self.manager.cache_of(kind.resource.gvk) if kind is not None else None
+        if cache is None:
             return {}
-        found = ((job["metadata"]["name"], mirror.in_vain(ObjectKey.of(job))) for job in jobs)
+        found = ((job["metadata"]["name"], cache.in_vain(ObjectKey.of(job))) for job in jobs)
         return {name: patch for name, patch in found if patch is not None}
 
     def _former_owner(self, key: ObjectKey) -> Owner | None:
@@ -119,8 +119,8 @@ class WorkloadReconciler:
             copy = session.workloads.get(key)
             if copy is not None and (found := owner(copy)) is not None:
                 return found
-            for gvk, mirror in session.jobs.items():
-                for job in mirror.of(key):
+            for gvk, cache in session.jobs.items():
+                for job in cache.of(key):
                     return Owner(gvk, job["metadata"]["name"])
         return None
 
@@ -134,7 +134,7 @@ class WorkloadReconciler:
                 yield Worker(ClusterName(name), False, serves_kind=False, known=False, awaited=True)
         for name in sorted(set(known).difference(configured)):
             yield self._worker(known[name], key, owned_by, configured=False)
-        workload = self.home.workloads.get(key)
+        workload = self.manager.workloads.get(key)
         for name in sorted(set(nominated(workload) if workload is not None else ()).difference(known, configured)):
             if self._is_new(name):  # an earlier process may have left the job there
                 yield Worker(ClusterName(name), False, False, serves_kind=False, known=False, awaited=True)
@@ -146,22 +146,22 @@ class WorkloadReconciler:
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         workload_only = kind is not None and kind.workload_only
         found = _worker(remote, key, owned_by, configured=configured, workload_only=workload_only)
-        starting, removing = self.lanes.starting(remote.name, key), self.lanes.removing(remote.name, key)
+        starting, removing = self.executor.starting(remote.name, key), self.executor.removing(remote.name, key)
         unsure_for = self._unsure_for(found, key)
         if not starting and not removing and unsure_for is None:
             return found
         return attrs.evolve(found, starting=starting, removing=removing, unsure_for=unsure_for)
 
     def _unsure_for(self, worker: Worker, key: ObjectKey) -> timedelta | None:
-        found = self.lanes.unsure_for(worker.name, key)
+        found = self.executor.unsure_for(worker.name, key)
         if found is None or found < unsure_until(worker, self.settings.worker_lost_timeout):
             return found
-        self.lanes.settled(worker.name, key)
+        self.executor.settled(worker.name, key)
         return None
 
     def _is_new(self, name: str) -> bool:
         """Whether a cluster that nobody serves yet is going to be: its controller has yet to look at it."""
-        cluster = self.home.clusters.get(ObjectKey("", name))
+        cluster = self.manager.clusters.get(ObjectKey("", name))
         return cluster is not None and not is_terminating(cluster)
 
     def _forgotten(self, name: ClusterName, *, configured: bool) -> Worker:
@@ -190,7 +190,7 @@ def _worker(
             awaited=remote.awaited(gvk),
             lost_since=remote.connection.lost_since,
         )
-    jobs = tuple(JobCopy(mirror.cache.resource, job) for mirror in session.jobs.values() for job in mirror.of(key))
+    jobs = tuple(JobCopy(cache.informer.resource, job) for cache in session.jobs.values() for job in cache.of(key))
     shared = tuple(_shared(session, key, owned_by, jobs)) if owned_by is not None else ()
     workload = session.workloads.get(key)
     blocked_for = _blocked_for(session, key, gvk, workload, (*jobs, *shared))
@@ -213,20 +213,20 @@ def _worker(
 
 def _shared(session: Session, key: ObjectKey, owned_by: Owner, own: Sequence[JobCopy]) -> Iterator[JobCopy]:
     """The owner's job, where it names another Workload of the owner or none."""
-    mirror = session.mirror(owned_by.gvk)
-    job = mirror.get(ObjectKey(key.namespace, owned_by.name)) if mirror is not None else None
-    if mirror is not None and job is not None and all(copy.object is not job for copy in own):
-        yield JobCopy(mirror.cache.resource, job)
+    cache = session.cache_of(owned_by.gvk)
+    job = cache.get(ObjectKey(key.namespace, owned_by.name)) if cache is not None else None
+    if cache is not None and job is not None and all(copy.object is not job for copy in own):
+        yield JobCopy(cache.informer.resource, job)
 
 
 def _blocked_for(
     session: Session, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
 ) -> timedelta | None:
-    mirror = session.mirror(gvk) if gvk is not None else None
+    cache = session.cache_of(gvk) if gvk is not None else None
     own = [ObjectKey.of(copy.object) for copy in jobs]
     blocks = [
-        session.obstacles.block(WORKLOAD, key, own=() if workload is None else (key,)),
-        session.obstacles.block(mirror.cache.resource, key, own=own) if mirror is not None else None,
+        session.create_conflicts.block(WORKLOAD, key, own=() if workload is None else (key,)),
+        session.create_conflicts.block(cache.informer.resource, key, own=own) if cache is not None else None,
     ]
     longest = max((seconds for seconds in blocks if seconds is not None), default=None)
     return timedelta(seconds=longest) if longest is not None else None

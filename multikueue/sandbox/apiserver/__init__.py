@@ -10,7 +10,6 @@ are not byte for byte what the real server writes.
 
 from __future__ import annotations
 
-from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.faults import (
     CutWatch,
     Delay,
@@ -23,9 +22,10 @@ from multikueue.sandbox.apiserver.faults import (
     Reset,
     SilenceWatch,
 )
-from multikueue.sandbox.apiserver.registry import Registry
-from multikueue.sandbox.apiserver.server import ApiServer
-from multikueue.sandbox.apiserver.statuses import StatusError
+from multikueue.sandbox.apiserver.serving.direct import DirectClient
+from multikueue.sandbox.apiserver.serving.server import ApiServer
+from multikueue.sandbox.apiserver.verbs.registry import Registry
+from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 
 __all__ = [
     "ApiServer",

@@ -14,7 +14,7 @@ from importlib import resources
 
 import yaml
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 
 def load_crds() -> list[Json]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from multikueue.core.names import Json
-from multikueue.core.objects import is_terminating
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import is_terminating
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.course import Fate, Moment, Run, Turn
 from multikueue.sandbox.kueue.naming import queue_name

@@ -8,8 +8,8 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import annotations_of
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
 from multikueue.sandbox.kinds.course import Fate
 
 DURATION_ANNOTATION: Final = "sandbox.multikueue.dev/duration"

@@ -10,12 +10,12 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.action import Action
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import clone, dig, is_terminating, uid
+from multikueue.core.machinery.action import Action
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import clone, dig, is_terminating, uid
 from multikueue.errors import AlreadyExists
-from multikueue.kube.caching import ObjectCache
 from multikueue.kube.following import follow
+from multikueue.kube.informer import Informer
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE
@@ -53,7 +53,7 @@ class SetRunner:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; started once all sets and pods there are have been seen."""
         caches = [
-            ObjectCache(self.client, resource, on_change=partial(self._changed, resource))
+            Informer(self.client, resource, on_change=partial(self._changed, resource))
             for resource in (POD_RESOURCE, *self._rows)
         ]
         async with anyio.create_task_group() as tasks:

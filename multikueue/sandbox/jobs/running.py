@@ -10,11 +10,11 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.action import Action
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import uid
-from multikueue.kube.caching import ObjectCache
+from multikueue.core.machinery.action import Action
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import uid
 from multikueue.kube.following import follow
+from multikueue.kube.informer import Informer
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.jobs.deciding import decide_run
@@ -74,7 +74,7 @@ class JobRunner:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; started once all jobs there are have been seen."""
         caches = [
-            ObjectCache(self.client, resource, on_change=partial(self._changed, resource)) for resource in self._rows
+            Informer(self.client, resource, on_change=partial(self._changed, resource)) for resource in self._rows
         ]
         async with anyio.create_task_group() as tasks:
             await follow(caches, tasks)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import clone, dig
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import clone, dig
 from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import pod_set

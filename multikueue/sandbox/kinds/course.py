@@ -8,7 +8,7 @@ from typing import Protocol
 
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 
 @attrs.frozen

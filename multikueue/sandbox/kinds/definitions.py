@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds.kind import SandboxKind
 
 _ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

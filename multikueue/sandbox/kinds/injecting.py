@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.core.names import Json
-from multikueue.core.objects import annotations_of, clone, dig
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, clone, dig
 
 WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
 """In the pod templates of a job that Kueue has started: the name of its Workload."""

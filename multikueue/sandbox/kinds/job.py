@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from multikueue.core.kinds import JOB
-from multikueue.core.names import Json
-from multikueue.core.objects import clone, dig
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import clone, dig
 from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, restore
 from multikueue.sandbox.kinds.job_course import JobCourse, pods_at_first
 from multikueue.sandbox.kinds.kind import SandboxKind

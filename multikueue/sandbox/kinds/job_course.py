@@ -9,9 +9,9 @@ from datetime import datetime
 
 import attrs
 
-from multikueue.core.conditions import condition, is_true
-from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 from multikueue.sandbox.kinds.job_statuses import completed, failed, started, suspended
 

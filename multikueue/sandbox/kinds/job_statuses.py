@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from multikueue.core.conditions import conditions, find, new_condition, timestamp
-from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.model.conditions import conditions, find, new_condition, timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 
 _NO_PODS: Json = {"terminating": 0, "uncountedTerminatedPods": {}, "ready": 0}
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from multikueue.core.labels import CONTROLLER_NAME, QUEUE_LABEL, STOPPING_ANNOTATION
-from multikueue.core.names import Json, Resource
-from multikueue.core.objects import annotations_of, clone, dig, labels_of, with_value, without
+from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL, STOPPING_ANNOTATION
+from multikueue.core.model.names import Json, Resource
+from multikueue.core.model.objects import annotations_of, clone, dig, labels_of, with_value, without
 from multikueue.sandbox.kinds.course import Course, Ending
 from multikueue.sandbox.kinds.roles import InTemplates, PodSets, Roles
 from multikueue.sandbox.kinds.stages import BY_CONDITIONS

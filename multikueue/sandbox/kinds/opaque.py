@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from multikueue.core.names import Json
-from multikueue.core.objects import annotations_of, dig
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, dig
 from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection, is_noted
 from multikueue.sandbox.kinds.roles import pod_set
 

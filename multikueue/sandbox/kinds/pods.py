@@ -7,16 +7,16 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.conditions import timestamp
-from multikueue.core.labels import (
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.labels import (
     ADMISSION_GATE,
     MANAGED_LABEL,
     POD_GROUP_NAME,
     POD_GROUP_TOTAL_ANNOTATION,
     RETRIABLE_ANNOTATION,
 )
-from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import annotations_of, clone, dig, labels_of
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import annotations_of, clone, dig, labels_of
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 from multikueue.sandbox.kinds.injecting import Injection, inject
 from multikueue.sandbox.kinds.kind import SandboxKind

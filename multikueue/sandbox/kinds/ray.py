@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from multikueue.core.names import GVK, Resource
+from multikueue.core.model.names import GVK, Resource
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import EACH, InTemplates, Roles
 from multikueue.sandbox.kinds.stages import Stage, Stages

@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol
 
 import attrs
 
-from multikueue.core.names import Json
-from multikueue.core.objects import clone, dig
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import clone, dig
 from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, restore
 
 EACH: Final = "*"

@@ -7,9 +7,9 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.labels import QUEUE_LABEL
-from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import clone, dig, labels_of, uid
+from multikueue.core.model.labels import QUEUE_LABEL
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import clone, dig, labels_of, uid
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kinds.kind import SandboxKind

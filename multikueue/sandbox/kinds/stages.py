@@ -11,9 +11,9 @@ from typing import Any
 
 import attrs
 
-from multikueue.core.conditions import conditions, find, new_condition, timestamp
-from multikueue.core.names import Json
-from multikueue.core.objects import clone, dig
+from multikueue.core.model.conditions import conditions, find, new_condition, timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import clone, dig
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 
 

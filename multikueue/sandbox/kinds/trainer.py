@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from multikueue.core.names import GVK, Json, Resource
-from multikueue.core.objects import dig
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted
 from multikueue.sandbox.kinds.jobset import COUNTERS
 from multikueue.sandbox.kinds.kind import SandboxKind

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueue.core.conditions import conditions
-from multikueue.core.names import Json
-from multikueue.core.objects import dig
+from multikueue.core.model.conditions import conditions
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 
 ADMISSION: Final = "kueue-admission"
 """Field manager of the admission-owned part of the status."""

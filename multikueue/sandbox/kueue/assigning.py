@@ -9,12 +9,12 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.core.action import Action
-from multikueue.core.conditions import condition, parse_timestamp
-from multikueue.core.labels import JOB_UID_LABEL
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import labels_of, uid
-from multikueue.core.workloads import has_quota, is_admitted, is_evicted, is_finished, nominated
+from multikueue.core.machinery.action import Action
+from multikueue.core.model.conditions import condition, parse_timestamp
+from multikueue.core.model.labels import JOB_UID_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import labels_of, uid
+from multikueue.core.model.workloads import has_quota, is_admitted, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError
 from multikueue.sandbox.kueue.applying import ADMISSION
 from multikueue.sandbox.kueue.configuration import NAMESPACE_MISMATCH, check_rules, is_stopped

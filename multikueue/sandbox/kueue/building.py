@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from multikueue.core.kinds import KUEUE_GROUP, WORKLOAD
-from multikueue.core.labels import (
+from multikueue.core.model.kinds import KUEUE_GROUP, WORKLOAD
+from multikueue.core.model.labels import (
     COMPONENT_INDEX_ANNOTATION,
     ELASTIC_ANNOTATION,
     GROUP_WORKLOAD_ANNOTATION,
@@ -13,9 +13,9 @@ from multikueue.core.labels import (
     SLICE_REPLACEMENT_ANNOTATION,
     WORKLOAD_FINALIZER,
 )
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import labels_of, uid
-from multikueue.core.workloads import is_elastic
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import labels_of, uid
+from multikueue.core.model.workloads import is_elastic
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD
 from multikueue.sandbox.kinds.sets import SetKind, pod_sets

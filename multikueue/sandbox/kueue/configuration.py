@@ -10,11 +10,11 @@ from typing import Final, Protocol
 
 import attrs
 
-from multikueue.core.conditions import is_true
-from multikueue.core.labels import CONTROLLER_NAME
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig, is_terminating, labels_of
-from multikueue.core.workloads import cluster_queue, has_quota
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, is_terminating, labels_of
+from multikueue.core.model.workloads import cluster_queue, has_quota
 
 NAMESPACE_MISMATCH: Final = "Workload namespace doesn't match ClusterQueue selector"
 

@@ -12,12 +12,12 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.conditions import condition
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.labels import JOB_UID_LABEL, STOPPING_ANNOTATION
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import annotations_of, dig, is_terminating, uid
-from multikueue.core.workloads import (
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import JOB_UID_LABEL, STOPPING_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
+from multikueue.core.model.workloads import (
     checks,
     cluster_queue,
     has_quota,

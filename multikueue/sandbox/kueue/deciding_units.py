@@ -11,11 +11,11 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.labels import JOB_UID_LABEL, POD_GROUP_TOTAL_ANNOTATION, RETRIABLE_ANNOTATION
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import annotations_of, dig, is_terminating, labels_of, uid
-from multikueue.core.workloads import has_quota, is_admitted, is_evicted, is_finished
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import JOB_UID_LABEL, POD_GROUP_TOTAL_ANNOTATION, RETRIABLE_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
+from multikueue.core.model.workloads import has_quota, is_admitted, is_evicted, is_finished
 from multikueue.sandbox.kinds.course import Ending
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, is_gated

@@ -11,12 +11,12 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.conditions import condition, is_true, parse_timestamp
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.labels import JOB_UID_LABEL, WORKLOAD_FINALIZER
-from multikueue.core.names import Json
-from multikueue.core.objects import clone, dig, is_terminating, labels_of
-from multikueue.core.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import JOB_UID_LABEL, WORKLOAD_FINALIZER
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
+from multikueue.core.model.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
 from multikueue.sandbox.kueue.applying import ADMISSION, admission_body
 from multikueue.sandbox.kueue.configuration import Configuration, check_names
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Note, Replace, Rest, Step

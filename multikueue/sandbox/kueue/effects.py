@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import attrs
 
-from multikueue.core.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.protocols import Subresource
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from multikueue.core.kinds import WORKLOAD
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Conflict
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.kueue.applying import ADMISSION, admission_body

@@ -11,10 +11,10 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.conditions import condition
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig, is_terminating
-from multikueue.core.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.podsets import request
 from multikueue.sandbox.kueue.quota import used_by

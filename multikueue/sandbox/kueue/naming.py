@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 
-from multikueue.core.labels import PREBUILT_WORKLOAD, QUEUE_LABEL
-from multikueue.core.names import GVK, Json
-from multikueue.core.objects import annotations_of, labels_of
+from multikueue.core.model.labels import PREBUILT_WORKLOAD, QUEUE_LABEL
+from multikueue.core.model.names import GVK, Json
+from multikueue.core.model.objects import annotations_of, labels_of
 
 _MAX_NAME = 253
 _HASH_LENGTH = 5

@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 
 import attrs
 
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import resource_version, uid
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import resource_version, uid
 
 _REMEMBERED_DELETIONS = 1_000  # more than can be between an answer and its watch event
 

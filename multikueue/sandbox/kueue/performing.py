@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from multikueue.core.names import Json, Resource
+from multikueue.core.model.names import Json, Resource
 from multikueue.errors import NotFound
 from multikueue.protocols import Writer
 from multikueue.sandbox.kueue.effects import ApplyStatus, Create, Delete, Replace, Request, Step

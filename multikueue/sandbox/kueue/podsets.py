@@ -7,10 +7,10 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.labels import ORIGIN_LABEL
-from multikueue.core.names import Json
-from multikueue.core.objects import dig, labels_of
-from multikueue.core.quantities import MILLI, thousandths
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, labels_of
+from multikueue.core.model.quantities import MILLI, thousandths
 from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection, TemplateConflictError, merge_into
 
 PODSET_LABEL: Final = "kueue.x-k8s.io/podset"

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import attrs
 
-from multikueue.core.names import Json
-from multikueue.core.objects import dig
-from multikueue.core.quantities import thousandths, written
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueue.core.model.quantities import thousandths, written
 from multikueue.sandbox.kueue.podsets import PodSetRequest
 
 FlavorResource: TypeAlias = tuple[str, str]

@@ -7,10 +7,10 @@ from datetime import datetime
 
 import attrs
 
-from multikueue.core.action import Action
-from multikueue.core.kinds import CLUSTER_QUEUE
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import dig, pruned
+from multikueue.core.machinery.action import Action
+from multikueue.core.model.kinds import CLUSTER_QUEUE
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, pruned
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kueue.building import priority_class
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job

@@ -10,10 +10,10 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.core.kinds import EVENT
-from multikueue.core.labels import MAX_EVENT_NOTE
-from multikueue.core.names import Json
-from multikueue.core.objects import shortened, uid
+from multikueue.core.model.kinds import EVENT
+from multikueue.core.model.labels import MAX_EVENT_NOTE
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import shortened, uid
 from multikueue.errors import ApiError
 from multikueue.protocols import Writer
 from multikueue.sandbox.kueue.effects import Note

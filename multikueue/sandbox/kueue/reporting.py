@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from multikueue.core.conditions import conditions, new_condition, updated
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
-from multikueue.core.quantities import written
+from multikueue.core.model.conditions import conditions, new_condition, updated
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.quantities import written
 from multikueue.sandbox.kueue.configuration import Configuration, is_stopped
 from multikueue.sandbox.kueue.ledger import Ledger
 from multikueue.sandbox.kueue.quota import FlavorResource, Quota

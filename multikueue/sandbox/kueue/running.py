@@ -11,11 +11,18 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR, WORKLOAD
-from multikueue.core.names import Json, ObjectKey, Resource
-from multikueue.core.objects import dig
-from multikueue.kube.caching import ObjectCache
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    NAMESPACE,
+    RESOURCE_FLAVOR,
+    WORKLOAD,
+)
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
 from multikueue.kube.following import follow
+from multikueue.kube.informer import Informer
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
@@ -82,7 +89,7 @@ class SmallKueue:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; started once everything there is has been seen."""
         caches = [
-            ObjectCache(self.client, resource, on_change=partial(self._changed, resource))
+            Informer(self.client, resource, on_change=partial(self._changed, resource))
             for resource in self.stores.resources
         ]
         async with anyio.create_task_group() as tasks:

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import attrs
 
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import dig
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
 from multikueue.sandbox.kueue.podsets import PodSetRequest
 from multikueue.sandbox.kueue.quota import Assignment, FlavorResource, NoFit, Quota, Usage, assign
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from multikueue.core.conditions import condition
-from multikueue.core.labels import SLICE_REPLACEMENT_ANNOTATION
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import annotations_of, uid, with_value, without
-from multikueue.core.workloads import SLICE_REPLACED, cluster_name, is_finished, is_replaced, nominated
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.labels import SLICE_REPLACEMENT_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, uid, with_value, without
+from multikueue.core.model.workloads import SLICE_REPLACED, cluster_name, is_finished, is_replaced, nominated
 from multikueue.sandbox.kueue.statuses import finished
 
 

@@ -6,9 +6,9 @@ annotation marks a job between them, and only without it the job counts as suspe
 
 from __future__ import annotations
 
-from multikueue.core.labels import STOPPING_ANNOTATION
-from multikueue.core.names import Json
-from multikueue.core.objects import clone, dig, with_value, without
+from multikueue.core.model.labels import STOPPING_ANNOTATION
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import clone, dig, with_value, without
 from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kueue.effects import Replace

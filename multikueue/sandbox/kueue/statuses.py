@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from multikueue.core.conditions import (
+from multikueue.core.model.conditions import (
     condition,
     conditions,
     new_condition,
@@ -17,9 +17,9 @@ from multikueue.core.conditions import (
     timestamp,
     updated,
 )
-from multikueue.core.names import Json
-from multikueue.core.objects import clone, dig
-from multikueue.core.workloads import checks, has_quota, is_admitted
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import clone, dig
+from multikueue.core.model.workloads import checks, has_quota, is_admitted
 
 DEACTIVATED: Final = "Deactivated"
 PREEMPTED: Final = "Preempted"

@@ -8,7 +8,7 @@ from typing import cast
 
 import attrs
 
-from multikueue.core.kinds import (
+from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
     LOCAL_QUEUE,
@@ -17,10 +17,10 @@ from multikueue.core.kinds import (
     WORKLOAD,
     WORKLOAD_PRIORITY_CLASS,
 )
-from multikueue.core.labels import JOB_UID_LABEL
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.objects import dig, labels_of, uid
-from multikueue.core.workloads import cluster_queue, is_elastic, is_finished
+from multikueue.core.model.labels import JOB_UID_LABEL
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, labels_of, uid
+from multikueue.core.model.workloads import cluster_queue, is_elastic, is_finished
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kinds.sets import SetKind

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 import attrs
 
-from multikueue.core.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION
-from multikueue.core.names import Json, ObjectKey
-from multikueue.core.objects import annotations_of, dig, is_terminating, labels_of, uid
-from multikueue.core.workloads import is_finished
+from multikueue.core.model.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
+from multikueue.core.model.workloads import is_finished
 from multikueue.sandbox.kinds.pods import POD_RESOURCE, group_of
 from multikueue.sandbox.kinds.sets import LWS_GROUP, PARENT_ANNOTATION, Member, SetKind
 from multikueue.sandbox.kueue.naming import prebuilt_name, workload_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.conformance.fuzz import values
 from tests.conformance.fuzz.operations import JOBS, KINDS, PODS, SECRETS, WIDGETS, Kind, Operation
 

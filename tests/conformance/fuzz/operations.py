@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.conformance.objects import GROUP
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from tests.conformance.client import Answer, ConformanceClient
 from tests.conformance.fuzz.operations import Kind, Operation
 from tests.conformance.fuzz.values import TIME

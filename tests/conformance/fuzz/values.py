@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 
 TIME = "2026-01-01T00:00:00Z"
 

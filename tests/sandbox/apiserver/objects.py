@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from multikueue.core.names import Json, ObjectKey
-from multikueue.sandbox.apiserver.resources import ResourceType
-from multikueue.sandbox.apiserver.updating import Target
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.verbs.updating import Target
 
 CONFIG_MAPS = ResourceType(plural="configmaps", kind="ConfigMap")
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.names import Json
-from multikueue.sandbox.apiserver.builtin_schemas import metadata_schema, reader
-from multikueue.sandbox.apiserver.fieldsets import from_fields_v1, to_fields_v1
-from multikueue.sandbox.apiserver.managedfields import Write
-from multikueue.sandbox.apiserver.ownership import apply_config
-from multikueue.sandbox.apiserver.statuses import StatusError
-from multikueue.sandbox.apiserver.typed_values import fields_of
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.apply.fieldsets import from_fields_v1, to_fields_v1
+from multikueue.sandbox.apiserver.apply.managedfields import Write
+from multikueue.sandbox.apiserver.apply.ownership import apply_config
+from multikueue.sandbox.apiserver.apply.typed_values import fields_of
+from multikueue.sandbox.apiserver.validation.builtin_schemas import metadata_schema, reader
+from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 
 KEYED: Json = {
     "type": "array",

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver import Registry
-from multikueue.sandbox.apiserver.deleting import DeleteOptions
-from multikueue.sandbox.apiserver.patching import MERGE_PATCH
-from multikueue.sandbox.apiserver.statuses import StatusError
-from multikueue.sandbox.apiserver.updating import Target
+from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
+from multikueue.sandbox.apiserver.verbs.patching import MERGE_PATCH
+from multikueue.sandbox.apiserver.verbs.statuses import StatusError
+from multikueue.sandbox.apiserver.verbs.updating import Target
 from tests.sandbox.apiserver.objects import job
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
@@ -53,7 +53,7 @@ def causes_of(error: StatusError) -> set[str]:
     ],
 )
 def test_a_job_status_that_promises_too_much_is_refused(status: Json, field: str) -> None:
-    """Whoever mirrors a remote Job's status has to send one that a real server takes."""
+    """Whoever caches a remote Job's status has to send one that a real server takes."""
     registry = Registry()
     registry.create_object(job())
     with pytest.raises(StatusError) as caught:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver import Registry
-from multikueue.sandbox.apiserver.deleting import DeleteOptions
-from multikueue.sandbox.apiserver.listing import ListOptions
-from multikueue.sandbox.apiserver.patching import MERGE_PATCH
-from multikueue.sandbox.apiserver.updating import Target
+from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
+from multikueue.sandbox.apiserver.verbs.listing import ListOptions
+from multikueue.sandbox.apiserver.verbs.patching import MERGE_PATCH
+from multikueue.sandbox.apiserver.verbs.updating import Target
 from tests.sandbox.apiserver.objects import CONFIG_MAPS, at, config_map
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver import Registry
-from multikueue.sandbox.apiserver.decoding import decode_object, empty_object
-from multikueue.sandbox.apiserver.quantities import canonical_quantity, number_of
-from multikueue.sandbox.apiserver.resources import ResourceType
-from multikueue.sandbox.apiserver.statuses import StatusError
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.validation.decoding import decode_object, empty_object
+from multikueue.sandbox.apiserver.validation.quantities import canonical_quantity, number_of
+from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 
 
 def row(group: str, plural: str) -> ResourceType:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import pytest
 
-from multikueue.core.kinds import JOB, NAMESPACE, WORKLOAD
-from multikueue.core.names import Json, ObjectKey
+from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import (
     AlreadyExists,
     ApiError,

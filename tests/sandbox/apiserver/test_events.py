@@ -7,12 +7,12 @@ from typing import Any
 
 import anyio
 
-from multikueue.core.kinds import EVENT
-from multikueue.core.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.kinds import EVENT
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.protocols import WatchEvent
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
-from multikueue.sandbox.apiserver.listing import ListOptions
-from multikueue.sandbox.apiserver.selectors import Selector
+from multikueue.sandbox.apiserver.storage.selectors import Selector
+from multikueue.sandbox.apiserver.verbs.listing import ListOptions
 from tests.sandbox.apiserver.objects import turn_until
 
 OLD = Resource(GVK("", "v1", "Event"), "events")

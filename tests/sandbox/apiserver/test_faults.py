@@ -22,7 +22,7 @@ from multikueue.sandbox.apiserver import (
     SilenceWatch,
 )
 from multikueue.sandbox.apiserver.faults import Call, Effect, Side
-from multikueue.sandbox.apiserver.listing import ListOptions
+from multikueue.sandbox.apiserver.verbs.listing import ListOptions
 from tests.sandbox.apiserver.objects import CONFIG_MAPS, config_map
 
 PATH = "/api/v1/namespaces/default/configmaps"

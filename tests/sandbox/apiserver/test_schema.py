@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.names import Json
-from multikueue.sandbox.apiserver.cel_rules import check_rules
-from multikueue.sandbox.apiserver.schema_defaulting import drop_nulls, fill_defaults
-from multikueue.sandbox.apiserver.schema_limits import compile_pattern
-from multikueue.sandbox.apiserver.schema_pruning import prune
-from multikueue.sandbox.apiserver.schema_validation import validate
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.validation.cel_rules import check_rules
+from multikueue.sandbox.apiserver.validation.schema_defaulting import drop_nulls, fill_defaults
+from multikueue.sandbox.apiserver.validation.schema_limits import compile_pattern
+from multikueue.sandbox.apiserver.validation.schema_pruning import prune
+from multikueue.sandbox.apiserver.validation.schema_validation import validate
 
 
 def fields(**properties: Json) -> Json:

@@ -8,7 +8,7 @@ import aiohttp
 import anyio
 import pytest
 
-from multikueue.core.names import Json
+from multikueue.core.model.names import Json
 from multikueue.errors import SandboxError
 from multikueue.sandbox.apiserver import ApiServer
 from tests.sandbox.apiserver.objects import config_map, job

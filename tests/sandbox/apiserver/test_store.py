@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.names import Json
-from multikueue.sandbox.apiserver.encoding import decode
-from multikueue.sandbox.apiserver.statuses import StatusError
-from multikueue.sandbox.apiserver.store import Store
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.serving.encoding import decode
+from multikueue.sandbox.apiserver.storage.store import Store
+from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 
 THINGS = ("", "things")
 

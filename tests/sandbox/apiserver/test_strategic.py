@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.names import Json
-from multikueue.sandbox.apiserver.builtin_schemas import builtin_schema
-from multikueue.sandbox.apiserver.strategic import strategic_patch
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.apply.strategic import strategic_patch
+from multikueue.sandbox.apiserver.validation.builtin_schemas import builtin_schema
 
 POD = builtin_schema("", "v1", "Pod")
 

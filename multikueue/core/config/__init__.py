@@ -1,0 +1,1 @@
+"""Decisions about the objects that configure MultiKueue: checks, clusters, quotas."""

@@ -1,0 +1,70 @@
+"""Whether an AdmissionCheck of ours can be used: its Active condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from multikueue.core.model.conditions import is_true, new_condition
+from multikueue.core.model.kinds import KUEUE_GROUP
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+
+_CONFIG_KIND = "MultiKueueConfig"
+
+
+def config_name(check: Json) -> str:
+    """The MultiKueueConfig the check refers to; empty if it refers to none or to something else."""
+    return "" if _reference_problem(check) else str(dig(check, "spec", "parameters", "name"))
+
+
+def clusters(config: Json) -> list[str]:
+    """The names a MultiKueueConfig lists, in its order."""
+    return list(dig(config, "spec", "clusters") or [])
+
+
+def active_condition(check: Json, config: Json | None, known: Mapping[str, Json], now: datetime) -> Json:
+    """The check's Active condition.
+
+    Args:
+        check: the AdmissionCheck.
+        config: the MultiKueueConfig it refers to, if there is one.
+        known: the MultiKueueClusters by name.
+        now: the manager's wall clock.
+    """
+    active, reason, message = _verdict(check, config, known)
+    generation = dig(check, "metadata", "generation")
+    return new_condition("Active", active, reason, message, now=now, generation=generation)
+
+
+def _verdict(check: Json, config: Json | None, known: Mapping[str, Json]) -> tuple[bool, str, str]:
+    problem = _reference_problem(check)
+    if not problem and config is None:
+        problem = f'multikueueconfigs.kueue.x-k8s.io "{config_name(check)}" not found'
+    if problem or config is None:
+        return False, "BadConfig", f"Cannot load the AdmissionChecks parameters: {problem}"
+    listed = clusters(config)
+    missing = [name for name in listed if name not in known]
+    inactive = [name for name in listed if name in known and not is_true(known[name], "Active")]
+    if not missing and not inactive:
+        return True, "Active", "The admission check is active"
+    parts = [
+        f"{what} clusters: [{' '.join(names)}]"
+        for what, names in (("Missing", missing), ("Inactive", inactive))
+        if names
+    ]
+    usable = len(missing) + len(inactive) < len(listed)
+    return usable, "SomeActiveClusters" if usable else "NoUsableClusters", ", ".join(parts)
+
+
+def _reference_problem(check: Json) -> str:
+    reference = dig(check, "spec", "parameters")
+    if not reference:
+        return "missing parameters reference"
+    if not reference.get("name"):
+        return "empty name: bad parameters reference"
+    if reference.get("apiGroup") != KUEUE_GROUP:
+        return f'wrong group "{reference.get("apiGroup", "")}", expecting "{KUEUE_GROUP}": bad parameters reference'
+    if reference.get("kind") != _CONFIG_KIND:
+        return f'wrong kind "{reference.get("kind", "")}", expecting "{_CONFIG_KIND}": bad parameters reference'
+    return ""

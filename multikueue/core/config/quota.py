@@ -1,0 +1,160 @@
+"""Manager quota automation: a ClusterQueue's quota as the sum of what the workers have for it.
+
+Kueue's KEP-9988, with one difference: a worker that cannot be reached keeps the quota it last had. Kueue leaves it out,
+so a lost connection of a minute would evict what runs on the manager's quota.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+import attrs
+
+from multikueue.core.config.admission_check import clusters
+from multikueue.core.model.conditions import condition, conditions, new_condition, says_the_same, updated
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.quantities import thousandths, written
+
+CONDITION: Final = "MultiKueueManagerQuotaAutomation"
+"""The condition on the manager's ClusterQueue that tells what became of it."""
+
+Amounts = Mapping[str, int]
+"""Thousandths, by resource."""
+
+
+@attrs.frozen
+class WorkerQueues:
+    """What is known of one worker's queues."""
+
+    local_queues: Iterable[tuple[ObjectKey, str]]
+    """Each with the name of its ClusterQueue."""
+    cluster_queues: Mapping[str, Json]
+
+
+@attrs.frozen
+class Automation:
+    """What to write on a ClusterQueue."""
+
+    resource_groups: list[Json] | None = None
+    """The new `spec.resourceGroups`; None if they are right."""
+    conditions: list[Json] | None = None
+    """The new `status.conditions`; None if they are right."""
+
+
+def wants_automation(config: Json | None) -> bool:
+    """Whether a MultiKueueConfig asks for it."""
+    return config is not None and dig(config, "spec", "quotaManagement") == "Automated"
+
+
+def check_names(cluster_queue: Json) -> list[str]:
+    """The AdmissionChecks of a ClusterQueue, in its order."""
+    listed = dig(cluster_queue, "spec", "admissionChecksStrategy", "admissionChecks") or []
+    return [str(entry.get("name")) for entry in listed]
+
+
+def offered(local_queues: frozenset[ObjectKey], worker: WorkerQueues) -> Amounts:
+    """What a worker has for the LocalQueues of one ClusterQueue: all quota of the ClusterQueues theirs lead to there.
+
+    Args:
+        local_queues: the manager's.
+        worker: its queues; LocalQueues belong together by namespace and name.
+    """
+    related = {target for key, target in worker.local_queues if key in local_queues}
+    total: Counter[str] = Counter()
+    for name in related & worker.cluster_queues.keys():
+        for resource, amount in _nominal(worker.cluster_queues[name]):
+            total[resource] += amount
+    return total
+
+
+def automate(
+    cluster_queue: Json,
+    check: str | None,
+    config: Json | None,
+    workers: Sequence[Amounts | None],
+    now: datetime,
+) -> Automation:
+    """What a ClusterQueue of the manager should say.
+
+    Args:
+        cluster_queue: as it is.
+        check: the first of its checks that is ours; None if none is.
+        config: the MultiKueueConfig behind the check, if there is one.
+        workers: what each of the config's workers offers; None: not known, but it may come back, so that until it is
+            known no quota is taken away.
+        now: the manager's wall clock.
+    """
+    if check is None:
+        kept = [entry for entry in conditions(cluster_queue) if entry.get("type") != CONDITION]
+        return Automation(conditions=kept if len(kept) < len(conditions(cluster_queue)) else None)
+    problem = _problem(cluster_queue, config)
+    if problem is not None:
+        return _told(cluster_queue, False, *problem, now)
+    group = dig(cluster_queue, "spec", "resourceGroups")[0]
+    total: Counter[str] = Counter()
+    for worker in workers:
+        total.update(worker or {})
+    uncovered = sorted(total.keys() - set(group["coveredResources"]))
+    if uncovered:
+        missing = f"manager-side coveredResources is missing resources configured on workers: [{' '.join(uncovered)}]"
+        return _told(cluster_queue, False, "UnsupportedConfiguration", missing, now)
+    if any(worker is None for worker in workers):
+        for resource, amount in _nominal(cluster_queue):
+            total[resource] = max(total[resource], amount)
+    told = _told(
+        cluster_queue,
+        True,
+        "QuotaAutomated",
+        "ClusterQueue quota is automatically managed based on MultiKueue workers.",
+        now,
+    )
+    return attrs.evolve(told, resource_groups=_changed(group, total))
+
+
+def _problem(cluster_queue: Json, config: Json | None) -> tuple[str, str] | None:
+    """Reason and message, if the quota cannot or should not be automated."""
+    if config is None:
+        return "UnsupportedConfiguration", "The referenced MultiKueueConfig was not found."
+    if not wants_automation(config):
+        return "NotRequested", "MultiKueue manager quota automation has not been requested."
+    groups = dig(cluster_queue, "spec", "resourceGroups") or []
+    if len(groups) != 1 or len(groups[0].get("flavors") or []) != 1:
+        message = "Quota automation requires that the manager-side ClusterQueue has exactly one ResourceFlavor"
+        return "UnsupportedConfiguration", message
+    return None
+
+
+def _told(cluster_queue: Json, status: bool, reason: str, message: str, now: datetime) -> Automation:
+    generation = dig(cluster_queue, "metadata", "generation")
+    wanted = new_condition(CONDITION, status, reason, message, now=now, generation=generation)
+    if says_the_same(condition(cluster_queue, CONDITION), wanted):
+        return Automation()
+    return Automation(conditions=updated(conditions(cluster_queue), wanted))
+
+
+def _changed(group: Json, total: Amounts) -> list[Json] | None:
+    """The group with these amounts for its only flavor; None if it says so already."""
+    flavor = group["flavors"][0]
+    covered = group["coveredResources"]
+    found = [(entry["name"], thousandths(entry["nominalQuota"])) for entry in flavor["resources"]]
+    plain = all(set(entry) == {"name", "nominalQuota"} for entry in flavor["resources"])
+    if plain and found == [(name, total.get(name, 0)) for name in covered]:
+        return None
+    resources = [{"name": name, "nominalQuota": written(name, total.get(name, 0))} for name in covered]
+    return [{**group, "flavors": [{**flavor, "resources": resources}]}]
+
+
+def _nominal(cluster_queue: Json) -> Iterable[tuple[str, int]]:
+    for group in dig(cluster_queue, "spec", "resourceGroups") or []:
+        for flavor in group.get("flavors") or []:
+            for entry in flavor.get("resources") or []:
+                yield entry["name"], thousandths(entry.get("nominalQuota") or 0)
+
+
+def listed_workers(config: Json | None) -> list[str]:
+    """The workers whose queues matter: those of a config that asks for automation."""
+    return clusters(config) if config is not None and wants_automation(config) else []

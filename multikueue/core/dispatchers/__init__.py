@@ -1,0 +1,1 @@
+"""Dispatchers: which workers a pending Workload is offered to."""

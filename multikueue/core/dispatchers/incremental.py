@@ -1,0 +1,119 @@
+"""The dispatcher that asks a few workers at a time.
+
+A Workload that is offered everywhere holds a place in every worker's queue, and may preempt what runs there, to use one
+of them. Asking in rounds costs a wait instead.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Nomination
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.names import Json
+
+INCREMENTAL: Final = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
+"""What Kueue's settings call `Incremental`."""
+
+_MESSAGE: Final = re.compile(
+    r"The workload is offered to \[[^]]*\], round (?P<number>[1-9]\d{0,3}) since (?P<since>\S+)"
+)
+
+
+class Order(StrEnum):
+    """Who is asked first."""
+
+    CONFIG = "config"
+    """The first of the MultiKueueConfig's list: the cheapest, or the nearest."""
+    ALPHABETICAL = "alphabetical"
+    """By name: what Kueue did before its lists were in order."""
+
+
+@attrs.frozen
+class Round:
+    """One round of asking, as the check's message tells it."""
+
+    number: int
+    """1 is the first of an attempt."""
+    since: datetime
+
+    @classmethod
+    def parse(cls, message: str) -> Round | None:
+        """Read it; None if the message is somebody else's, or damaged."""
+        found = _MESSAGE.fullmatch(message)
+        since = parse_timestamp(found["since"]) if found else None
+        return cls(int(found["number"]), since) if found and since else None
+
+    def describe(self, names: tuple[str, ...]) -> str:
+        """The message. Its time is of the manager's clock, and read by nobody but us."""
+        moment = self.since.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return f"The workload is offered to [{' '.join(names)}], round {self.number} since {moment}"
+
+
+@attrs.frozen
+class Incremental:
+    """In round *n* of an attempt, offer to `step` times *n* workers that can be reached; they stay nominated.
+
+    One that drops is made up for at once, by the next in order: no round is waited out for somebody who cannot answer.
+    Once everybody has been asked there are no more rounds, and who comes back then starts one.
+
+    One that has yet to answer for the first time is left its turn: those after it are not asked because the manager
+    has just started and they were quicker to answer. It answers, or is lost, within a request's deadline.
+
+    Which round it is lies on the Workload, in the message of our check. A restart, or another replica, goes on with it;
+    an eviction empties the nominations, and that begins an attempt whatever the message says.
+    """
+
+    step: int = 3
+    """How many workers a round adds, at least 1. Kueue's default."""
+    order: Order = Order.CONFIG
+    round: timedelta = timedelta(minutes=5)
+    """How long those asked so far are left alone with it: long enough to admit a job that has to preempt, or whose
+    nodes are started first. Kueue has this built in."""
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        """See `Dispatcher.nominate`."""
+        del workload
+        kept, waiting = candidates.kept, self._waiting(candidates)
+        if not waiting:
+            told = Round.parse(candidates.message)
+            return Nomination(kept, message=told.describe(kept) if told and kept else None)
+        asked = sum(name in kept for name in (*candidates.available, *candidates.awaited))
+        current = self._current(candidates, asked, now)
+        due = waiting[: max(0, current.number * self.step - asked)]
+        names = (*kept, *itertools.takewhile(lambda name: name in candidates.available, due))
+        if not names:
+            return Nomination(())
+        return Nomination(
+            names,
+            look_again=self._remaining(current, now) if len(names) < len(kept) + len(waiting) else None,
+            message=current.describe(names),
+        )
+
+    def _waiting(self, candidates: Candidates) -> list[str]:
+        """Who has not been asked yet and can be, or is about to say so; the next one first."""
+        present = {*candidates.available, *candidates.awaited}.difference(candidates.kept)
+        waiting = [str(name) for name in candidates.configured if name in present]
+        if self.order is Order.ALPHABETICAL:
+            waiting.sort()
+        return waiting[: MAX_NOMINATIONS - len(candidates.kept)]
+
+    def _current(self, candidates: Candidates, asked: int, now: datetime) -> Round:
+        """The round it is in at `now`, while there is somebody left to ask."""
+        if not candidates.nominated:
+            return Round(1, now)
+        told = Round.parse(candidates.message)
+        if told is None or told.since > now:  # not ours, damaged, or the clock was set back: it begins now
+            return Round(told.number if told else -(-len(candidates.nominated) // self.step), now)
+        if self._remaining(told, now) > 0:
+            return told
+        return Round(max(told.number, asked // self.step) + 1, now)  # whatever came back, a new round adds somebody
+
+    def _remaining(self, current: Round, now: datetime) -> float:
+        return (current.since + self.round - now).total_seconds()

@@ -1,0 +1,133 @@
+"""One worker cluster's connection: what is known of it, and what its MultiKueueCluster says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import condition, new_condition, parse_timestamp, says_the_same, timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_UNUSABLE: Final = "; not usable for: "
+_ATTEMPTS: Final = "; connection attempts: "
+
+
+@attrs.frozen
+class Connection:
+    """A connection's state. A change is a new value."""
+
+    connected: bool = False
+    """Whether the worker's Workloads are being watched."""
+    lost_since: datetime | None = None
+    """Since when they are not, by the manager's clock; None while connected and before the first word."""
+    failures: int = 0
+    """Attempts that failed since it was last connected."""
+    next_attempt: datetime | None = None
+    """When the next one is made."""
+    reason: str = "ClientConnectionFailed"
+    """Kueue's reason for the Active condition while not connected."""
+    error: str = ""
+    """Why not, for people."""
+
+    @property
+    def unheard(self) -> bool:
+        """Whether the worker has yet to answer, or to fail to, for the first time since this process asks it."""
+        return not self.connected and not self.error
+
+    def succeeded(self) -> Connection:
+        """The worker answers."""
+        return Connection(connected=True)
+
+    def failed(
+        self,
+        error: str,
+        now: datetime,
+        *,
+        failures: int,
+        next_attempt: datetime | None,
+        reason: str = "ClientConnectionFailed",
+    ) -> Connection:
+        """The worker does not answer, or may not be asked. The time of the first loss is kept."""
+        return Connection(False, self.lost_since or now, failures, next_attempt, reason, error)
+
+    def active_condition(self, now: datetime, generation: int | None, unusable: Mapping[str, str] = _NONE) -> Json:
+        """The `Active` condition that tells this on the MultiKueueCluster.
+
+        Args:
+            now: the manager's wall clock.
+            generation: of the MultiKueueCluster.
+            unusable: the kinds that cannot be used there, and why.
+        """
+        if self.connected:
+            message = "Connected"
+            if unusable:
+                told = ", ".join(f"{kind} ({why})" for kind, why in sorted(unusable.items()))
+                message += f"{_UNUSABLE}{told}"
+            return new_condition("Active", True, "Active", message, now=now, generation=generation)
+        message = self.error
+        if self.failures and self.next_attempt is not None:
+            at = timestamp(self.next_attempt)
+            message += f"{_ATTEMPTS}{self.failures}, next connection attempt: {at}"
+        told_lost = new_condition("Active", False, self.reason, message, now=now, generation=generation)
+        if self.lost_since is not None:
+            told_lost["lastTransitionTime"] = timestamp(self.lost_since)
+        return told_lost
+
+
+def remembered_loss(cluster: Json) -> datetime | None:
+    """Since when the object says that the worker is lost: this is how the time survives a restart."""
+    active = condition(cluster, "Active")
+    if active is None or active.get("status") == "True":
+        return None
+    return parse_timestamp(active.get("lastTransitionTime"))
+
+
+def active_status(
+    cluster: Json, connection: Connection, now: datetime, unusable: Mapping[str, str] = _NONE
+) -> Json | None:
+    """The Active condition to write, or None if the object says the same already.
+
+    Every failed attempt is written, since its message says when the next one is made. At most one a minute is made
+    once a worker has been away for a while.
+    """
+    wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable)
+    found = condition(cluster, "Active")
+    if found is None:
+        return wanted
+    if says_the_same(found, wanted):
+        return None
+    if found.get("status") == wanted["status"]:
+        wanted["lastTransitionTime"] = found.get("lastTransitionTime") or wanted["lastTransitionTime"]
+    return wanted
+
+
+@attrs.frozen
+class Notice:
+    """An event on a MultiKueueCluster."""
+
+    type: str
+    reason: str
+    note: str
+
+
+def notice(found: Json | None, wanted: Json) -> Notice | None:
+    """The event that goes with a condition about to be written; None if nothing happened but another attempt.
+
+    Args:
+        found: the Active condition so far.
+        wanted: the one that takes its place.
+    """
+    message = str(wanted["message"])
+    if wanted["status"] == "True":
+        degraded = _UNUSABLE in message
+        return Notice(*(("Warning", "KindsNotUsable") if degraded else ("Normal", "ClusterConnected")), message)
+    if found is not None and found.get("status") == "False" and found.get("reason") == wanted["reason"]:
+        return None
+    lost = wanted["reason"] == "ClientConnectionFailed"
+    return Notice("Warning", "ClusterLost" if lost else str(wanted["reason"]), message.partition(_ATTEMPTS)[0])

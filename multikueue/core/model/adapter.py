@@ -1,0 +1,124 @@
+"""What `plan()` asks of a job kind; `multikueue.adapters.JobKind` is the one implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+import attrs
+
+from multikueue.core.model.names import Json, Resource
+
+
+@attrs.frozen
+class Outcome:
+    """How a job ended, in the words of a Workload's Finished condition."""
+
+    reason: str
+    message: str
+
+
+@attrs.frozen
+class Stamp:
+    """What every copy is marked with."""
+
+    origin: str
+    workload: str
+    """Name of the Workload that carries the job."""
+    attempt: str
+    counts: Mapping[str, int] = attrs.field(factory=dict)
+    """How many pods an elastic job's Workload has quota for, by pod set; empty for other jobs."""
+
+
+class JobAdapter(Protocol):
+    """One job kind. All methods are pure; objects go in and out as JSON.
+
+    All may raise `RuleError`, or whatever a row's functions raise: see `core.model.guard` for what then holds.
+    """
+
+    @property
+    def resource(self) -> Resource:
+        """The kind, as the API servers serve it."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Where the row comes from, for messages; may be empty."""
+        ...
+
+    @property
+    def keeps_check_pending(self) -> bool:
+        """Whether Ready would start the job on the manager too, so that the check must stay Pending."""
+        ...
+
+    @property
+    def keeps_status(self) -> bool:
+        """Whether the status of copies stays on the worker: the manager's job does not show when they have stopped."""
+        ...
+
+    @property
+    def resizable(self) -> bool:
+        """Whether jobs of this kind can be elastic."""
+        ...
+
+    @property
+    def ends(self) -> bool:
+        """Whether jobs of this kind end by themselves."""
+        ...
+
+    @property
+    def workload_only(self) -> bool:
+        """Whether somebody else's controller moves the jobs: we choose the worker, and never touch them."""
+        ...
+
+    @property
+    def status_subresource(self) -> bool:
+        """Whether the status is written through `/status`; otherwise with the object itself."""
+        ...
+
+    def not_delegated(self, job: Json, controller_name: str) -> str | None:
+        """Why the manager's own controllers would run this job; None if they leave it to us."""
+        ...
+
+    def copy(self, job: Json, stamp: Stamp) -> Json:
+        """The object to create on a worker.
+
+        Raises:
+            RuleError: it cannot be made from this job.
+        """
+        ...
+
+    def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
+        """Merge patch of the local job's status; None if nothing should be written."""
+        ...
+
+    def expected_workloads(self, job: Json) -> int:
+        """How many Workloads the manager's Kueue makes of the job: more than one only for groups."""
+        ...
+
+    def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
+        """Merge patch of the copy, for what may change after creation; None if nothing should be written.
+
+        Args:
+            local: the manager's job.
+            remote: the copy.
+            stamp: how a copy made now would be marked.
+        """
+        ...
+
+    def outcome(self, job: Json) -> Outcome | None:
+        """How the job ended; None while it has not."""
+        ...
+
+    def outcome_of(self, jobs: Sequence[Json]) -> Outcome | None:
+        """How all the jobs of one Workload ended, of which there may be several; None while they have not."""
+        ...
+
+    def release_patch(self, local: Json) -> Json | None:
+        """Status patch that says "nothing runs", for a job whose copy is gone; None if it says so already."""
+        ...
+
+
+Jobs = Mapping[str, Json]
+"""Jobs of one Workload by name: one for most kinds, several for a pod group."""

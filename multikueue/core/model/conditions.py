@@ -1,0 +1,91 @@
+"""Conditions (`metav1.Condition`) and the times in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from multikueue.core.model.labels import MAX_CONDITION_MESSAGE
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, shortened
+
+
+def timestamp(moment: datetime) -> str:
+    """The moment as Kubernetes writes it: UTC, whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_timestamp(text: str | None) -> datetime | None:
+    """Read an RFC 3339 time; None if it is absent or not one."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def conditions(obj: Json) -> list[Json]:
+    """The object's `status.conditions`."""
+    return dig(obj, "status", "conditions") or []
+
+
+def find(listed: Sequence[Json], kind: str) -> Json | None:
+    """The condition of that type, whatever its status."""
+    for condition in listed:
+        if condition.get("type") == kind:
+            return condition
+    return None
+
+
+def condition(obj: Json, kind: str) -> Json | None:
+    """The object's condition of that type, whatever its status."""
+    return find(conditions(obj), kind)
+
+
+def is_true(obj: Json, kind: str) -> bool:
+    """Whether the object's condition of that type has status True."""
+    found = condition(obj, kind)
+    return found is not None and found.get("status") == "True"
+
+
+def new_condition(
+    kind: str,
+    status: bool,
+    reason: str,
+    message: str,
+    *,
+    now: datetime,
+    generation: int | None = None,
+) -> Json:
+    """A condition that has changed just now."""
+    result: Json = {
+        "type": kind,
+        "status": "True" if status else "False",
+        "reason": reason,
+        "message": shortened(message, MAX_CONDITION_MESSAGE),
+        "lastTransitionTime": timestamp(now),
+    }
+    if generation is not None:
+        result["observedGeneration"] = generation
+    return result
+
+
+def updated(listed: Sequence[Json], new: Json) -> list[Json]:
+    """The list with `new` in place of its type's entry; a status that stays keeps its transition time."""
+    result = []
+    replaced = False
+    for old in listed:
+        if old.get("type") != new["type"]:
+            result.append(old)
+            continue
+        replaced = True
+        same = old.get("status") == new["status"] and old.get("lastTransitionTime")
+        result.append({**new, "lastTransitionTime": old["lastTransitionTime"]} if same else new)
+    return result if replaced else [*result, new]
+
+
+def says_the_same(old: Json | None, new: Json) -> bool:
+    """Whether status, reason and message are equal: then writing the new one would change nothing."""
+    return old is not None and all(old.get(field) == new.get(field) for field in ("status", "reason", "message"))

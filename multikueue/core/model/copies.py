@@ -1,0 +1,180 @@
+"""Building the copies, and telling whether a copy still is one."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from multikueue.core.model.adapter import Stamp
+from multikueue.core.model.labels import (
+    ATTEMPT_ANNOTATION,
+    JOB_UID_LABEL,
+    MAX_LABEL_VALUE,
+    ORIGIN_LABEL,
+    ORIGIN_UID_ANNOTATION,
+    PREBUILT_WORKLOAD,
+    SPEC_ANNOTATION,
+    STARTED_LABELS,
+)
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
+from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, has_quota, is_finished
+
+
+class Drift(Enum):
+    """How a Workload copy differs from the manager's Workload."""
+
+    NONE = "none"
+    PRIORITY = "priority"
+    """Only the priority: the copy is patched."""
+    SPEC = "spec"
+    """Something that cannot be patched: the copy is replaced."""
+
+
+_SYNCED_FIELDS = ("priority", "priorityClassRef")
+"""Kept equal on a copy by patches."""
+_IGNORED_FIELDS = ("preemptionGates", "active")
+"""A worker's own business: gates are opened there, and its Kueue deactivates what it evicts."""
+
+
+def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Json:
+    """Name, namespace, labels and annotations: all of an object's metadata that a copy may have."""
+    result: Json = {"name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace", "")}
+    result["labels"] = {**labels_of(obj), **extra_labels}
+    result["annotations"] = {**annotations_of(obj), **extra_annotations}
+    return result
+
+
+def workload_copy(workload: Json, stamp: Stamp) -> Json:
+    """The Workload to create on a worker: same name, same spec, no owner, no status."""
+    marks = {ATTEMPT_ANNOTATION: stamp.attempt, SPEC_ANNOTATION: spec_digest(workload)}
+    metadata = bare_metadata(workload, {ORIGIN_LABEL: stamp.origin}, marks)
+    metadata["labels"].pop(JOB_UID_LABEL, None)
+    return {
+        "apiVersion": workload["apiVersion"],
+        "kind": workload["kind"],
+        "metadata": metadata,
+        "spec": clone(workload.get("spec") or {}),
+    }
+
+
+def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
+    """Metadata of a job copy: linked to its Workload in both forms Kueue has known (label, later annotation).
+
+    Args:
+        job: what it is a copy of.
+        stamp: what it is marked with.
+        named: whether it names its Workload.
+    """
+    extra_labels = {ORIGIN_LABEL: stamp.origin}
+    if not named:
+        return bare_metadata(job, extra_labels, {ATTEMPT_ANNOTATION: stamp.attempt})
+    if len(stamp.workload) <= MAX_LABEL_VALUE:
+        extra_labels[PREBUILT_WORKLOAD] = stamp.workload
+    marks = {PREBUILT_WORKLOAD: stamp.workload, ATTEMPT_ANNOTATION: stamp.attempt}
+    return bare_metadata(job, extra_labels, marks)
+
+
+def prebuilt_workload(job: Json) -> str:
+    """The Workload a job copy belongs to; empty if it does not say."""
+    return annotations_of(job).get(PREBUILT_WORKLOAD) or labels_of(job).get(PREBUILT_WORKLOAD) or ""
+
+
+def is_started(job: Json) -> bool:
+    """Whether the manager's Kueue has started the job, and filled its pod templates with what is the manager's.
+
+    A copy of it would not fit a worker: its Kueue refuses to start a job with another's labels. It is copied once it
+    has been stopped and put back.
+    """
+    return _has_label(job, STARTED_LABELS)
+
+
+def without_labels(value: Any, labels: tuple[str, ...]) -> Any:
+    """A copy of a value, without these labels wherever in it something has labels."""
+    if isinstance(value, list):
+        return [without_labels(item, labels) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: without_labels(item, labels) for key, item in value.items()}
+    here = dig(made, "metadata", "labels")
+    for label in labels if isinstance(here, dict) else ():
+        here.pop(label, None)
+    return made
+
+
+def _has_label(value: object, labels: tuple[str, ...]) -> bool:
+    if isinstance(value, list):
+        return any(_has_label(item, labels) for item in value)
+    if not isinstance(value, dict):
+        return False
+    here = dig(value, "metadata", "labels") or {}
+    return any(label in here for label in labels) or any(_has_label(item, labels) for item in value.values())
+
+
+def is_copy_of(copied: Json, job: Json) -> bool:
+    """Whether a copy was made of exactly this object. Copies that do not say are taken by their name."""
+    noted = annotations_of(copied).get(ORIGIN_UID_ANNOTATION)
+    return noted is None or noted == uid(job)
+
+
+def renaming_patch(remote: Json, stamp: Stamp) -> Json:
+    """Merge patch that gives a job copy to another Workload, in both forms of the link; empty if it has it."""
+    if prebuilt_workload(remote) == stamp.workload:
+        return {}
+    label = stamp.workload if len(stamp.workload) <= MAX_LABEL_VALUE else None
+    marks = {PREBUILT_WORKLOAD: stamp.workload, ATTEMPT_ANNOTATION: stamp.attempt}
+    return {"metadata": {"labels": {PREBUILT_WORKLOAD: label}, "annotations": marks}}
+
+
+def spec_digest(workload: Json) -> str:
+    """Fingerprint of the part of the spec that makes a copy a copy."""
+    spec = workload.get("spec") or {}
+    kept = {field: value for field, value in spec.items() if field not in _SYNCED_FIELDS + _IGNORED_FIELDS}
+    return digest(pruned(kept))
+
+
+def drift(workload: Json, remote: Json, spec: str | None = None) -> Drift:
+    """How the copy differs from the Workload; `spec` is the Workload's `spec_digest` if it is known already.
+
+    What the copy was made from is noted on it, so a worker's defaults and webhooks do not count as drift. Of the
+    copy itself only what decides where and how much is run is compared: queue, pod set names and counts.
+    """
+    noted = annotations_of(remote).get(SPEC_ANNOTATION)
+    if noted is not None and noted != (spec or spec_digest(workload)):
+        return Drift.SPEC
+    if _shape(workload) != _shape(remote):
+        return Drift.SPEC
+    return Drift.NONE if priority_patch(workload, remote) is None else Drift.PRIORITY
+
+
+def is_spent(remote: Json) -> bool:
+    """Whether the worker will never run the copy: it gave it up, or somebody deactivated it there."""
+    if is_finished(remote):
+        return finish_reason(remote) in (OUT_OF_SYNC, OWNER_NOT_FOUND)
+    return dig(remote, "spec", "active") is False
+
+
+def priority_patch(workload: Json, remote: Json) -> Json | None:
+    """Merge patch that gives the copy the Workload's priority; None if it has it.
+
+    Pod priority classes belong to each cluster and are not followed (Kueue's rule). While a copy has quota, its API
+    server lets it neither get, lose nor change the kind of its class; then the number alone follows.
+    """
+    local_class, remote_class = (dig(obj, "spec", "priorityClassRef") or {} for obj in (workload, remote))
+    if local_class.get("kind") == "PriorityClass" or remote_class.get("kind") == "PriorityClass":
+        return None
+    fixed = local_class.get("kind") != remote_class.get("kind") and has_quota(remote)
+    fields = ("priority",) if fixed else _SYNCED_FIELDS
+    wanted, found = (
+        {field: dig(obj, "spec", field) for field in fields if dig(obj, "spec", field) is not None}
+        for obj in (workload, remote)
+    )
+    if wanted == found:
+        return None
+    return {"metadata": {"uid": uid(remote)}, "spec": merge_patch(found, wanted)}
+
+
+def _shape(workload: Json) -> tuple[object, ...]:
+    spec = workload.get("spec") or {}
+    pod_sets = [(pod_set.get("name"), pod_set.get("count", 1)) for pod_set in spec.get("podSets") or []]
+    return (spec.get("queueName"), pod_sets)

@@ -1,0 +1,36 @@
+"""The API types MultiKueue itself reads and writes; job kinds are rows in `multikueue.adapters`."""
+
+from __future__ import annotations
+
+from multikueue.core.model.names import GVK, Resource
+
+KUEUE_GROUP = "kueue.x-k8s.io"
+KUEUE_VERSION = "v1beta2"
+
+
+def _kueue(kind: str, plural: str, *, namespaced: bool) -> Resource:
+    return Resource(GVK(KUEUE_GROUP, KUEUE_VERSION, kind), plural, namespaced)
+
+
+WORKLOAD = _kueue("Workload", "workloads", namespaced=True)
+LOCAL_QUEUE = _kueue("LocalQueue", "localqueues", namespaced=True)
+CLUSTER_QUEUE = _kueue("ClusterQueue", "clusterqueues", namespaced=False)
+RESOURCE_FLAVOR = _kueue("ResourceFlavor", "resourceflavors", namespaced=False)
+WORKLOAD_PRIORITY_CLASS = _kueue("WorkloadPriorityClass", "workloadpriorityclasses", namespaced=False)
+ADMISSION_CHECK = _kueue("AdmissionCheck", "admissionchecks", namespaced=False)
+MULTIKUEUE_CONFIG = _kueue("MultiKueueConfig", "multikueueconfigs", namespaced=False)
+MULTIKUEUE_CLUSTER = _kueue("MultiKueueCluster", "multikueueclusters", namespaced=False)
+
+NAMESPACE = Resource(GVK("", "v1", "Namespace"), "namespaces", namespaced=False)
+SECRET = Resource(GVK("", "v1", "Secret"), "secrets")
+EVENT = Resource(GVK("events.k8s.io", "v1", "Event"), "events")
+LEASE = Resource(GVK("coordination.k8s.io", "v1", "Lease"), "leases")
+CUSTOM_RESOURCE_DEFINITION = Resource(
+    GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), "customresourcedefinitions", namespaced=False
+)
+JOB = Resource(GVK("batch", "v1", "Job"), "jobs")
+MUTATING_WEBHOOKS = Resource(
+    GVK("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),
+    "mutatingwebhookconfigurations",
+    namespaced=False,
+)

@@ -1,0 +1,197 @@
+"""Reading a Workload: what its conditions, checks and annotations say."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.labels import (
+    ATTEMPT_ANNOTATION,
+    COMPONENT_INDEX_ANNOTATION,
+    ELASTIC_ANNOTATION,
+    GROUP_WORKLOAD_ANNOTATION,
+    JOB_OWNER_GVK_ANNOTATION,
+    JOB_OWNER_NAME_ANNOTATION,
+)
+from multikueue.core.model.names import GVK, Json
+from multikueue.core.model.objects import annotations_of, counted, dig, digest, uid
+
+
+class CheckState(StrEnum):
+    """State of one AdmissionCheck on a Workload."""
+
+    PENDING = "Pending"
+    READY = "Ready"
+    RETRY = "Retry"
+    REJECTED = "Rejected"
+
+
+OUT_OF_SYNC: Final = "OutOfSync"
+"""A worker's Kueue finished the Workload because the job that claims it is another."""
+OWNER_NOT_FOUND: Final = "OwnerNotFound"
+"""A worker's Kueue finished the Workload because it found no job behind it."""
+SLICE_REPLACED: Final = "WorkloadSliceReplaced"
+"""Kueue finished the Workload because a bigger slice of the same elastic job has quota."""
+
+
+@attrs.frozen
+class Owner:
+    """The job a Workload belongs to: its kind and its name; the namespace is the Workload's."""
+
+    gvk: GVK
+    name: str
+
+
+def is_finished(workload: Json) -> bool:
+    """Whether the job has ended, well or not."""
+    return is_true(workload, "Finished")
+
+
+def is_active(workload: Json) -> bool:
+    """Whether it may run: nobody has deactivated it."""
+    return dig(workload, "spec", "active") is not False
+
+
+def has_quota(workload: Json) -> bool:
+    """Whether quota is reserved in a ClusterQueue."""
+    return is_true(workload, "QuotaReserved")
+
+
+def is_admitted(workload: Json) -> bool:
+    """Whether quota is reserved and all checks are Ready."""
+    return is_true(workload, "Admitted")
+
+
+def is_evicted(workload: Json) -> bool:
+    """Whether it is being taken out of its quota."""
+    return is_true(workload, "Evicted")
+
+
+def finish_reason(workload: Json) -> str:
+    """Reason of the Finished condition; empty if there is none."""
+    return str((condition(workload, "Finished") or {}).get("reason") or "")
+
+
+def checks(workload: Json) -> list[Json]:
+    """The Workload's admission checks."""
+    return dig(workload, "status", "admissionChecks") or []
+
+
+def check(workload: Json, name: str) -> Json | None:
+    """The entry of one admission check."""
+    return next((entry for entry in checks(workload) if entry.get("name") == name), None)
+
+
+def check_state(workload: Json, name: str) -> CheckState:
+    """State of one admission check; an entry without a state counts as Pending."""
+    entry = check(workload, name) or {}
+    return CheckState(entry.get("state") or CheckState.PENDING)
+
+
+def other_checks_ready(workload: Json, name: str) -> bool:
+    """Whether every check but the one named is Ready: only then may copies be made."""
+    return all(entry.get("state") == CheckState.READY for entry in checks(workload) if entry.get("name") != name)
+
+
+def cluster_name(workload: Json) -> str | None:
+    """The worker that admitted it: once set it is kept until eviction."""
+    return dig(workload, "status", "clusterName") or None
+
+
+def nominated(workload: Json) -> tuple[str, ...]:
+    """The workers it is offered to."""
+    return tuple(dig(workload, "status", "nominatedClusterNames") or ())
+
+
+def cluster_queue(workload: Json) -> str:
+    """The ClusterQueue whose quota it holds; empty without quota."""
+    return dig(workload, "status", "admission", "clusterQueue") or ""
+
+
+def is_elastic(obj: Json) -> bool:
+    """Whether a Workload or a job says that its size may change while it runs."""
+    return annotations_of(obj).get(ELASTIC_ANNOTATION) == "true"
+
+
+def is_replaced(workload: Json) -> bool:
+    """Whether a bigger slice of its elastic job has taken its place: the job itself has not ended."""
+    return is_elastic(workload) and is_finished(workload) and finish_reason(workload) == SLICE_REPLACED
+
+
+def is_made_for(workload: Json, job: Json) -> bool:
+    """Whether the Workload was made for this very object: another of the same kind and name may have taken its place.
+
+    Args:
+        workload: of which the job is the owner by kind and name.
+        job: the object of that name.
+    """
+    found = owner(workload)
+    noted = [
+        str(reference.get("uid") or "")
+        for reference in dig(workload, "metadata", "ownerReferences") or []
+        if found is not None and (reference.get("kind"), reference.get("name")) == (found.gvk.kind, found.name)
+    ]
+    return not noted or uid(job) in noted
+
+
+def has_members(workload: Json) -> bool:
+    """Whether several jobs of one kind stand behind it: the pods of a group.
+
+    Kinds that make such pods (StatefulSet, LeaderWorkerSet) are named as the owner; then that is the one job.
+    """
+    noted = annotations_of(workload)
+    return noted.get(GROUP_WORKLOAD_ANNOTATION) == "true" and JOB_OWNER_GVK_ANNOTATION not in noted
+
+
+def component_index(workload: Json) -> int | None:
+    """Its place among the Workloads of one job (LeaderWorkerSet); -1 if it does not tell, None if it is alone."""
+    noted = annotations_of(workload).get(COMPONENT_INDEX_ANNOTATION)
+    if noted is None:
+        return None
+    index = counted(noted)
+    return -1 if index is None else index
+
+
+def owner(workload: Json) -> Owner | None:
+    """The job behind the Workload.
+
+    The owner annotations (StatefulSet, LeaderWorkerSet) come first, then the controller, then the first owner:
+    a pod group has owners but no controller.
+    """
+    noted = annotations_of(workload)
+    if noted.get(JOB_OWNER_NAME_ANNOTATION):
+        gvk = GVK.parse(noted.get(JOB_OWNER_GVK_ANNOTATION, ""))
+        if gvk is not None:
+            return Owner(gvk, noted[JOB_OWNER_NAME_ANNOTATION])
+    references = dig(workload, "metadata", "ownerReferences") or []
+    if not references:
+        return None
+    chosen = next((reference for reference in references if reference.get("controller")), references[0])
+    return Owner(GVK.of(chosen.get("apiVersion", ""), chosen.get("kind", "")), chosen.get("name", ""))
+
+
+def attempt(workload: Json, *, evictions_ago: int = 0) -> str:
+    """Which attempt at running this is: it changes with every new reservation of quota.
+
+    A Workload can be evicted and get quota again within 300 ms, so the state in between may never be seen. The
+    attempt tells its copies apart all the same: the object's UID, how often it was evicted, and when it got quota.
+    """
+    evictions = dig(workload, "status", "schedulingStats", "evictions") or []
+    reserved = condition(workload, "QuotaReserved") or {}
+    total = sum(int(entry.get("count") or 0) for entry in evictions) - evictions_ago
+    return digest([uid(workload), total, reserved.get("lastTransitionTime")])
+
+
+def is_of_attempt(copy: Json, wanted: str) -> bool:
+    """Whether a copy was made for that attempt. Copies of Kueue's own controller do not say: they are taken over."""
+    made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
+    return made_for is None or made_for == wanted
+
+
+def pod_counts(workload: Json) -> dict[str, int]:
+    """How many pods it is for, by pod set."""
+    listed = dig(workload, "spec", "podSets") or []
+    return {str(pod_set.get("name")): int(pod_set.get("count") or 0) for pod_set in listed}

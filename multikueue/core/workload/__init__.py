@@ -1,0 +1,1 @@
+"""The workload decision: one snapshot in, effects out. Start at `plan.py`."""

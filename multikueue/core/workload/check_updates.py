@@ -1,0 +1,142 @@
+"""What we write on our admission check, and when a Workload is sent back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from multikueue.core.model.conditions import condition, new_condition, updated
+from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import dig
+from multikueue.core.model.status_apply import (
+    OWNED_CONDITIONS,
+    admission_status,
+    check_entry,
+    check_status,
+    with_check,
+)
+from multikueue.core.model.workloads import CheckState, cluster_queue, nominated
+from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, CountAdmitted, Effect
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.topology import placed
+
+
+def reject(situation: Situation, base: str) -> Effect:
+    """Say that it can never run through us."""
+    return _check_alone(situation, CheckState.REJECTED, base)
+
+
+def retry(situation: Situation, base: str) -> Effect:
+    """Ask Kueue to evict it and to try again."""
+    return _check_alone(situation, CheckState.RETRY, base)
+
+
+def retry_evicted(situation: Situation, cluster: str) -> Iterator[Effect]:
+    """Ask Kueue to try again because the worker evicted it, and tell the user."""
+    message = (
+        f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission. Previously: "{situation.state}"'
+    )
+    entry = check_entry(situation.workload, situation.check, CheckState.RETRY, message, situation.now)
+    yield _admission(situation, {"admissionChecks": with_check(situation.workload, entry)})
+    yield Announce("Normal", message)
+
+
+def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
+    """Ask Kueue to try again because the worker's Kueue found job and Workload different, and warn the user."""
+    base = f'Remote workload on worker cluster "{cluster}" is out of sync with its user job, resetting for re-dispatch'
+    yield retry(situation, base)
+    yield Announce("Warning", _with_previous(situation, base))
+
+
+def nominate(situation: Situation, names: tuple[str, ...], message: str | None = None) -> Effect:
+    """Offer it to these workers, and say so. Kueue's webhook lets only a nominated one become `clusterName`."""
+    changes: dict[str, object] = {"nominatedClusterNames": list(names)}
+    if message is not None:
+        entry = check_entry(situation.workload, situation.check, situation.state, message, situation.now)
+        changes["admissionChecks"] = with_check(situation.workload, entry)
+    return _admission(situation, changes)
+
+
+def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
+    """Record that a worker has it: `clusterName`, no nominations, the check in `state`, and what `copy` has placed.
+
+    Nominations may be another field manager's. Leaving them out would only give up our own; the API server refuses a
+    `clusterName` beside any, so they are made an empty list of ours.
+
+    Args:
+        situation: the Workload.
+        cluster: the worker.
+        state: of our check from now on.
+        copy: the worker's Workload.
+    """
+    message = f'The workload was admitted on "{cluster}"'
+    entry = check_entry(situation.workload, situation.check, state, message, situation.now)
+    yield _admission(
+        situation,
+        {
+            "admissionChecks": with_check(situation.workload, entry),
+            "clusterName": cluster,
+            "nominatedClusterNames": [] if nominated(situation.workload) else None,
+            **_placed(situation, copy),
+        },
+    )
+    yield Announce("Normal", message)
+    yield CountAdmitted(cluster_queue(situation.workload), cluster)
+
+
+def tell_placed(situation: Situation, copy: Json) -> Iterator[Effect]:
+    """Record that the worker has placed pods whose topology the manager's Kueue awaits; see `topology`."""
+    changes = _placed(situation, copy)
+    if changes:
+        yield _admission(situation, changes)
+
+
+def _placed(situation: Situation, copy: Json | None) -> Json:
+    admission = placed(situation.workload, copy) if copy is not None else None
+    return {} if admission is None else {"admission": admission}
+
+
+def finish(situation: Situation, reason: str, message: str) -> Effect:
+    """Record how the job ended."""
+    done = new_condition(
+        "Finished",
+        status=True,
+        reason=reason,
+        message=message,
+        now=situation.now,
+        generation=dig(situation.workload, "metadata", "generation"),
+    )
+    owned = [
+        entry for entry in dig(situation.workload, "status", "conditions") or [] if entry["type"] in OWNED_CONDITIONS
+    ]
+    return _admission(situation, {"conditions": updated(owned, done)})
+
+
+def deactivate_copy(situation: Situation, cluster: ClusterName, copy: dict[str, object]) -> Effect:
+    """Ask the worker's Kueue to stop the job, because the manager has evicted it."""
+    evicted = condition(situation.workload, "Evicted") or {}
+    target = new_condition(
+        "DeactivationTarget",
+        status=True,
+        reason="EvictedOnManagerCluster",
+        message=f"Evicted on manager: {evicted.get('message', '')}",
+        now=situation.now,
+        generation=dig(copy, "metadata", "generation"),
+    )
+    owned = [entry for entry in dig(copy, "status", "conditions") or [] if entry["type"] in OWNED_CONDITIONS]
+    body = admission_status(copy, {"conditions": updated(owned, target)})
+    return ApplyStatus(cluster, body, ADMISSION_MANAGER)
+
+
+def _check_alone(situation: Situation, state: CheckState, base: str) -> Effect:
+    message = _with_previous(situation, base)
+    entry = check_entry(situation.workload, situation.check, state, message, situation.now)
+    return ApplyStatus(MANAGER, check_status(situation.workload, entry), situation.settings.controller_name)
+
+
+def _admission(situation: Situation, changes: dict[str, object]) -> Effect:
+    return ApplyStatus(MANAGER, admission_status(situation.workload, changes), ADMISSION_MANAGER)
+
+
+def _with_previous(situation: Situation, base: str) -> str:
+    return f'{base}, Previously: "{situation.state}"'

@@ -1,0 +1,138 @@
+"""What a decision asks to be done. Effects of different clusters are independent; those of one go in order."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+
+MANAGER = ClusterName("")
+"""Where effects on the manager itself happen."""
+
+
+@attrs.frozen
+class ApplyStatus:
+    """Server-side apply of a Workload's status; the object carries its resourceVersion as precondition."""
+
+    cluster: ClusterName
+    object: Json
+    field_manager: str
+
+
+@attrs.frozen
+class PatchJobStatus:
+    """Merge patch of the manager's job's status; the patch carries the resourceVersion it was made from."""
+
+    resource: Resource
+    key: ObjectKey
+    patch: Json
+    subresource: bool = True
+    """Whether the kind has its status behind `/status`; otherwise it is a part of the main object."""
+    cluster: ClusterName = MANAGER
+
+
+@attrs.frozen
+class Announce:
+    """Tell the user: an event on the manager's Workload."""
+
+    type: str
+    """`Normal` or `Warning`."""
+    note: str
+    cluster: ClusterName = MANAGER
+
+
+@attrs.frozen
+class CountAdmitted:
+    """A workload was admitted on a worker, for the metric."""
+
+    cluster_queue: str
+    worker: ClusterName
+    cluster: ClusterName = MANAGER
+
+
+@attrs.frozen
+class CreateWorkload:
+    """Create the Workload copy."""
+
+    cluster: ClusterName
+    object: Json
+
+
+@attrs.frozen
+class PatchWorkload:
+    """Merge patch of the Workload copy; the patch carries the UID it is meant for."""
+
+    cluster: ClusterName
+    key: ObjectKey
+    patch: Json
+
+
+@attrs.frozen
+class DeleteWorkload:
+    """Delete the Workload copy of exactly this UID, after its finalizer is taken off if it has one."""
+
+    cluster: ClusterName
+    key: ObjectKey
+    uid: str
+    finalizers: tuple[str, ...] = ()
+    """What remains of its finalizers once Kueue's is taken off, if it is there; see `held`."""
+    held: bool = False
+    """Whether Kueue's finalizer must be taken off first."""
+
+
+@attrs.frozen
+class CreateJob:
+    """Create the job copy."""
+
+    cluster: ClusterName
+    resource: Resource
+    object: Json
+
+
+@attrs.frozen
+class PatchJob:
+    """Merge patch of the job copy; the patch carries the UID it is meant for."""
+
+    cluster: ClusterName
+    resource: Resource
+    key: ObjectKey
+    patch: Json
+
+
+@attrs.frozen
+class DeleteJob:
+    """Delete the job copy of exactly this UID, and what it owns in the background."""
+
+    cluster: ClusterName
+    resource: Resource
+    key: ObjectKey
+    uid: str
+
+
+Effect: TypeAlias = (
+    ApplyStatus
+    | PatchJobStatus
+    | Announce
+    | CountAdmitted
+    | CreateWorkload
+    | PatchWorkload
+    | DeleteWorkload
+    | CreateJob
+    | PatchJob
+    | DeleteJob
+)
+
+
+@attrs.frozen
+class Plan:
+    """The outcome of one decision."""
+
+    effects: tuple[Effect, ...] = ()
+    look_again: float | None = None
+    """Seconds after which time alone may change the decision; None: only a change can."""
+    row: str = ""
+    """Which row of the table decided: for logs and tests."""
+    problems: tuple[str, ...] = ()
+    """Rules of the job kind that failed for this job; the user is told in `effects`."""

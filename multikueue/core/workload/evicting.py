@@ -1,0 +1,161 @@
+"""A Workload the manager is evicting: stop its job where it runs, then let the manager know that nothing runs.
+
+Kueue keeps the quota until the manager's job shows no active pods. So the status that comes home here decides when
+the quota is free; without quota, the next row removes the copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.copies import is_spent, is_started, prebuilt_workload
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, is_terminating
+from multikueue.core.model.workloads import is_admitted, is_elastic, is_evicted, is_finished
+from multikueue.core.workload.check_updates import deactivate_copy
+from multikueue.core.workload.cleaning import clean, clean_all, delete_job
+from multikueue.core.workload.effects import Effect, Plan
+from multikueue.core.workload.finishing import bring_end_home, patch_status, sync_status
+from multikueue.core.workload.hearing import FIRST_WORD
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import Worker
+
+POD_GRACE: Final = timedelta(seconds=30)
+"""How long pods take to end after their job was deleted, as a rule: Kubernetes' default."""
+
+
+def stop_evicted(situation: Situation) -> Plan:
+    """Stop the copy that runs, remove those that do not, and bring the end home."""
+    for worker in situation.workers:
+        if _has_finished(situation, worker):
+            assert worker.workload is not None, "a finished copy is there"
+            end = bring_end_home(situation, worker.workload, situation.jobs_on(worker))
+            return attrs.evolve(end, effects=(*end.effects, *clean_all(situation.workers, keep=worker.name)))
+    effects: list[Effect] = []
+    seen: list[Json] = []
+    stopping: list[Json] = []
+    for worker in situation.workers:
+        if not worker.reachable:
+            continue
+        effects += _stop(situation, worker)
+        if not worker.serves_kind:
+            continue  # what is known of its jobs is of an earlier time
+        # Once the copy is gone, what others of a group run there is not this Workload's.
+        others = situation.shared_job_on(worker) if worker.workload is None else None
+        jobs = [job for job in situation.jobs_on(worker) if job is not others]
+        seen += jobs
+        stopping += jobs if _is_stopping(worker.workload) else ()
+    unseen = [left for worker in situation.workers if (left := _may_run_unseen(situation, worker)) is not None]
+    if unseen:
+        return Plan(tuple(effects), look_again=min(unseen))
+    if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
+        effects += _tell(situation, stopping)
+    return Plan(tuple(effects))
+
+
+def tell_stopped(situation: Situation) -> Iterator[Effect]:
+    """Let jobs that have lost their quota not look as if they ran, once nothing of them does.
+
+    Pods lose it at once, whatever they show; other kinds keep it until they show that they have stopped.
+    """
+    if situation.adapter.keeps_check_pending and not _may_run(situation):
+        yield from _tell(situation, [])
+
+
+def tell_gone(situation: Situation) -> Iterator[Effect]:
+    """Somebody deleted the Workload that a worker had. Kueue lets go of it once its job shows that nothing runs."""
+    if situation.snapshot.quiet_for >= POD_GRACE and not _may_run(situation):
+        for local in situation.jobs.values():
+            if not is_terminating(local):
+                yield from release(situation, local)
+
+
+def _may_run(situation: Situation) -> bool:
+    return any(
+        (worker.in_sight and situation.jobs_on(worker)) or _may_run_unseen(situation, worker)
+        for worker in situation.workers
+    )
+
+
+def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    copy, jobs = worker.workload, situation.jobs_on(worker)
+    unneeded = not situation.adapter.workload_only and worker.serves_kind
+    gone = not jobs and (unneeded or _is_stopping(copy))
+    if copy is None or gone or is_finished(copy):
+        yield from clean(worker)
+    elif not _is_stopping(copy) and not is_true(copy, "DeactivationTarget"):
+        yield deactivate_copy(situation, worker.name, copy)
+    else:
+        yield from _stop_for_replaced(situation, worker)
+
+
+def _stop_for_replaced(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """An elastic job that still runs for the slice before this one: stopping this one's copy would not stop it."""
+    for one in worker.jobs:
+        if is_elastic(one.object) and prebuilt_workload(one.object) != situation.snapshot.key.name:
+            yield from delete_job(worker.name, one)
+
+
+def _is_stopping(copy: Json | None) -> bool:
+    """Whether the worker's Kueue has taken it out of its quota, or never let it in: its job stops or has stopped."""
+    return copy is not None and not is_finished(copy) and (is_evicted(copy) or not is_admitted(copy))
+
+
+def _has_finished(situation: Situation, worker: Worker) -> bool:
+    """Whether the job ended there while it was being evicted: what has run is not run again."""
+    copy = worker.workload
+    if not worker.reachable or copy is None or not is_finished(copy) or is_spent(copy):
+        return False
+    made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
+    of_this = made_for is None or made_for in situation.attempts_being_evicted
+    return of_this and (situation.have_ended(situation.jobs_on(worker)) or situation.adapter.workload_only)
+
+
+def _may_run_unseen(situation: Situation, worker: Worker) -> float | None:
+    """Seconds for which the job may still run there without being seen; None if it does not."""
+    if worker.reachable:
+        return None if worker.serves_kind else _may_run_hidden(situation, worker)
+    if worker.known and not situation.jobs_on(worker):
+        return None
+    if worker.awaited:
+        return FIRST_WORD.total_seconds()
+    waited = situation.now - worker.lost_since if worker.lost_since is not None else timedelta(0)
+    left = (situation.settings.worker_lost_timeout - waited).total_seconds()
+    return left if left > 0 else None
+
+
+def _may_run_hidden(situation: Situation, worker: Worker) -> float | None:
+    """The same for a worker that shows its Workloads and does not serve the kind of their jobs any more."""
+    timeout = situation.settings.worker_lost_timeout
+    if worker.workload is not None:
+        return None if _is_stopping(worker.workload) else timeout.total_seconds()
+    left = (timeout - (worker.unserved_for or timedelta(0))).total_seconds()
+    return left if situation.jobs_on(worker) and left > 0 else None
+
+
+def _tell(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
+    """Let each of the manager's jobs say what its copies say, or that nothing of it runs."""
+    for _, local in sorted(situation.jobs.items()):
+        copies = [job for job in stopping if situation.job_of(job) is local]
+        yield from sync_status(situation, _busiest(situation, copies)) if copies else release(situation, local)
+
+
+def _busiest(situation: Situation, jobs: list[Json]) -> Json:
+    """There is one as a rule. Of several, by whatever accident, one that still has pods speaks for all."""
+    return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
+
+
+def release(situation: Situation, local: Json) -> Iterator[Effect]:
+    """No copy can be seen running: say so on the manager's job, or its quota would be held for ever.
+
+    A pod that was started on the manager itself, before its queue had our check, is no copy's: it does run.
+    """
+    if situation.adapter.keeps_check_pending and is_started(local):
+        return
+    yield from patch_status(situation, local, situation.adapter.release_patch(local))

@@ -1,0 +1,133 @@
+"""Slices of an elastic job: when it grows, a new Workload takes the place of the old one, and the job runs on.
+
+Kueue finishes the old slice (`WorkloadSliceReplaced`) and gives the new one its `clusterName` with its quota. So the
+new slice gets its copy on that worker alone; once that is admitted, the job copy gets the new size and the new slice's
+name. Until then the old slice's copies stay: the job runs on their quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from multikueue.core.model.copies import is_spent, is_started, prebuilt_workload
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.workloads import (
+    CheckState,
+    is_admitted,
+    is_elastic,
+    is_evicted,
+    is_finished,
+    is_of_attempt,
+)
+from multikueue.core.workload.assigned import follow_finished, wait_for_kind, wait_for_lost
+from multikueue.core.workload.check_updates import admit, finish, retry
+from multikueue.core.workload.cleaning import clean_all, delete_workload
+from multikueue.core.workload.drift import drift_patch
+from multikueue.core.workload.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
+from multikueue.core.workload.finishing import KUEUE_GRACE, sync_status
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import Worker
+
+
+def leave_to_successor(situation: Situation) -> Plan:
+    """The slice has been replaced: its job lives on. Remove its Workload copies where no job leads to them any more."""
+    effects: list[Effect] = []
+    for worker in situation.workers:
+        copy = worker.workload
+        if copy is not None and worker.reachable and worker.serves_kind and not _leads_to(situation, worker):
+            effects += delete_workload(worker.name, copy)
+    return Plan(tuple(effects))
+
+
+def _leads_to(situation: Situation, worker: Worker) -> bool:
+    """Whether a job there still names this Workload: a worker's Kueue stops a job whose Workload is gone."""
+    named = situation.snapshot.key.name
+    return any(prebuilt_workload(copy.object) == named for copy in (*worker.jobs, *worker.shared))
+
+
+def is_placed_slice(situation: Situation) -> bool:
+    """Whether an elastic job's Workload has a worker that has not taken it yet."""
+    pending = situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending
+    ours = not situation.adapter.workload_only
+    return ours and pending and situation.assigned_to is not None and is_elastic(situation.workload)
+
+
+def follow_slice(situation: Situation) -> Plan:
+    """Bring a slice to the worker that runs its job, and hand the job over to it."""
+    name = situation.assigned_to
+    others = tuple(clean_all(situation.workers, keep=name))
+    worker = situation.snapshot.worker(name) if name else None
+    if worker is None or not worker.reachable:
+        return wait_for_lost(situation, worker, others)
+    if not worker.serves_kind:
+        return wait_for_kind(situation, worker, others)
+    copy = situation.current(worker)
+    if copy is not None and is_finished(copy):
+        end = follow_finished(situation, worker, copy)
+        return attrs.evolve(end, effects=(*end.effects, *others))
+    if _cannot_go_on(situation, worker):
+        if situation.snapshot.quiet_for < KUEUE_GRACE:
+            return Plan(others, look_again=KUEUE_GRACE.total_seconds())
+        return Plan((retry(situation, "Admitting remote no longer exists"), *others))
+    decided = _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
+    return attrs.evolve(decided, effects=(*decided.effects, *others))
+
+
+def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
+    """The job may end while the slice waits to be admitted there: that is this slice's end, too."""
+    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
+        return None
+    patches = tuple(sync_status(situation, job))
+    if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
+        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
+    return Plan((finish(situation, outcome.reason, outcome.message),))
+
+
+def _cannot_go_on(situation: Situation, worker: Worker) -> bool:
+    """Whether the job is gone there, and the manager's Kueue has to put its own back before it can be copied again."""
+    gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
+    admitted = worker.workload is not None and is_admitted(worker.workload) and not is_evicted(worker.workload)
+    return gone and admitted and situation.job is not None and is_started(situation.job)
+
+
+def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    copy = worker.workload
+    if copy is None:
+        if worker.can_run:
+            yield CreateWorkload(worker.name, situation.new_copy)
+    elif _is_useless(situation, copy):
+        yield from delete_workload(worker.name, copy)
+    elif is_terminating(copy) or is_evicted(copy):
+        return  # its end, or another try there
+    elif is_admitted(copy):
+        yield from _take_over(situation, worker, copy)
+    elif (patch := drift_patch(situation.workload, copy)) is not None:
+        yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+
+
+def _is_useless(situation: Situation, copy: Json) -> bool:
+    stale = not is_of_attempt(copy, situation.attempt)
+    return stale or is_spent(copy) or situation.must_be_replaced(copy)
+
+
+def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
+    """The slice is admitted: give it the job, at its size; then record it."""
+    local = situation.job
+    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    if local is None:
+        return
+    if job is None:
+        yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(local, situation.stamp))
+        return
+    if is_terminating(job):
+        return
+    patch = situation.adapter.forward_patch(local, job, situation.stamp)
+    if patch is not None:
+        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
+    elif prebuilt_workload(job) == situation.snapshot.key.name:
+        yield from admit(situation, worker.name, CheckState.READY, copy)
+    yield from sync_status(situation, job)

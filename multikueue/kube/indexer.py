@@ -1,0 +1,89 @@
+"""The objects of a cache, found by key and by index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+
+import attrs
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import uid
+
+Index = Callable[[Json], Iterable[str] | None]
+"""The values under which an object is found; None: that cannot be told, and those it had so far stay."""
+
+_NONE: frozenset[str] = frozenset()
+
+
+@attrs.define(eq=False)
+class Indexer:
+    """Objects by key, and by the values their indexes give; the indexes are always in line with the objects.
+
+    What an index gave is remembered: asked about the same object again, somebody else's code may say something else.
+    """
+
+    indexes: Mapping[str, Index]
+    _objects: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
+    _indexed: dict[str, dict[str, set[ObjectKey]]] = attrs.field(factory=dict, init=False)
+    _values: dict[str, dict[ObjectKey, frozenset[str]]] = attrs.field(factory=dict, init=False)
+    """By index, what it gave for each object; without those for which it gave nothing."""
+
+    def put(self, key: ObjectKey, new: Json | None) -> Json | None:
+        """Keep an object, or with None forget it; returns what was there before."""
+        old = self._objects.pop(key, None)
+        if new is not None:
+            self._objects[key] = new
+        for name, index in self.indexes.items():
+            entries, known = self._indexed.setdefault(name, {}), self._values.setdefault(name, {})
+            before = known.get(key, _NONE)
+            after = _given(index, new, old, before)
+            if before == after:
+                continue
+            if after:
+                known[key] = after
+            else:
+                del known[key]
+            for value in before - after:
+                entries[value].remove(key)
+                if not entries[value]:
+                    del entries[value]
+            for value in after - before:
+                entries.setdefault(value, set()).add(key)
+        return old
+
+    def get(self, key: ObjectKey) -> Json | None:
+        """The object of that key."""
+        return self._objects.get(key)
+
+    def by(self, index: str, value: str) -> list[Json]:
+        """The objects an index has under a value, in the order of their keys."""
+        return [self._objects[key] for key in sorted(self._indexed.get(index, {}).get(value, ()))]
+
+    def keys_by(self, index: str, value: str) -> Set[ObjectKey]:
+        """The keys of the objects an index has under a value; not a copy."""
+        return self._indexed.get(index, {}).get(value, frozenset())
+
+    def values_of(self, index: str, key: ObjectKey) -> Set[str]:
+        """The values under which an index has an object; not a copy."""
+        return self._values.get(index, {}).get(key, _NONE)
+
+    def keys(self) -> Iterator[ObjectKey]:
+        """The keys now; safe against changes while iterating."""
+        return iter(list(self._objects))
+
+    def values(self) -> Iterator[Json]:
+        """The objects now; safe against changes while iterating."""
+        return iter(list(self._objects.values()))
+
+    def __contains__(self, key: ObjectKey) -> bool:
+        return key in self._objects
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+
+def _given(index: Index, new: Json | None, old: Json | None, before: frozenset[str]) -> frozenset[str]:
+    found = index(new) if new is not None else ()
+    if found is not None:
+        return frozenset(found)
+    return before if old is not None and new is not None and uid(old) == uid(new) else _NONE

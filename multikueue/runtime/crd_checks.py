@@ -1,0 +1,93 @@
+"""Looking at a worker's own definition of a declared kind: it may be older than the manager's.
+
+An API server drops fields that its definition does not have. A copy that cannot be held back there would run before the
+worker's Kueue lets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.adapters import JobKind
+from multikueue.adapters.schemas import unknown_paths
+from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION
+from multikueue.core.model.names import GVK, ObjectKey
+from multikueue.errors import ApiError, NotFound
+from multikueue.protocols import Reader
+
+INTERVAL: Final = 300.0
+"""Seconds until a definition that lacks something, or could not be read for now, is looked at again."""
+_NEEDED: Final = ("suspendPath", "forwardedPaths")
+"""What is written there. Who runs a job is asked on the manager alone: its copy does not say."""
+
+
+@attrs.define(eq=False)
+class CRDCheck:
+    """One declared kind on one worker."""
+
+    client: Reader
+    kind: JobKind
+    on_change: Callable[[], None]
+    """Called when `flaw` is another one."""
+    flaw: str = attrs.field(default="", init=False)
+    """What its definition lacks, as far as it could be read; empty if nothing does."""
+    _certain: bool = attrs.field(default=False, init=False)
+    _absent: bool = attrs.field(default=False, init=False)
+    """Whether there was no definition: the kind is not installed yet, or has none."""
+
+    async def look(self) -> None:
+        """Read the definition, if that is possible."""
+        gvk, before = self.kind.resource.gvk, self.flaw
+        declaration = self.kind.declaration
+        assert declaration is not None, "only declared kinds are inspected"
+        try:
+            found = await self.client.get(
+                CUSTOM_RESOURCE_DEFINITION, ObjectKey("", f"{self.kind.resource.plural}.{gvk.group}")
+            )
+        except ApiError as error:
+            self._absent = isinstance(error, NotFound)
+            # What lacked something may be on its way from one version to the next.
+            self._certain = not error.retryable and not self.flaw
+            return
+        missing = [
+            (field, path) for field, path in unknown_paths(declaration, found, gvk.version) if field.startswith(_NEEDED)
+        ]
+        self._certain = not missing
+        told = ", ".join(f"{path} ({self.kind.source}.{field})" for field, path in missing)
+        self.flaw = f"its CustomResourceDefinition has no field {told} in version {gvk.version}" if missing else ""
+        if self.flaw != before:
+            self.on_change()
+
+    async def run(self, served: Callable[[], Awaitable[None]]) -> None:
+        """Look again until it is certain that nothing is missing.
+
+        Args:
+            served: waits until the worker serves the kind. A definition that was not there is looked at then.
+        """
+        if self._absent:
+            await served()
+            await self.look()
+        while not self._certain:
+            await anyio.sleep(INTERVAL)
+            await self.look()
+
+
+def crd_checks(client: Reader, kinds: Iterable[JobKind], on_change: Callable[[], None]) -> dict[GVK, CRDCheck]:
+    """The crd_checks of one worker: of the kinds for which its definition must have something.
+
+    Args:
+        client: the worker's API server.
+        kinds: all kinds; those of which somebody else moves the jobs are not looked at.
+        on_change: called when one has found something else.
+    """
+    followed = (kind for kind in kinds if not kind.workload_only)
+    return {kind.resource.gvk: CRDCheck(client, kind, on_change) for kind in followed if _writes_declared(kind)}
+
+
+def _writes_declared(kind: JobKind) -> bool:
+    declared = kind.declaration
+    return declared is not None and bool(declared.suspend_path or declared.forwarded_paths)

@@ -1,0 +1,159 @@
+"""Completing declared kinds with what the manager's API server says, and saying what it does not have.
+
+Nothing here stops the start: a CRD may be installed later, and the other kinds must not wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+import attrs
+
+from multikueue.adapters import JobKind
+from multikueue.adapters.declaration import Declaration, dotted
+from multikueue.adapters.schemas import unknown_paths
+from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
+from multikueue.kube.discovery import Served
+
+
+class Discoverer(Protocol):
+    """Asks an API server about its kinds."""
+
+    async def discover(self, gvk: GVK) -> Served | None:
+        """See `KubeClient.discover`."""
+        ...
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        """See `multikueue.protocols.Reader`."""
+        ...
+
+
+@attrs.frozen
+class Finding:
+    """Something that is not as it should be, for the log."""
+
+    setting: str
+    problem: str
+
+
+@attrs.frozen
+class Resolved:
+    """The rows to work with, and what is to be told."""
+
+    kinds: tuple[JobKind, ...]
+    findings: tuple[Finding, ...]
+
+
+async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool = True) -> Resolved:
+    """Ask about each kind. One that cannot be dispatched is left out; all else is only told.
+
+    Args:
+        kinds: the rows.
+        server: the manager.
+        patient: whether a server that has trouble with one kind is to be asked again; else that is told as well.
+
+    Raises:
+        Unreachable: there is no answer.
+        ApiError: the server has trouble, and we are patient. Ask again later.
+    """
+    kept: list[JobKind] = []
+    findings: list[Finding] = []
+    silent: list[DeadlineExceeded] = []
+    rows = tuple(kinds)
+    for kind in rows:
+        found = await _found(kind, server, patient, silent)
+        if isinstance(found, Finding):
+            findings.append(found)
+            kept.append(kind)
+        elif not found.namespaced:
+            findings.append(Finding(kind.source, f"{_named(kind)} is not namespaced: it cannot be a job"))
+        else:
+            kept.append(_completed(kind, found))
+            findings += await _doubts(kept[-1], found, server, patient)
+    if silent and len(silent) == len(rows):
+        raise silent[0]  # not one kind was answered: it is the server itself
+    return Resolved(tuple(kept), tuple(findings))
+
+
+async def _found(kind: JobKind, server: Discoverer, patient: bool, silent: list[DeadlineExceeded]) -> Served | Finding:
+    try:
+        found = await server.discover(kind.resource.gvk)
+    except ApiError as error:
+        if _may_pass(error, patient):
+            raise
+        if isinstance(error, DeadlineExceeded):
+            silent.append(error)
+        return Finding(kind.source, f"it cannot be told whether the manager serves {_named(kind)}: {error}")
+    if found is not None:
+        return found
+    return Finding(
+        kind.source,
+        f"the manager does not serve {_named(kind)}: none of its jobs is seen until its CustomResourceDefinition is "
+        f"installed as {kind.resource} and serves this version",
+    )
+
+
+def _completed(kind: JobKind, found: Served) -> JobKind:
+    """The row as the manager has the kind. What is declared otherwise would only fail there."""
+    if kind.declaration is None:
+        return kind
+    resource = attrs.evolve(kind.resource, plural=found.plural)
+    return attrs.evolve(kind, resource=resource, status_subresource="status" in found.subresources)
+
+
+def _may_pass(error: ApiError, patient: bool) -> bool:
+    """Whether it is worth asking again: always if nobody is there, for then nothing else can be done either.
+
+    Who takes a request and never answers it may be the server of one kind, behind the manager's.
+    """
+    gone = isinstance(error, Unreachable) and not isinstance(error, DeadlineExceeded)
+    return gone or (patient and error.retryable)
+
+
+async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: bool) -> list[Finding]:
+    """What the manager's own idea of the kind says against the declaration."""
+    said = kind.declaration
+    if said is None:
+        return []
+    doubts = list(_contradicted(kind, said, found))
+    definition = await _definition(found, kind, server, patient)
+    if definition is not None:
+        doubts += _unknown(kind, said, definition)
+    return doubts
+
+
+def _contradicted(kind: JobKind, said: Declaration, found: Served) -> Iterator[Finding]:
+    if said.plural is not None and said.plural != found.plural:
+        told = f"the manager calls the kind {found.plural}, not {said.plural}: its word is taken"
+        yield Finding(f"{kind.source}.plural", told)
+    if said.status_subresource is not None and said.status_subresource != ("status" in found.subresources):
+        served = "does not serve" if said.status_subresource else "serves"
+        told = f"the manager {served} /status for {kind.resource}: the status is written accordingly"
+        yield Finding(f"{kind.source}.statusSubresource", told)
+
+
+async def _definition(found: Served, kind: JobKind, server: Discoverer, patient: bool) -> Json | None:
+    """The kind's CRD; None if it has none, or we may not read it."""
+    key = ObjectKey("", f"{found.plural}.{kind.resource.gvk.group}")
+    try:
+        return await server.get(CUSTOM_RESOURCE_DEFINITION, key)
+    except ApiError as error:
+        if _may_pass(error, patient):
+            raise
+        return None
+
+
+def _unknown(kind: JobKind, said: Declaration, definition: Json) -> Iterator[Finding]:
+    name, version = definition["metadata"]["name"], kind.resource.gvk.version
+    for field, text in unknown_paths(said, definition, version):
+        told = f"the CustomResourceDefinition {name} has no field {text} in version {version}"
+        if field == "managedByPath":
+            told += ": the kind does not honour it, or its version here does not yet; its jobs will be rejected"
+        yield Finding(f"{kind.source}.{field}", told)
+
+
+def _named(kind: JobKind) -> str:
+    return dotted(kind.resource.gvk)

@@ -1,0 +1,289 @@
+"""The manager cluster as the caches show it: the queue, its configuration, and the jobs behind it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.adapters import AdapterRegistry, JobKind
+from multikueue.core.config.admission_check import config_name
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    SECRET,
+    WORKLOAD,
+)
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.workloads import Owner, checks, has_members, is_made_for, owner
+from multikueue.kube.informer import Informer, drop_managed_fields
+from multikueue.protocols import ApiClient
+from multikueue.runtime.create_conflicts import CreateConflicts
+from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.required_kinds import RequiredKind
+from multikueue.runtime.safe_rows import GuardedRow
+
+Changed = Callable[[ObjectKey, Json | None, Json | None], None]
+"""(key, before, after) of an object in a cache."""
+
+
+def owner_index(gvk: GVK, key: ObjectKey) -> str:
+    """The entry under which a job's Workloads are found: in the index `owner`, or `member` for groups."""
+    return f"{gvk}|{key}"
+
+
+def _owner_entries(workload: Json) -> list[str]:
+    found = owner(workload)
+    namespace = dig(workload, "metadata", "namespace") or ""
+    return [owner_index(found.gvk, ObjectKey(namespace, found.name))] if found else []
+
+
+def _member_entries(workload: Json) -> list[str]:
+    """All owners of a Workload that stands for several jobs."""
+    if not has_members(workload):
+        return []
+    namespace = dig(workload, "metadata", "namespace") or ""
+    references = dig(workload, "metadata", "ownerReferences") or []
+    owners = [(GVK.of(one["apiVersion"], one["kind"]), one["name"]) for one in references]
+    return [owner_index(gvk, ObjectKey(namespace, name)) for gvk, name in owners]
+
+
+def _check_entries(workload: Json) -> list[str]:
+    return [entry.get("name", "") for entry in checks(workload)]
+
+
+@attrs.define(eq=False)
+class ManagerCluster:
+    """The caches of the manager cluster. Implements `performing.Target`."""
+
+    client: ApiClient
+    controller_name: str
+    workloads: MutationCache
+    jobs: Mapping[GVK, MutationCache]
+    checks: Informer
+    configs: Informer
+    clusters: Informer
+    secrets: Informer
+    create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts)
+
+    @classmethod
+    def build(
+        cls,
+        client: ApiClient,
+        adapters: AdapterRegistry,
+        *,
+        controller_name: str,
+        namespace: str,
+        changed: Mapping[str, Changed],
+        fraction: Callable[[], float],
+    ) -> ManagerCluster:
+        """Build the caches; `run` fills them.
+
+        Args:
+            client: the manager's API server.
+            adapters: the job kinds to follow.
+            controller_name: which AdmissionChecks and jobs are ours.
+            namespace: where the kubeconfig Secrets are.
+            changed: what to call for changes, by cache: workloads, jobs, checks, configs, clusters, secrets.
+            fraction: where jitter comes from.
+        """
+        cache = functools.partial(Informer, client, fraction=fraction)
+        indexes = {"owner": _owner_entries, "member": _member_entries, "check": _check_entries}
+
+        def jobs(kind: JobKind) -> MutationCache:
+            row = GuardedRow.of_jobs(kind)
+            slim = _slim_unless_delegated(controller_name)
+            followed = cache(
+                kind.resource,
+                label_selector=kind.selector,
+                indexes={"workload": row.indexed},
+                transform=functools.partial(row.kept, "managed_by", slim),
+                on_change=_of_kind(row, changed["jobs"]),
+            )
+            return MutationCache(followed, row.entries, row.faults)
+
+        def required(resource: Resource, **options: Any) -> Informer:
+            return cache(resource, on_status=RequiredKind(resource), **options)
+
+        return cls(
+            client,
+            controller_name,
+            MutationCache(required(WORKLOAD, indexes=indexes, on_change=changed["workloads"])),
+            {kind.resource.gvk: jobs(kind) for kind in adapters.followed},
+            required(ADMISSION_CHECK, on_change=changed["checks"]),
+            required(MULTIKUEUE_CONFIG, on_change=changed["configs"]),
+            required(MULTIKUEUE_CLUSTER, on_change=changed["clusters"]),
+            required(SECRET, namespace=namespace, transform=_kubeconfig_only, on_change=changed["secrets"]),
+        )
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Keep the caches; ready once all but the job kinds' are complete: a kind may not be installed here."""
+        jobs = [cache.informer for cache in self.jobs.values()]
+        async with anyio.create_task_group() as watches:
+            for cache in [*self._required, *jobs]:
+                watches.start_soon(cache.run)
+            for cache in self._required:
+                await cache.wait_synced()
+            for cache in jobs:
+                await cache.wait_settled()
+            task_status.started()
+
+    @property
+    def unread(self) -> list[Resource]:
+        """What is needed to decide and has not been complete yet."""
+        return [cache.resource for cache in self._required if not cache.status.synced]
+
+    @property
+    def _required(self) -> tuple[Informer, ...]:
+        return (self.workloads.informer, self.checks, self.configs, self.clusters, self.secrets)
+
+    def cache_of(self, gvk: GVK) -> MutationCache | None:
+        """The manager's jobs of one kind."""
+        return self.jobs.get(gvk)
+
+    def siblings(self, key: ObjectKey, owned_by: Owner) -> Iterator[Json]:
+        """The other Workloads of the same job."""
+        entry = owner_index(owned_by.gvk, ObjectKey(key.namespace, owned_by.name))
+        for name in sorted(ObjectKey.of(one) for one in self.workloads.informer.by("owner", entry)):
+            found = self.workloads.get(name) if name != key else None
+            if found is not None:
+                yield found
+
+    def jobs_of(self, key: ObjectKey, workload: Json, owned_by: Owner) -> dict[str, Json]:
+        """The jobs behind a Workload, by name: one for most kinds; empty while none can be seen."""
+        cache = self.cache_of(owned_by.gvk)
+        if cache is None:
+            return {}
+        if has_members(workload):
+            members = [*cache.of(key), *_claimed(cache, key, workload)]
+            return {job["metadata"]["name"]: job for job in members}
+        job = cache.get(ObjectKey(key.namespace, owned_by.name))
+        return {owned_by.name: job} if job is not None and is_made_for(workload, job) else {}
+
+    def workloads_of(self, key: ObjectKey, gvk: GVK, job: Json) -> list[ObjectKey]:
+        """The Workloads that stand for a job."""
+        found = self.owned(gvk, key)
+        cache = self.cache_of(gvk)
+        for entry in cache.entries(job) if cache is not None else ():
+            group = ObjectKey(key.namespace, entry.rpartition("/")[2])
+            shared = self.workloads.get(group)
+            if shared is not None and has_members(shared) and group not in found:
+                found.append(group)
+        if cache is not None and cache.index(job) is None:
+            found += [group for group in self._claiming(key, gvk) if group not in found]
+        return found
+
+    def owned(self, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
+        """The Workloads that name the job of this kind and key as the one behind them."""
+        return [ObjectKey.of(workload) for workload in self.workloads.informer.by("owner", owner_index(gvk, key))]
+
+    def _claiming(self, key: ObjectKey, gvk: GVK) -> list[ObjectKey]:
+        """The Workloads of groups that name the job among their members."""
+        return [ObjectKey.of(workload) for workload in self.workloads.informer.by("member", owner_index(gvk, key))]
+
+    def our_check(self, workload: Json) -> tuple[str | None, bool]:
+        """Which of the Workload's checks is ours, and whether one refers to an AdmissionCheck that cannot be seen."""
+        unknown = False
+        for entry in checks(workload):
+            name = entry.get("name", "")
+            check = self.checks.get(ObjectKey("", name))
+            if check is None:
+                unknown = True
+            elif dig(check, "spec", "controllerName") == self.controller_name:
+                return name, unknown
+        return None, unknown
+
+    def config_of(self, check_name: str | None) -> Json | None:
+        """The MultiKueueConfig behind a check."""
+        check = self.checks.get(ObjectKey("", check_name)) if check_name else None
+        name = config_name(check) if check is not None else ""
+        return self.configs.get(ObjectKey("", name)) if name else None
+
+    def checks_using(self, config: str) -> Iterator[str]:
+        """The names of our checks that refer to a config."""
+        for check in self.checks.values():
+            if dig(check, "spec", "controllerName") == self.controller_name and config_name(check) == config:
+                yield check["metadata"]["name"]
+
+    def configs_listing(self, cluster: str) -> Iterator[str]:
+        """The names of the configs that list a cluster."""
+        for config in self.configs.values():
+            if cluster in (dig(config, "spec", "clusters") or ()):
+                yield config["metadata"]["name"]
+
+    def kubeconfig_paths(self) -> Iterator[str]:
+        """The kubeconfig files that MultiKueueClusters name."""
+        for cluster in self.clusters.values():
+            path = kubeconfig_path(cluster)
+            if path is not None:
+                yield path
+
+
+def kubeconfig_path(cluster: Json) -> str | None:
+    """The kubeconfig file a MultiKueueCluster names; None if its kubeconfig is elsewhere."""
+    reference = dig(cluster, "spec", "clusterSource", "kubeConfig")
+    if not reference or reference.get("locationType", "Secret") == "Secret":
+        return None
+    return reference.get("location") or ""
+
+
+def _kubeconfig_only(secret: Json) -> Json | None:
+    """Of the namespace's Secrets only those that may hold a kubeconfig are kept in memory."""
+    return drop_managed_fields(secret) if "kubeconfig" in (secret.get("data") or {}) else _bare(secret)
+
+
+def _owners(workload: Json, gvk: GVK) -> dict[str, str]:
+    """The UIDs of a Workload's owners of one kind, by name."""
+    references = dig(workload, "metadata", "ownerReferences") or []
+    wanted = (gvk.api_version, gvk.kind)
+    return {one["name"]: one["uid"] for one in references if (one["apiVersion"], one["kind"]) == wanted}
+
+
+def _claimed(cache: MutationCache, key: ObjectKey, workload: Json) -> Iterator[Json]:
+    """The jobs that cannot say which group they belong to, and that the group's Workload names: it must be whole."""
+    for name, job_uid in _owners(workload, cache.informer.resource.gvk).items() if cache.faults else ():
+        job = cache.get(ObjectKey(key.namespace, name))
+        if job is not None and uid(job) == job_uid and cache.index(job) is None:
+            yield job
+
+
+def _slim_unless_delegated(controller_name: str) -> Callable[[JobKind, Json], Json]:
+    """Keep whole only the jobs a copy may be made of; of others, what is needed to say that they are not ours."""
+
+    def transform(kind: JobKind, job: Json) -> Json:
+        if kind.not_delegated(job, controller_name) is None:
+            return drop_managed_fields(job)
+        slim = _bare(job)
+        if kind.managed_by is not None:
+            parent = slim
+            for step in kind.managed_by[:-1]:
+                parent = parent.setdefault(step, {})
+            parent[kind.managed_by[-1]] = dig(job, *kind.managed_by)
+        return slim
+
+    return transform
+
+
+def _bare(obj: Json) -> Json:
+    metadata = obj["metadata"]
+    kept = {field: metadata[field] for field in ("name", "namespace", "uid", "resourceVersion") if field in metadata}
+    return {"metadata": kept}
+
+
+def _of_kind(row: GuardedRow, changed: Changed) -> Changed:
+    """Job events of all kinds arrive at one place; the object tells the kind, but a deleted one may be slim."""
+
+    def notify(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        gvk = row.kind.resource.gvk
+        identity = {"apiVersion": gvk.api_version, "kind": gvk.kind}
+        if new is None:
+            row.faults.forget(key)
+        changed(key, None if old is None else {**old, **identity}, None if new is None else {**new, **identity})
+
+    return notify

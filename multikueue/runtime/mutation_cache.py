@@ -1,0 +1,157 @@
+"""A cache that knows its own writes.
+
+A write is seen by the watch a moment later. In between a decision made from the cache alone would ask for the same
+write again. A cache therefore remembers what was written until the cache has caught up.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import resource_version, uid, version_number
+from multikueue.kube.informer import Informer
+from multikueue.runtime.clock import loop_time
+from multikueue.runtime.safe_rows import Faults
+
+DELETION_GRACE: Final = 30.0
+"""Seconds for which an object we deleted stays hidden if the watch does not confirm it. Long enough for a slow watch;
+a worker that refuses to let go of an object is asked again after that."""
+
+
+@attrs.define(eq=False)
+class MutationCache:
+    """One kind on one cluster, as the cache shows it plus what we wrote since."""
+
+    informer: Informer
+    index: Callable[[Json], Iterable[str] | None] = lambda _: ()
+    """The Workload keys an object belongs to, for `of`; None: that cannot be told."""
+    faults: Faults = attrs.field(factory=Faults)
+    """What the kind's row raised for the objects in the cache."""
+    _written: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
+    _deleted: dict[ObjectKey, tuple[str, float]] = attrs.field(factory=dict, init=False)
+    _in_vain: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
+    _history: int = attrs.field(default=0, init=False)
+
+    def get(self, key: ObjectKey) -> Json | None:
+        """The object as it is or soon will be; None if it is gone or about to be."""
+        self._forget_other_histories()
+        cached = self.informer.get(key)
+        written = self._written.get(key)
+        if written is not None:
+            if self._is_ahead(written, cached):
+                cached = written
+            else:
+                del self._written[key]
+        return None if cached is None or self._is_deleted(key, cached) else cached
+
+    def of(self, workload: ObjectKey) -> list[Json]:
+        """The objects that belong to a Workload."""
+        self._forget_other_histories()
+        wanted = str(workload)
+        known = self.informer.keys_by("workload", wanted)
+        written = [key for key, obj in self._written.items() if wanted in self.entries(obj)]
+        if not known and not written:
+            return []
+        keys = {*known, *written}
+        found = (self.get(key) for key in sorted(keys))
+        return [obj for obj in found if obj is not None and wanted in self.entries(obj)]
+
+    def entries(self, obj: Json) -> Iterable[str]:
+        """The Workload keys an object belongs to; where that cannot be told, those of the last version that told."""
+        told = self.index(obj)
+        return self.informer.values_of("workload", ObjectKey.of(obj)) if told is None else told
+
+    def wrote(self, obj: Json) -> None:
+        """The server answered a write with this object."""
+        key = ObjectKey.of(obj)
+        metadata = {field: value for field, value in obj["metadata"].items() if field != "managedFields"}
+        self._forget_settled()
+        self._deleted.pop(key, None)
+        known = self._written.get(key)
+        if known is None or version_number(resource_version(obj)) >= version_number(resource_version(known)):
+            self._written[key] = {**obj, "metadata": metadata}
+
+    def removed(self, key: ObjectKey, object_uid: str) -> None:
+        """The server accepted the deletion of this object."""
+        self._forget_settled()
+        self._written.pop(key, None)
+        self._deleted.pop(key, None)  # so that the dictionary stays in the order of time
+        self._deleted[key] = (object_uid, loop_time() + DELETION_GRACE)
+
+    def patched(self, patch: Json, answer: Json) -> None:
+        """The server answered a patch with this object. It carried the resourceVersion that the object had."""
+        self.wrote(answer)
+        key = ObjectKey.of(answer)
+        if resource_version(patch) == resource_version(answer):
+            self._in_vain[key] = patch
+        else:
+            self._in_vain.pop(key, None)
+
+    def in_vain(self, key: ObjectKey) -> Json | None:
+        """The last patch of this object, if it changed nothing."""
+        return self._in_vain.get(key)
+
+    def inherit(self, earlier: MutationCache) -> None:
+        """Know what an earlier cache of the same kind on the same server knows, until the cache has caught up.
+
+        The memory of writes is shared and not copied: what is under way there is still noted there.
+        """
+        if self.informer.status.histories:
+            return  # not the same server, whatever its address
+        self.informer.inherit(earlier.informer)
+        self._written, self._deleted = earlier._written, earlier._deleted
+        seen, seen_there = (
+            version_number(self.informer.resource_version),
+            version_number(earlier.informer.resource_version),
+        )
+        for obj in earlier.informer.values():
+            if version_number(resource_version(obj)) > seen:
+                self._written.setdefault(ObjectKey.of(obj), obj)
+        for obj in self.informer.values() if seen_there > seen else ():
+            key = ObjectKey.of(obj)
+            if key not in earlier.informer and version_number(resource_version(obj)) <= seen_there:
+                self.removed(key, uid(obj))
+
+    def _forget_other_histories(self) -> None:
+        """What was written to a server that is not there any more was never written to the one that is."""
+        if self._history != self.informer.status.histories:
+            self._history = self.informer.status.histories
+            self._written.clear()
+            self._deleted.clear()
+
+    def _is_ahead(self, written: Json, cached: Json | None) -> bool:
+        # The cache has seen everything up to its own resourceVersion, so an older write is in it, or was undone since.
+        seen = max(
+            version_number(self.informer.resource_version), version_number(resource_version(cached)) if cached else 0
+        )
+        return version_number(resource_version(written)) > seen
+
+    def _is_deleted(self, key: ObjectKey, obj: Json) -> bool:
+        deleted = self._deleted.get(key)
+        if deleted is None:
+            return False
+        object_uid, until = deleted
+        if object_uid == uid(obj) and loop_time() < until and "deletionTimestamp" not in obj["metadata"]:
+            return True
+        del self._deleted[key]
+        return False
+
+    def _forget_settled(self) -> None:
+        """Forget what nobody asked for again, oldest first: for most deletions that is the rule."""
+        self._forget_other_histories()
+        now = loop_time()
+        for key in _leading(self._deleted, lambda key: self._deleted[key][1] <= now):
+            del self._deleted[key]
+        for key in _leading(self._in_vain, lambda key: key not in self.informer):
+            del self._in_vain[key]
+        for key in _leading(self._written, lambda key: not self._is_ahead(self._written[key], None)):
+            del self._written[key]
+
+
+def _leading(keys: Iterable[ObjectKey], fits: Callable[[ObjectKey], bool]) -> list[ObjectKey]:
+    return list(itertools.takewhile(fits, keys))

@@ -1,0 +1,98 @@
+"""The ClusterQueues and LocalQueues of one cluster, for quota automation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.kube.following import follow
+from multikueue.kube.informer import Informer, Transform, drop_managed_fields
+from multikueue.kube.informer_status import InformerStatus
+from multikueue.protocols import ApiClient
+
+
+@attrs.define(eq=False)
+class Queues:
+    """Two caches that need not run: until they do, nothing is known."""
+
+    cluster_queues: Informer
+    local_queues: Informer
+    followed: bool = False
+    """Whether they are wanted."""
+
+    @classmethod
+    def build(
+        cls,
+        client: ApiClient,
+        changed: Callable[[], None],
+        *,
+        on_status: Callable[[InformerStatus], None] = lambda _: None,
+        fraction: Callable[[], float] = lambda: 0.0,
+        slim: bool = True,
+    ) -> Queues:
+        """Build the caches; `run` fills them.
+
+        Args:
+            client: the cluster's API server.
+            changed: called when a queue comes or goes, or its spec changes.
+            on_status: called when the state of a cache changes.
+            fraction: where jitter comes from.
+            slim: keep only what sums need. Statuses change with every admission, so this saves most of the work.
+        """
+
+        def note(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+            del key
+            if old is None or new is None or dig(old, "spec") != dig(new, "spec"):
+                changed()
+
+        def cache(resource_slim: Transform, local: bool) -> Informer:
+            return Informer(
+                client,
+                LOCAL_QUEUE if local else CLUSTER_QUEUE,
+                transform=resource_slim,
+                on_change=note,
+                on_status=on_status,
+                fraction=fraction,
+            )
+
+        return cls(cache(_slim_cluster_queue if slim else drop_managed_fields, False), cache(_slim_local_queue, True))
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Keep the caches until cancelled; ready once both are complete."""
+        async with anyio.create_task_group() as watches:
+            await follow(self.caches, watches)
+            task_status.started()
+
+    @property
+    def caches(self) -> tuple[Informer, Informer]:
+        """Both."""
+        return self.cluster_queues, self.local_queues
+
+    @property
+    def known(self) -> bool:
+        """Whether both have been complete once."""
+        return all(cache.status.synced for cache in self.caches)
+
+    def targets(self) -> Iterator[tuple[ObjectKey, str]]:
+        """The LocalQueues, each with the name of its ClusterQueue."""
+        for queue in self.local_queues.values():
+            yield ObjectKey.of(queue), dig(queue, "spec", "clusterQueue") or ""
+
+
+def _slim_cluster_queue(queue: Json) -> Json:
+    return _slim(queue, {"resourceGroups": dig(queue, "spec", "resourceGroups") or []})
+
+
+def _slim_local_queue(queue: Json) -> Json:
+    return _slim(queue, {"clusterQueue": dig(queue, "spec", "clusterQueue") or ""})
+
+
+def _slim(queue: Json, spec: Json) -> Json:
+    kept = ("name", "namespace", "uid", "resourceVersion")
+    return {"metadata": {field: queue["metadata"][field] for field in kept if field in queue["metadata"]}, "spec": spec}

@@ -1,0 +1,1 @@
+"""Patches of all formats, server-side apply, and who owns which field."""

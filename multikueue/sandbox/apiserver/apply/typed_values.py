@@ -1,0 +1,180 @@
+"""Values and their shapes: does a value fit, which paths does it set, and what is left of it without some paths."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.apply.fieldsets import Path, UnkeyedItemError, display_step, item_step, tree_of
+from multikueue.sandbox.apiserver.apply.typed_shapes import BOOLEAN, NUMERIC, STRING, ListShape, MapShape, Shape
+
+_WORDS = {NUMERIC: "numeric (int or float)", STRING: "string", BOOLEAN: "boolean"}
+
+
+def misfits(shape: Shape, value: Any, *, duplicates: bool = False) -> list[str]:
+    """What does not fit, in the server's words; `duplicates` allows items of a list that are the same."""
+    checking = _Checking(duplicates)
+    checking.check(shape, value, ())
+    return checking.found
+
+
+@attrs.define(eq=False)
+class _Checking:
+    """One look at a whole value. Paths become text only where something is wrong: as a rule nothing is."""
+
+    duplicates: bool
+    found: list[str] = attrs.field(factory=list)
+
+    def check(self, shape: Shape, value: Any, path: Path) -> None:
+        """Check a value and what is below it."""
+        if value is None:
+            return
+        narrowed = shape.deduced(value)
+        if narrowed.map:
+            self._check_map(narrowed.map, value, path)
+        elif narrowed.scalar:
+            if not _is_scalar(narrowed.scalar, value):
+                self._expected(_WORDS.get(narrowed.scalar, "any scalar"), value, path)
+        elif narrowed.list:
+            self._check_list(narrowed.list, value, path)
+
+    def _check_map(self, shape: MapShape, value: Any, path: Path) -> None:
+        if not isinstance(value, dict):
+            self._expected("map", value, path)
+            return
+        for key, item in value.items():
+            child, here = shape.child(key), (*path, "f:" + key)
+            if child is None:
+                self.found.append(f"{_where(here)}: field not declared in schema")
+                return
+            self.check(child, item, here)
+
+    def _check_list(self, shape: ListShape, value: Any, path: Path) -> None:
+        if not isinstance(value, list):
+            self._expected("list", value, path)
+            return
+        seen = set()
+        for index, item in enumerate(value):
+            step = f"[{index}]"
+            if not shape.atomic:
+                try:
+                    step = item_step(shape, item)
+                except UnkeyedItemError as error:
+                    self.found.append(f"{_where(path)}: element {index}: {error}")
+                    return
+                if step in seen and not self.duplicates:
+                    self.found.append(f"{_where(path)}: duplicate entries for key {display_step(step)}")
+                seen.add(step)
+            self.check(shape.items, item, (*path, step))
+
+    def _expected(self, words: str, value: Any, path: Path) -> None:
+        shown = f"&value.valueUnstructured{{Value:{json.dumps(value)}}}"
+        self.found.append(f"{_where(path)}: expected {words}, got {shown}")
+
+
+def _where(path: Path) -> str:
+    return "".join(step if step.startswith("[") else display_step(step) for step in path)
+
+
+def _is_scalar(kind: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return kind not in (NUMERIC, STRING)
+    if kind == NUMERIC:
+        return isinstance(value, int | float)
+    if kind == STRING:
+        return isinstance(value, str)
+    return kind != BOOLEAN and isinstance(value, str | int | float)
+
+
+def fields_of(shape: Shape, value: Any) -> set[Path]:
+    """The paths a value sets: its leaves, and what is owned beside them."""
+    found: set[Path] = set()
+    _collect(shape, value, (), found)
+    return found
+
+
+def _collect(shape: Shape, value: Any, path: Path, found: set[Path]) -> None:
+    narrowed = shape.deduced(value)
+    if narrowed.map:
+        if narrowed.map.atomic:
+            found.add(path)
+        elif isinstance(value, dict):
+            _collect_fields(narrowed.map, value, path, found)
+    elif narrowed.scalar:
+        found.add(path)
+    elif narrowed.list:
+        if narrowed.list.atomic:
+            found.add(path)
+        elif isinstance(value, list):
+            _collect_items(narrowed.list, value, path, found)
+
+
+def _collect_fields(shape: MapShape, value: Json, path: Path, found: set[Path]) -> None:
+    for key, item in value.items():
+        step = (*path, "f:" + key)
+        child = shape.child(key)
+        if child is not None:
+            _collect(child, item, step, found)
+        if item is None or item == {} or not shape.declares(key):
+            found.add(step)
+
+
+def _collect_items(shape: ListShape, value: list[Any], path: Path, found: set[Path]) -> None:
+    steps = [_step_or_none(shape, item) for item in value]
+    for step, item in zip(steps, value, strict=True):
+        if step is None:
+            continue
+        found.add((*path, step))
+        if steps.count(step) == 1:  # what is there twice is owned as a whole
+            _collect(shape.items, item, (*path, step), found)
+
+
+def _step_or_none(shape: ListShape, item: Any) -> str | None:
+    try:
+        return item_step(shape, item)
+    except UnkeyedItemError:
+        return None
+
+
+def remove(shape: Shape, value: Json, paths: set[Path]) -> Json:
+    """A copy without the given paths; containers that the removal empties become null."""
+    if not paths:
+        return value
+    left: Json | None = _remove(shape, value, tree_of(paths))
+    return left if left is not None else {}
+
+
+def _remove(shape: Shape | None, value: Any, paths: Json) -> Any:
+    narrowed = shape.deduced(value) if shape else None
+    if narrowed is None or narrowed.scalar or not value:
+        return value if narrowed is None or narrowed.scalar else None
+    if narrowed.map and isinstance(value, dict) and not narrowed.map.atomic:
+        return _remove_fields(narrowed.map, value, paths)
+    if narrowed.list and isinstance(value, list) and not narrowed.list.atomic:
+        return _remove_items(narrowed.list, value, paths)
+    return None
+
+
+def _remove_fields(shape: MapShape, value: Json, paths: Json) -> Json | None:
+    kept = {}
+    for key, item in value.items():
+        below = paths.get("f:" + key)
+        if below is None:
+            kept[key] = item
+        elif "." not in below:
+            kept[key] = _remove(shape.child(key), item, below)
+    return kept or None
+
+
+def _remove_items(shape: ListShape, value: list[Any], paths: Json) -> list[Any] | None:
+    kept = []
+    for item in value:
+        below = paths.get(_step_or_none(shape, item) or "")
+        if below is None:
+            kept.append(item)
+        elif "." not in below:
+            kept.append(_remove(shape.items, item, below))
+    return kept or None

@@ -1,0 +1,1 @@
+"""The builtin kinds: rows, defaults and rules."""

@@ -1,0 +1,1 @@
+"""HTTP: routes, bodies, tables, discovery, and the same without a connection."""

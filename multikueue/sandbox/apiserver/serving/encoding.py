@@ -1,0 +1,52 @@
+"""Bytes and objects: one JSON codec for the whole server, and YAML for bodies that people write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import yaml
+
+from multikueue.core.model.names import Json
+
+
+def encode(value: Any) -> bytes:
+    """JSON without spaces."""
+    return orjson.dumps(value)
+
+
+def decode(raw: bytes) -> Any:
+    """Read JSON.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    return orjson.loads(raw)
+
+
+def clone(obj: Json) -> Json:
+    """A deep copy of a JSON object."""
+    copied: Json = orjson.loads(orjson.dumps(obj))
+    return copied
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: YAML 1.1, except that timestamps stay strings."""
+
+
+_PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def decode_yaml(raw: bytes) -> Any:
+    """Read one YAML document.
+
+    Raises:
+        ValueError: it is not YAML.
+    """
+    try:
+        return yaml.load(raw, Loader=_PlainLoader)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error

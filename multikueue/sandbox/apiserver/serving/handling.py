@@ -1,0 +1,203 @@
+"""One HTTP request: who asks, what happens to it on the way, what the registry says, and in what form."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.faults import ConnectionLostError, Fault, Faults
+from multikueue.sandbox.apiserver.serving.access import Access
+from multikueue.sandbox.apiserver.serving.bodies import json_response, read_body
+from multikueue.sandbox.apiserver.serving.discovery import AGGREGATED, VERSION, Discovery
+from multikueue.sandbox.apiserver.serving.httpwatch import stream_watch
+from multikueue.sandbox.apiserver.serving.openapi import OpenApi
+from multikueue.sandbox.apiserver.serving.representations import Representation, deleted, listed_item
+from multikueue.sandbox.apiserver.serving.routing import Route, group_version, route, split
+from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
+from multikueue.sandbox.apiserver.storage.watching import is_true
+from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
+from multikueue.sandbox.apiserver.verbs.listing import ListOptions
+from multikueue.sandbox.apiserver.verbs.patching import APPLY_PATCH, accepted_formats
+from multikueue.sandbox.apiserver.verbs.registry import Registry
+from multikueue.sandbox.apiserver.verbs.reviews import REVIEW_GROUPS, review
+from multikueue.sandbox.apiserver.verbs.scaling import scale_of, scaled
+from multikueue.sandbox.apiserver.verbs.statuses import StatusError, unsupported_media
+
+_log = logging.getLogger(__name__)
+
+
+class Handler:
+    """Serves requests; one for the whole server.
+
+    Args:
+        registry: the cluster.
+        access: who may ask.
+        faults: what goes wrong.
+        address: host and port, for discovery.
+    """
+
+    def __init__(self, registry: Registry, access: Access, faults: Faults, address: Callable[[], str]) -> None:
+        self._registry = registry
+        self._access = access
+        self._faults = faults
+        self._address = address
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; whatever goes wrong is answered as a Status."""
+        try:
+            await self._faults.reach()
+            return await self._dispatch(request)
+        except StatusError as error:
+            return json_response(error.body(), error.code, error.headers)
+        except (ConnectionLostError, OSError):  # the client is gone, or is to think so of us
+            if request.transport:
+                request.transport.abort()
+            return web.Response()  # it cannot be written any more, which aiohttp takes for a client gone
+        except Exception as error:
+            _log.exception("the sandbox API server failed on %s %s", request.method, request.path)
+            failure = StatusError(500, "InternalError", f"Internal error occurred: {error!r}")
+            return json_response(failure.body(), 500)
+
+    async def _dispatch(self, request: web.BaseRequest) -> web.StreamResponse:
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        user = self._access.user_of(token)
+        if user is None:
+            raise StatusError(401, "Unauthorized", "Unauthorized")
+        segments = split(request.path)
+        place = group_version(segments)
+        if place is None:
+            return self._information(request, segments)
+        if place[0] in REVIEW_GROUPS:
+            answer = review(place[2][0], await read_body(request), user, self._access.user_of)
+            return json_response(answer, 201)
+        found = route(self._registry.cluster, request.method, segments, request.query)
+        call = found.call(user)
+        self._access.count(call)
+        hit = self._faults.match(call)
+        await self._faults.apply(hit, "request")
+        response = await self._serve(request, found, hit)
+        await self._faults.apply(hit, "reply")
+        return response
+
+    def _information(self, request: web.BaseRequest, segments: list[str]) -> web.Response:
+        """Everything that is not about objects."""
+        types = self._registry.cluster.types.values()
+        match segments:
+            case ["healthz" | "readyz" | "livez", *_]:
+                return web.Response(text="ok")
+            case ["version"]:
+                return json_response(VERSION)
+            case ["openapi", *rest]:
+                if "protobuf" in request.headers.get("Accept", "") and rest == ["v2"]:
+                    raise StatusError(406, "NotAcceptable", "only JSON is served")
+                return json_response(OpenApi(types).answer(rest))
+            case []:
+                return json_response({"paths": ["/api", "/apis", "/healthz", "/openapi/v3", "/version"]})
+        aggregated = "v=v2;as=APIGroupDiscoveryList" in request.headers.get("Accept", "")
+        body = Discovery(types, self._address()).answer(segments, aggregated=aggregated)
+        response = json_response(body)
+        if body["kind"] == "APIGroupDiscoveryList":
+            response.headers["Content-Type"] = AGGREGATED
+        return response
+
+    async def _serve(self, request: web.BaseRequest, found: Route, hit: list[Fault]) -> web.StreamResponse:
+        form = Representation.wanted(found.row, request.headers.get("Accept", ""), request.query)
+        match found.verb:
+            case "get":
+                obj = self._registry.get(found.row, found.namespace, found.name)
+                if found.subresource == "scale":
+                    return json_response(scale_of(found.row, obj))
+                return json_response(form.one(obj, self._registry.cluster.moment()))
+            case "list":
+                options = ListOptions.from_query(found.row, request.query)
+                page = self._registry.list(found.row, found.namespace, options)
+                return json_response(form.page(page, self._registry.cluster.moment()))
+            case "watch":
+                return await stream_watch(request, self._registry, self._faults, found, form, hit)
+        return await self._write(request, found, form)
+
+    async def _write(self, request: web.BaseRequest, found: Route, form: Representation) -> web.Response:
+        body = await read_body(request)
+        options = _write_options(request)
+        match found.verb:
+            case "create":
+                answer = self._registry.create(found.row, found.namespace, body, options), 201
+            case "update":
+                answer = self._update(found, body, options), 200
+            case "patch":
+                answer = self._patch(request, found, body, options)
+            case "delete":
+                answer = self._delete(request, found, body), 200
+            case _:
+                answer = self._delete_collection(request, found, body), 200
+        obj, code = answer
+        if form.form != "object" and obj["kind"] == found.row.kind:
+            return json_response(form.one(obj, self._registry.cluster.moment()), code)
+        return json_response(obj, code)
+
+    def _update(self, found: Route, body: Any, options: WriteOptions) -> Json:
+        if found.subresource == "scale":
+            return self._scale(found, body, options)
+        return self._registry.update(found.target, body, options)
+
+    def _scale(self, found: Route, body: Any, options: WriteOptions) -> Json:
+        row = found.row
+        obj = scaled(row, self._registry.get(row, found.namespace, found.name), body)
+        main = Route(found.verb, row, found.namespace, found.name).target
+        return scale_of(row, self._registry.update(main, obj, options))
+
+    def _patch(self, request: web.BaseRequest, found: Route, body: Any, options: WriteOptions) -> tuple[Json, int]:
+        accepted = accepted_formats(found.row)
+        if request.content_type not in accepted:
+            raise unsupported_media(accepted)
+        if found.subresource == "scale":
+            return self._scale(found, body, options), 200
+        if request.content_type == APPLY_PATCH:
+            manager = request.query.get("fieldManager") or ""
+            force = is_true(request.query.get("force"))
+            options = WriteOptions(manager, options.dry_run, options.strict, force)
+        obj, created = self._registry.patch(found.target, request.content_type, body, options)
+        return obj, 201 if created else 200
+
+    def _delete(self, request: web.BaseRequest, found: Route, body: Any) -> Json:
+        obj, gone = self._registry.delete(found.target, _delete_options(request, body))
+        return deleted(found.row, obj) if gone and not found.row.returns_object else obj
+
+    def _delete_collection(self, request: web.BaseRequest, found: Route, body: Any) -> Json:
+        which = ListOptions.from_query(found.row, request.query)
+        options = _delete_options(request, body)
+        items = self._registry.delete_collection(found.row, found.namespace, which, options)
+        return {
+            "kind": found.row.kind + "List",
+            "apiVersion": found.row.api_version,
+            "metadata": {"resourceVersion": str(self._registry.cluster.store.revision)},
+            "items": [listed_item(found.row, item) for item in items],
+        }
+
+
+def _write_options(request: web.BaseRequest) -> WriteOptions:
+    query = request.query
+    agent = request.headers.get("User-Agent", "unknown").split("/")[0]
+    return WriteOptions(
+        manager=query.get("fieldManager") or agent,
+        dry_run=query.get("dryRun") == "All",
+        strict=query.get("fieldValidation") == "Strict",
+    )
+
+
+def _delete_options(request: web.BaseRequest, body: Any) -> DeleteOptions:
+    """The options in the body; those in the query count only without a body."""
+    if body is not None:
+        return DeleteOptions.from_body(body)
+    query = request.query
+    given: Json = {"propagationPolicy": query.get("propagationPolicy") or ""}
+    if "gracePeriodSeconds" in query:
+        given["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
+    if query.get("dryRun") == "All":
+        given["dryRun"] = ["All"]
+    given["orphanDependents"] = is_true(query.get("orphanDependents"))
+    return DeleteOptions.from_body(given)

@@ -1,0 +1,101 @@
+"""
+OpenAPI documents, as far as kubectl reads them: version 3 tells it that the server validates fields, and holds the
+schemas that `kubectl explain` prints for custom kinds.
+
+Builtin kinds are described without their fields, and their patches without strategic merge: kubectl then computes
+strategic merge patches from the types compiled into it, which are right, instead of from our schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.verbs.statuses import no_route
+
+_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force", "pretty")
+_PATCHES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+)
+_ANY: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+class OpenApi:
+    """Answers from the kinds served at this moment."""
+
+    def __init__(self, types: Iterable[ResourceType]) -> None:
+        self._rows: dict[str, list[ResourceType]] = {}
+        for row in types:
+            place = f"apis/{row.api_version}" if row.group else f"api/{row.version}"
+            self._rows.setdefault(place, []).append(row)
+
+    def answer(self, segments: list[str]) -> Json:
+        """The document at a path below `/openapi`.
+
+        Raises:
+            StatusError: 404.
+        """
+        match segments:
+            case ["v2"]:
+                return self._version_2()
+            case ["v3"]:
+                urls = {place: {"serverRelativeURL": f"/openapi/v3/{place}"} for place in self._rows}
+                return {"paths": urls}
+            case ["v3", *rest] if "/".join(rest) in self._rows:
+                return self._version_3(self._rows["/".join(rest)], "/".join(rest))
+        raise no_route()
+
+    def _version_2(self) -> Json:
+        definitions = {_schema_name(row): _schema(row) for rows in self._rows.values() for row in rows}
+        info = {"title": "Kubernetes", "version": "v1.36.0-sandbox"}
+        return {"swagger": "2.0", "info": info, "paths": {}, "definitions": definitions}
+
+    def _version_3(self, rows: list[ResourceType], place: str) -> Json:
+        return {
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": "v1.36.0-sandbox"},
+            "paths": {_object_path(row, place): _operations(row) for row in rows},
+            "components": {"schemas": {_schema_name(row): _schema(row) for row in rows}},
+        }
+
+
+def _object_path(row: ResourceType, place: str) -> str:
+    within = "namespaces/{namespace}/" if row.namespaced else ""
+    return f"/{place}/{within}{row.plural}/{{name}}"
+
+
+def _kind(row: ResourceType) -> Json:
+    return {"group": row.group, "version": row.version, "kind": row.kind}
+
+
+def _schema_name(row: ResourceType) -> str:
+    group = ".".join(reversed(row.group.split("."))) if row.group else "io.k8s.api.core"
+    return f"{group}.{row.version}.{row.kind}"
+
+
+def _schema(row: ResourceType) -> Json:
+    schema = dict(row.custom.schema) if row.custom else dict(_ANY)
+    return {**schema, "x-kubernetes-group-version-kind": [_kind(row)]}
+
+
+def _operations(row: ResourceType) -> Json:
+    reference = {"$ref": f"#/components/schemas/{_schema_name(row)}"}
+    answer = {"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}}
+    parameters = [
+        {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}} for name in _PARAMETERS
+    ]
+    body = {"content": {form: {"schema": {"type": "object"}} for form in _PATCHES}, "required": True}
+    kind = {"x-kubernetes-group-version-kind": _kind(row)}
+    return {
+        "get": {"x-kubernetes-action": "get", "responses": answer, **kind},
+        "patch": {
+            "x-kubernetes-action": "patch",
+            "parameters": parameters,
+            "requestBody": body,
+            "responses": answer,
+            **kind,
+        },
+    }

@@ -1,0 +1,111 @@
+"""From entries to bytes, in the form the client's Accept header asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import attrs
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.serving.encoding import encode
+from multikueue.sandbox.apiserver.serving.tables import Include, partial, table
+from multikueue.sandbox.apiserver.storage.cluster import view
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.storage.store import Entry
+from multikueue.sandbox.apiserver.verbs.listing import Page
+
+Form: TypeAlias = Literal["object", "table", "partial"]
+_INCLUDES: dict[str, Include] = {"None": "None", "Object": "Object"}
+
+
+@attrs.frozen
+class Representation:
+    """How one client wants objects of one kind."""
+
+    row: ResourceType
+    form: Form = "object"
+    include: Include = "Metadata"
+
+    @classmethod
+    def wanted(cls, row: ResourceType, accept: str, query: Mapping[str, str]) -> Representation:
+        """Read the Accept header: the first form in it that is known."""
+        include = _INCLUDES.get(query.get("includeObject", ""), "Metadata")
+        for part in accept.split(","):
+            if "as=Table" in part:
+                return cls(row, "table", include)
+            if "as=PartialObjectMetadata" in part:
+                return cls(row, "partial")
+        return cls(row)
+
+    def one(self, obj: Json, now: datetime) -> bytes:
+        """A single object."""
+        if self.form == "table":
+            metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+            return encode(table(self.row, [obj], metadata, now, include=self.include))
+        return encode(partial(obj) if self.form == "partial" else obj)
+
+    def page(self, page: Page, now: datetime) -> bytes:
+        """A list; items that are wanted as they are stored are not encoded again."""
+        metadata: Json = {"resourceVersion": str(page.revision)}
+        if page.token:
+            metadata["continue"] = page.token
+        if page.remaining is not None:
+            metadata["remainingItemCount"] = page.remaining
+        if self.form == "table":
+            objects = (view(self.row, entry.obj) for entry in page.entries)
+            return encode(table(self.row, objects, metadata, now, include=self.include))
+        if self.form == "partial":
+            items = [encode(partial(entry.obj)) for entry in page.entries]
+            return _list("PartialObjectMetadataList", "meta.k8s.io/v1", metadata, items)
+        items = [self._item(entry) for entry in page.entries]
+        return _list(self.row.kind + "List", self.row.api_version, metadata, items)
+
+    def _item(self, entry: Entry) -> bytes:
+        return self._as_stored(entry) if self.row.custom else encode(listed_item(self.row, view(self.row, entry.obj)))
+
+    def _as_stored(self, entry: Entry) -> bytes:
+        if self.row.as_stored:
+            return entry.raw
+        return encode(view(self.row, entry.obj))
+
+    def event(self, entry: Entry, now: datetime, *, first: bool) -> bytes:
+        """The object of a watch event."""
+        if self.form == "object":
+            return self._as_stored(entry)
+        if self.form == "partial":
+            return encode(partial(entry.obj))
+        metadata = {"resourceVersion": str(entry.revision)}
+        objects = [view(self.row, entry.obj)]
+        return encode(table(self.row, objects, metadata, now, include=self.include, headers=first))
+
+    def bookmark(self, revision: int, now: datetime, *, initial_end: bool) -> bytes:
+        """The object of a bookmark."""
+        metadata: Json = {"resourceVersion": str(revision)}
+        if initial_end:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        if self.form == "table":
+            return encode(table(self.row, (), metadata, now, headers=False))
+        if self.form == "partial":
+            return encode({**partial({"metadata": metadata})})
+        return encode({"kind": self.row.kind, "apiVersion": self.row.api_version, "metadata": metadata})
+
+
+def _list(kind: str, api_version: str, metadata: Json, items: list[bytes]) -> bytes:
+    head = encode({"kind": kind, "apiVersion": api_version, "metadata": metadata})
+    return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
+
+
+def listed_item(row: ResourceType, obj: Json) -> Json:
+    """An object in a list: lists of builtin kinds leave out what every item would repeat."""
+    return obj if row.custom else {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
+
+
+def deleted(row: ResourceType, obj: Json) -> Json:
+    """The Status that answers a DELETE of an object that is gone."""
+    details: Json = {"name": obj["metadata"]["name"]}
+    if row.group:
+        details["group"] = row.group
+    details |= {"kind": row.plural, "uid": obj["metadata"]["uid"]}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

@@ -1,0 +1,1 @@
+"""Objects, revisions and watches: what the server remembers."""

@@ -1,0 +1,62 @@
+"""The two ends of a connection that is no connection: how a call in memory dies, and where watch lines go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import anyio
+import attrs
+
+from multikueue.core.model.names import Json
+from multikueue.protocols import WatchEvent
+from multikueue.sandbox.apiserver.serving.encoding import decode
+from multikueue.sandbox.apiserver.serving.refusals import to_error
+from multikueue.sandbox.apiserver.storage.cluster import view
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.storage.watching import Emission
+from multikueue.sandbox.apiserver.verbs.statuses import StatusError
+
+
+@attrs.define(eq=False)
+class Line:
+    """The connection of one call: it can be cut, and it has a deadline that moves with `alive`."""
+
+    silence: float
+    scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope)
+    cut: bool = False
+
+    def drop(self) -> None:
+        """Reset the connection."""
+        self.cut = True
+        self.scope.cancel()
+
+    def alive(self) -> None:
+        """Something was heard."""
+        self.scope.deadline = anyio.current_time() + self.silence
+
+
+class CallbackSink:
+    """Hands watch lines to a callback."""
+
+    def __init__(self, row: ResourceType, on_event: Callable[[WatchEvent], None], line: Line) -> None:
+        self._row = row
+        self._on_event = on_event
+        self._line = line
+
+    async def events(self, emissions: Sequence[Emission]) -> None:
+        """Hand events over."""
+        self._line.alive()
+        for emission in emissions:
+            self._on_event(WatchEvent(emission.type, view(self._row, decode(emission.entry.raw))))
+
+    async def bookmark(self, revision: int, *, initial_end: bool) -> None:
+        """Hand a bookmark over."""
+        self._line.alive()
+        metadata: Json = {"resourceVersion": str(revision)}
+        row = self._row
+        body = {"kind": row.kind, "apiVersion": row.api_version, "metadata": metadata}
+        self._on_event(WatchEvent("BOOKMARK", body))
+
+    async def failure(self, error: StatusError) -> None:
+        """End the watch with the library's error."""
+        raise to_error(error)

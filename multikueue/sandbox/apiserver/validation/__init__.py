@@ -1,0 +1,1 @@
+"""What an object may be: schemas, defaults, CEL rules."""

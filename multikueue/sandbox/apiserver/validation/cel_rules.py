@@ -1,0 +1,100 @@
+"""CEL rules of CRDs (`x-kubernetes-validations`): checked when the object is otherwise valid."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import cel
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.serving.encoding import decode, encode
+from multikueue.sandbox.apiserver.validation.schema_pruning import field_schema
+from multikueue.sandbox.apiserver.validation.schema_validation import item_identity, items_by_identity
+from multikueue.sandbox.apiserver.verbs.statuses import Cause
+
+_USES: Final = re.compile(r"(\bhas\()?\b(self|oldSelf)\b((?:\.[A-Za-z]\w*\b(?!\())*)")
+"""`self.a.b` with the fields it reads: `self.a.b.exists(...)` reads a and b of it, `self == oldSelf` reads all."""
+
+
+@functools.lru_cache(2048)
+def _compile(rule: str) -> cel.Program:
+    return cel.compile(rule)
+
+
+@functools.lru_cache(2048)
+def _fields_used(rule: str, name: str) -> Json | None:
+    """The fields of `self` or `oldSelf` a rule reads, each with those of its fields; None for all of them."""
+    used: Json = {}
+    for has, found, path in _USES.findall(rule):
+        if found != name:
+            continue
+        first, *deeper = path.split(".")[1:] or [""]
+        if not first or "__" in rule:  # the value as a whole, or escaped names
+            return None
+        if not deeper and not has:
+            used[first] = None
+        elif used.setdefault(first, {}) is not None:
+            used[first].update(dict.fromkeys(deeper[:1]))
+    return used
+
+
+def check_rules(schema: Json, value: Any, old: Any = None, path: str = "") -> Iterator[Cause]:
+    """Every broken rule of an object or a part of it; `old` is the stored value, None for a new one."""
+    if value is None or (old is not None and old == value):
+        return  # what did not change is not judged again (ratcheting)
+    yield from _check_own(schema, value, old, path)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            child = field_schema(schema, key)
+            if child:
+                before = old.get(key) if isinstance(old, dict) else None
+                yield from check_rules(child, item, before, f"{path}.{key}")
+    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
+        before_by_key = items_by_identity(schema, old)
+        for index, item in enumerate(value):
+            before = before_by_key.get(item_identity(schema, item))
+            yield from check_rules(schema["items"], item, before, f"{path}[{index}]")
+
+
+def _check_own(schema: Json, value: Any, old: Any, path: str) -> Iterator[Cause]:
+    for rule in schema.get("x-kubernetes-validations") or ():
+        if old is None and "oldSelf" in rule["rule"]:
+            continue  # transition rules need an old value
+        failure = _evaluate(rule["rule"], value, old)
+        if failure is not None:
+            reason = rule.get("message") or failure
+            message = f"Invalid value: {_short(value)}: {reason}"
+            yield Cause("FieldValueInvalid", path.lstrip(".") or "<nil>", message)
+
+
+def _evaluate(rule: str, value: Any, old: Any) -> str | None:
+    """None when the rule holds, else why not; a rule that cannot be evaluated does not hold."""
+    read = (_part(value, _fields_used(rule, "self")), _part(old, _fields_used(rule, "oldSelf")))
+    return _judge(rule, *map(encode, read))
+
+
+@functools.lru_cache(8192)
+def _judge(rule: str, value: bytes, old: bytes) -> str | None:
+    """Judge by what a rule reads: an object changes often, the few fields a rule is about do not."""
+    try:
+        result = _compile(rule).execute({"self": decode(value), "oldSelf": decode(old)})
+    except (RuntimeError, ValueError, TypeError, LookupError) as error:
+        return str(error)
+    return None if result is True else f"failed rule: {rule}"
+
+
+def _part(value: Any, used: Json | None) -> Any:
+    if used is None or not isinstance(value, dict):
+        return value
+    return {field: _part(item, used[field]) for field, item in value.items() if field in used}
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, dict):
+        return '"object"'
+    return '"array"' if isinstance(value, list) else str(value)

@@ -1,0 +1,50 @@
+"""Structural schemas, part two: drop nulls where null means "not set", and fill in defaults."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.validation.schema_pruning import field_schema
+
+
+def drop_nulls(schema: Json, value: Any) -> None:
+    """Remove nulls in place where a field may not be null and has no default that takes its place."""
+    if isinstance(value, dict):
+        for key, item in list(value.items()):
+            child = field_schema(schema, key)
+            if child is None:
+                continue
+            if _is_unset(child, item) and "default" not in child:
+                del value[key]
+            else:
+                drop_nulls(child, item)
+    elif isinstance(value, list) and "items" in schema:
+        for item in value:
+            drop_nulls(schema["items"], item)
+
+
+def fill_defaults(schema: Json, value: Any) -> None:
+    """Set defaults in place, in the order parents before children."""
+    if isinstance(value, dict):
+        properties = schema.get("properties") or {}
+        for key, child in properties.items():
+            if "default" in child and (key not in value or _is_unset(child, value[key])):
+                value[key] = copy.deepcopy(child["default"])
+        for key, item in value.items():
+            child = field_schema(schema, key)
+            if child is not None:
+                if key not in properties and _is_unset(child, item):
+                    value[key] = copy.deepcopy(child.get("default"))
+                fill_defaults(child, value[key])
+    elif isinstance(value, list) and "items" in schema:
+        items = schema["items"]
+        for index, item in enumerate(value):
+            if _is_unset(items, item):
+                value[index] = copy.deepcopy(items.get("default"))
+            fill_defaults(items, value[index])
+
+
+def _is_unset(schema: Json, value: Any) -> bool:
+    return value is None and not schema.get("nullable")

@@ -1,0 +1,104 @@
+"""The verb patch: four formats, one of which (apply) also creates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.apply.managedfields import Write
+from multikueue.sandbox.apiserver.apply.merging import json_patch, merge_patch
+from multikueue.sandbox.apiserver.apply.ownership import apply_config
+from multikueue.sandbox.apiserver.apply.strategic import strategic_patch
+from multikueue.sandbox.apiserver.apply.typed_values import misfits
+from multikueue.sandbox.apiserver.serving.encoding import clone
+from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions, view
+from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.validation.decoding import empty_object
+from multikueue.sandbox.apiserver.verbs.creating import create
+from multikueue.sandbox.apiserver.verbs.identity import check_identity
+from multikueue.sandbox.apiserver.verbs.statuses import StatusError, bad_request, conflict, not_found
+from multikueue.sandbox.apiserver.verbs.updating import Target, update
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+def accepted_formats(row: ResourceType) -> list[str]:
+    """The patch formats a kind takes: strategic merge needs a builtin kind."""
+    strategic = [] if row.custom else [STRATEGIC_PATCH]
+    return [JSON_PATCH, MERGE_PATCH, *strategic, APPLY_PATCH]
+
+
+def patch(cluster: Cluster, target: Target, format_: str, body: Any, options: WriteOptions) -> Json:
+    """Change an object by a patch in one of the three formats without ownership.
+
+    Raises:
+        StatusError: as kube-apiserver refuses.
+    """
+    old = clone(view(target.row, cluster.entry(target.row, target.namespace, target.name).obj))
+    if format_ == JSON_PATCH:
+        new = json_patch(old, body)
+    elif not isinstance(body, dict):
+        raise bad_request("error decoding patch: must be an object")
+    elif format_ == MERGE_PATCH:
+        new = merge_patch(old, body)
+    else:
+        new = strategic_patch(target.row.schema, old, body)
+    if not isinstance(new, dict):
+        raise bad_request("error decoding patch: the result is not an object")
+    return update(cluster, target, clone(new), options, is_patch=True)
+
+
+def apply(cluster: Cluster, target: Target, body: Any, options: WriteOptions) -> tuple[Json, bool]:
+    """Server-side apply; returns the object and whether it was created.
+
+    Raises:
+        StatusError: as kube-apiserver refuses; 409 with the conflicting managers.
+    """
+    row = target.row
+    config = _checked_config(target, body, options)
+    entry = cluster.store.get(row.group_resource, target.key)
+    live = view(row, entry.obj) if entry else None
+    if live is None and target.subresource:
+        raise not_found(row, target.name)
+    revision = config["metadata"].get("resourceVersion")
+    if revision and (live is None or revision != live["metadata"]["resourceVersion"]):
+        raise conflict(row, target.name)
+    _check_fits(target, config)
+    reset = row.reset(target.subresource)
+    write = Write(options.manager or "", row.api_version, target.subresource, cluster.now(), reset)
+    empty = empty_object(row)
+    new = clone(apply_config(row.shape, empty, live or empty, config, write, force=options.force))
+    if live is None:
+        managed = new["metadata"].pop("managedFields", None)
+        return create(cluster, row, target.namespace, new, options, managed=managed or []), True
+    return update(cluster, target, new, options, is_patch=True, applied=True), False
+
+
+def _check_fits(target: Target, config: Json) -> None:
+    failures = misfits(target.row.shape, config)
+    if failures:
+        where = f"({target.namespace or ''}/{target.name}; {target.row.api_version}, Kind={target.row.kind})"
+        listed = failures[0] if len(failures) == 1 else "errors:\n" + "".join(f"  {text}\n" for text in failures)
+        raise StatusError(500, "", f"failed to create typed patch object {where}: {listed}")
+
+
+def _checked_config(target: Target, body: Any, options: WriteOptions) -> Json:
+    if not options.manager:
+        raise _needs_manager()
+    if not isinstance(body, dict):
+        raise bad_request("apply patch must be an object")
+    config = check_identity(target.row, target.namespace, target.name, body)
+    if config["metadata"].get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    return config
+
+
+def _needs_manager() -> StatusError:
+    words = "Required value: is required for apply patch"
+    cause = {"reason": "FieldValueRequired", "message": words, "field": "fieldManager"}
+    details = {"group": "meta.k8s.io", "kind": "PatchOptions", "causes": [cause]}
+    message = f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {words}'
+    return StatusError(422, "Invalid", message, details=details)

@@ -1,0 +1,1 @@
+"""The admission webhook: answering reviews, its certificates, and its registration."""

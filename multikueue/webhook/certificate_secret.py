@@ -1,0 +1,141 @@
+"""The Secret in which all replicas find the webhook's certificate. The one that leads writes it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from datetime import datetime
+
+import anyio
+import anyio.abc
+import attrs
+import structlog
+
+from multikueue.core.model.kinds import SECRET
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, resource_version
+from multikueue.errors import SettingsError
+from multikueue.kube.informer import Informer, drop_managed_fields
+from multikueue.protocols import ApiClient
+from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.webhook.certificates import UnusableError, is_for
+from multikueue.webhook.rotation import FIELDS, Credentials, is_usable, renewed
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.define(eq=False)
+class CertificateSecret:
+    """The shared certificate, as the Secret has it. Implements `webhook_registering.Authorities`."""
+
+    client: ApiClient
+    key: ObjectKey
+    """The Secret."""
+    host: str
+    """What the certificate is for."""
+    clock: Callable[[], datetime]
+    on_change: Callable[[Credentials], None] = attrs.field(default=lambda _: None, kw_only=True)
+    """Called with what is to be served from now on; an `UnusableError` says that it cannot be."""
+    fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
+    """Where jitter comes from: numbers in [0, 1)."""
+    credentials: Credentials | None = attrs.field(default=None, init=False)
+    """The newest that can be used. They outlive the Secret: whoever removes it breaks nothing."""
+    changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    """Set with the next change of the Secret."""
+    _secrets: MutationCache = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        cache = Informer(
+            self.client,
+            SECRET,
+            namespace=self.key.namespace,
+            transform=self._only_ours,
+            on_change=self._changed,
+            fraction=self.fraction,
+        )
+        self._secrets = MutationCache(cache)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Follow the Secret until cancelled."""
+        task_status.started()
+        await self._secrets.informer.run()
+
+    async def renew(self, trusted: str) -> str:
+        """See `webhook_registering.Authorities`."""
+        await self._secrets.informer.wait_synced()
+        if self.credentials is not None and not is_for(self.credentials.serving.certificate, self.host):
+            log.warning(
+                "certificate for another host: if another daemon uses the Secret, set webhook.secretName",
+                secret=str(self.key),
+                host=self.host,
+            )
+        wanted = renewed(self.credentials, self.host, self.clock(), trusted)
+        found = self._secrets.get(self.key)
+        if wanted is None and self.credentials is not None and self._is_kept(self.credentials, found):
+            return self.credentials.bundle
+        wanted = wanted or self.credentials
+        assert wanted is not None, "without a certificate one is made"
+        self._secrets.wrote(await self._write(wanted, found))
+        log.info("certificate renewed", secret=str(self.key), host=self.host, until=_ends(wanted))
+        self._use(wanted)
+        return wanted.bundle
+
+    def why_not_usable(self) -> str | None:
+        """What is wrong with the certificate; None if API servers can accept it."""
+        if self.credentials is None:
+            return f"there is no certificate in Secret {self.key} yet: the replica that leads makes it"
+        if not is_usable(self.credentials, self.clock()):
+            return f"the certificate in Secret {self.key} has expired on {_ends(self.credentials)}"
+        return None
+
+    async def _write(self, wanted: Credentials, found: Json | None) -> Json:
+        data = {field: base64.b64encode(text.encode()).decode() for field, text in wanted.written().items()}
+        if found is not None:
+            precondition = {"resourceVersion": resource_version(found)}
+            return await self.client.merge_patch(SECRET, self.key, {"metadata": precondition, "data": data})
+        metadata = {"namespace": self.key.namespace, "name": self.key.name}
+        secret = {"apiVersion": SECRET.gvk.api_version, "kind": SECRET.gvk.kind, "metadata": metadata, "data": data}
+        return await self.client.create(SECRET, secret)
+
+    def _is_kept(self, credentials: Credentials, found: Json | None) -> bool:
+        """Whether the Secret holds what is served: it may hold what cannot be."""
+        kept = _read(found) if found is not None else None
+        return kept is not None and kept.written() == credentials.written()
+
+    def _only_ours(self, secret: Json) -> Json | None:
+        return drop_managed_fields(secret) if ObjectKey.of(secret) == self.key else None
+
+    def _changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        del key, old
+        found = None if new is None else _read(new)
+        if found is not None:
+            self._use(found)
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    def _use(self, credentials: Credentials) -> None:
+        """Serve it from now on; if that cannot be, what was served is served on."""
+        try:
+            self.on_change(credentials)
+        except (UnusableError, SettingsError) as error:  # the latter: it cannot be loaded, as on a disk that is full
+            log.warning("certificate unusable", secret=str(self.key), error=str(error))
+        else:
+            self.credentials = credentials
+
+
+def _read(secret: Json) -> Credentials | None:
+    """What a Secret holds; None if that cannot be used. It is said why, but not what."""
+    data = {field: value for field, value in (dig(secret, "data") or {}).items() if field in FIELDS}
+    if not data:
+        return None
+    try:
+        return Credentials.read({field: base64.b64decode(value).decode() for field, value in data.items()})
+    except (UnusableError, binascii.Error, UnicodeDecodeError) as error:
+        why = error if isinstance(error, UnusableError) else "it is not text"
+        log.warning("certificate unusable", secret=str(ObjectKey.of(secret)), error=str(why))
+        return None
+
+
+def _ends(credentials: Credentials) -> str:
+    return credentials.serving.certificate.not_valid_after_utc.strftime("%Y-%m-%d")

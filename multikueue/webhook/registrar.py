@@ -1,0 +1,88 @@
+"""Keeping the MutatingWebhookConfiguration: who is asked about which kinds, and whose certificates are trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+import anyio
+import attrs
+import structlog
+
+from multikueue.core.admission.registration import Registration
+from multikueue.core.model.kinds import MUTATING_WEBHOOKS
+from multikueue.core.model.names import Resource
+from multikueue.errors import ApiError
+from multikueue.protocols import Writer
+
+FIELD_MANAGER: Final = "multikueue-webhook"
+PERIOD: Final = 600.0
+"""Seconds after which everything is looked at again: what somebody else changed is mended, what gets old renewed."""
+RETRY: Final = 10.0
+"""Seconds after which what failed is tried again."""
+PAUSE: Final = 2.0
+"""Seconds between two looks at least: somebody else may write the same objects, and then nobody is to win a race."""
+
+log = structlog.get_logger(__name__)
+
+
+class Authorities(Protocol):
+    """Where the certificate comes from."""
+
+    @property
+    def changed(self) -> anyio.Event:
+        """Set with the next change that needs another look."""
+        ...
+
+    async def renew(self, trusted: str) -> str:
+        """Renew what gets old; return the authorities that API servers must trust, as PEM, if we are to tell them.
+
+        Args:
+            trusted: what they have been told so far.
+
+        Raises:
+            ApiError: it could not be written.
+        """
+        ...
+
+
+@attrs.define(eq=False)
+class WebhookRegistrar:
+    """Registers the webhook. Only the replica that leads runs it; all of them serve."""
+
+    client: Writer
+    registration: Registration
+    kinds: Iterable[Resource]
+    """The job kinds to be asked about."""
+    authorities: Authorities
+    trusted: str = attrs.field(default="", init=False)
+    """What API servers have been told to trust by this process."""
+    _complaint: str = attrs.field(default="", init=False)
+
+    async def run(self) -> None:
+        """Do so until cancelled. It never gives up: failures are told and tried again."""
+        while True:
+            changed = self.authorities.changed  # taken before looking, so that nothing is missed in between
+            delay = PERIOD if await self._attempt() else RETRY
+            with anyio.move_on_after(delay):
+                await anyio.sleep(PAUSE)
+                await changed.wait()
+
+    async def _attempt(self) -> bool:
+        try:
+            trusted = await self.authorities.renew(self.trusted)
+            wanted = self.registration.configuration(self.kinds, trusted)
+            await self.client.apply(MUTATING_WEBHOOKS, wanted, field_manager=FIELD_MANAGER)
+        except ApiError as error:
+            self._complain(str(error))
+            return False
+        if trusted != self.trusted or self._complaint:
+            log.info("webhook registered", configuration=self.registration.name)
+        self.trusted, self._complaint = trusted, ""
+        return True
+
+    def _complain(self, complaint: str) -> None:
+        """Say what is wrong, once until it changes."""
+        if complaint != self._complaint:
+            self._complaint = complaint
+            log.warning("cannot register the webhook", configuration=self.registration.name, error=complaint)

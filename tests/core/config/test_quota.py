@@ -1,0 +1,155 @@
+"""Manager quota automation: Kueue's KEP-9988, and what a worker that cannot be reached counts for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from multikueue.core.config.quota import CONDITION, Amounts, Automation, WorkerQueues, automate, check_names, offered
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.names import Json, ObjectKey
+from tests.core.building import NOW
+from tests.core.building import condition as a_condition
+
+AUTOMATED: Json = {"spec": {"clusters": ["w1", "w2"], "quotaManagement": "Automated"}}
+KEY = ObjectKey("team", "lq")
+CORE, GIB = 1000, 1000 * 2**30
+
+
+def flavor(name: str = "default", **amounts: str) -> Json:
+    return {"name": name, "resources": [{"name": key, "nominalQuota": value} for key, value in amounts.items()]}
+
+
+def queue(*flavors: Json, told: list[Json] | None = None) -> Json:
+    """A ClusterQueue with one resource group."""
+    flavors = flavors or (flavor(cpu="1", memory="1Gi"),)
+    covered = [entry["name"] for entry in flavors[0]["resources"]]
+    group = {"coveredResources": covered, "flavors": list(flavors)}
+    return {"metadata": {"generation": 3}, "spec": {"resourceGroups": [group]}, "status": {"conditions": told or []}}
+
+
+def result(
+    found: Json, *workers: Amounts | None, config: Json | None = AUTOMATED, check: str | None = "mk"
+) -> Automation:
+    return automate(found, check, config, workers, NOW)
+
+
+def verdict(automation: Automation) -> tuple[str, str, str]:
+    told = condition({"status": {"conditions": automation.conditions}}, CONDITION)
+    assert told is not None
+    assert told["observedGeneration"] == 3
+    return told["status"], told["reason"], told["message"]
+
+
+def amounts(automation: Automation) -> dict[str, Any]:
+    assert automation.resource_groups is not None
+    (group,) = automation.resource_groups
+    (only,) = group["flavors"]
+    return {entry["name"]: entry["nominalQuota"] for entry in only["resources"]}
+
+
+class TestSums:
+    def test_the_quota_is_the_sum_of_the_workers(self) -> None:
+        done = result(queue(), {"cpu": 4 * CORE, "memory": GIB}, {"cpu": 1500, "memory": 3 * GIB})
+        assert amounts(done) == {"cpu": "5500m", "memory": "4Gi"}
+        assert verdict(done) == (
+            "True",
+            "QuotaAutomated",
+            "ClusterQueue quota is automatically managed based on MultiKueue workers.",
+        )
+
+    def test_what_no_worker_has_is_zero_and_limits_are_dropped(self) -> None:
+        found = queue(flavor(cpu="1", memory="1Gi"))
+        found["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = "3"
+        done = result(found, {"cpu": CORE})
+        assert amounts(done) == {"cpu": "1", "memory": "0"}
+        assert done.resource_groups is not None
+        assert "borrowingLimit" not in str(done.resource_groups)
+
+    def test_limits_alone_are_dropped_too(self) -> None:
+        found = queue(flavor(cpu="1"))
+        found["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = "0"
+        assert amounts(result(found, {"cpu": CORE})) == {"cpu": "1"}
+
+    def test_equal_amounts_are_not_written_again_however_they_are_spelled(self) -> None:
+        found = queue(flavor(cpu="1000m", memory="1024Mi"))
+        first = result(found, {"cpu": CORE, "memory": GIB})
+        assert first.resource_groups is None
+        found["status"]["conditions"] = first.conditions
+        assert result(found, {"cpu": CORE, "memory": GIB}) == Automation()
+
+    def test_everything_else_about_the_queue_stays(self) -> None:
+        found = queue(told=[a_condition("Active")])
+        done = result(found, {"cpu": 2 * CORE})
+        assert done.conditions is not None
+        assert [told["type"] for told in done.conditions] == ["Active", CONDITION]
+        assert done.resource_groups is not None
+        assert done.resource_groups[0]["coveredResources"] == ["cpu", "memory"]
+        assert done.resource_groups[0]["flavors"][0]["name"] == "default"
+
+
+class TestUnknownWorkers:
+    def test_while_one_is_unknown_nothing_is_taken_away(self) -> None:
+        """After a restart nothing is known for a moment; quota that is lowered then would stop what runs."""
+        found = queue(flavor(cpu="8", memory="1Gi"))
+        assert amounts(result(found, None, {"cpu": CORE, "memory": 2 * GIB})) == {"cpu": "8", "memory": "2Gi"}
+        assert result(found, None, None).resource_groups is None
+
+    def test_a_worker_that_has_nothing_counts_as_nothing(self) -> None:
+        found = queue(flavor(cpu="8"))
+        assert amounts(result(found, {}, {"cpu": CORE})) == {"cpu": "1"}
+
+
+class TestRefusals:
+    def test_a_queue_without_our_check_says_nothing(self) -> None:
+        """What an earlier check had us say is taken back."""
+        told = [a_condition("Active"), a_condition(CONDITION)]
+        assert result(queue(told=told), check=None).conditions == [told[0]]
+        assert result(queue(told=told[:1]), check=None) == Automation()
+
+    def test_a_missing_config(self) -> None:
+        assert verdict(result(queue(), config=None)) == (
+            "False",
+            "UnsupportedConfiguration",
+            "The referenced MultiKueueConfig was not found.",
+        )
+
+    @pytest.mark.parametrize("spec", [{}, {"quotaManagement": "Manual"}])
+    def test_manual_is_the_default(self, spec: Json) -> None:
+        done = result(queue(), {"cpu": CORE}, config={"spec": spec})
+        message = "MultiKueue manager quota automation has not been requested."
+        assert (verdict(done), done.resource_groups) == (("False", "NotRequested", message), None)
+
+    @pytest.mark.parametrize("groups", [0, 2, "two flavors"])
+    def test_one_group_with_one_flavor_is_needed(self, groups: object) -> None:
+        found = queue(flavor("a", cpu="1"), flavor("b", cpu="1")) if groups == "two flavors" else queue()
+        if isinstance(groups, int):
+            found["spec"]["resourceGroups"] *= groups
+        done = result(found, {"cpu": CORE})
+        message = "Quota automation requires that the manager-side ClusterQueue has exactly one ResourceFlavor"
+        assert (verdict(done), done.resource_groups) == (("False", "UnsupportedConfiguration", message), None)
+
+    def test_resources_the_manager_does_not_cover_are_named(self) -> None:
+        done = result(queue(), {"cpu": CORE, "b": 1}, {"a": 0})
+        message = "manager-side coveredResources is missing resources configured on workers: [a b]"
+        assert (verdict(done), done.resource_groups) == (("False", "UnsupportedConfiguration", message), None)
+
+
+class TestOffers:
+    def test_queues_belong_together_by_the_names_of_their_local_queues(self) -> None:
+        """Each ClusterQueue counts once, with all of its groups and flavors, whatever it is called."""
+        mine = queue(flavor("a", cpu="1"), flavor("b", cpu="500m"))
+        mine["spec"]["resourceGroups"].append({"coveredResources": ["gpu"], "flavors": [flavor(gpu="2")]})
+        worker = WorkerQueues(
+            [(KEY, "mine"), (ObjectKey("team", "lq2"), "mine"), (ObjectKey("other", "lq"), "theirs"), (KEY, "gone")],
+            {"mine": mine, "theirs": queue(flavor(cpu="100"))},
+        )
+        wanted = frozenset({KEY, ObjectKey("team", "lq2")})
+        assert offered(wanted, worker) == {"cpu": 1500, "gpu": 2000}
+        assert offered(frozenset(), worker) == {}
+
+    def test_the_checks_of_a_queue_are_read_in_its_order(self) -> None:
+        strategy = {"admissionChecks": [{"name": "b"}, {"name": "a", "onFlavors": ["x"]}]}
+        assert check_names({"spec": {"admissionChecksStrategy": strategy}}) == ["b", "a"]
+        assert check_names({"spec": {}}) == []

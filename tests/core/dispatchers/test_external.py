@@ -1,0 +1,89 @@
+"""Somebody else names the workers: the copies are where the names say, and nothing is said against them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from multikueue.core.dispatchers.external import External
+from multikueue.core.model.workloads import nominated
+from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateWorkload
+from multikueue.core.workload.snapshot import Snapshot
+from tests.core.building import copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.strategies import snapshots
+from tests.core.wording import in_words
+
+
+def words(seen: Snapshot) -> list[str]:
+    return in_words(seen, decide(seen, External()))
+
+
+def test_until_somebody_is_named_nothing_is_made_or_written() -> None:
+    seen = snapshot(workload(), worker("w1"), worker("w2"))
+    assert words(seen) == []
+    assert decide(seen, External()).look_again is None
+
+
+def test_copies_are_made_where_the_names_say_and_removed_where_they_no_longer_do() -> None:
+    local = workload(nominated=("w2", "w3"))
+    seen = snapshot(local, worker("w1", copy_of(local)), worker("w2"), worker("w3", copy_of(local)))
+    assert words(seen) == ["delete workload on w1", "create workload on w2"]
+
+
+@pytest.mark.parametrize("name", ["unknown", "unconfigured", "lost"])
+def test_a_name_that_leads_nowhere_is_ignored(name: str) -> None:
+    """The others are offered it, and no error repeats (item 43). The name stays: it is not ours to take away."""
+    workers = (
+        worker("w1"),
+        worker("lost", reachable=False),
+        worker("unconfigured", configured=False),
+    )
+    seen = snapshot(workload(nominated=(name, "w1")), *workers)
+    assert words(seen) == ["create workload on w1"]
+
+
+def test_a_named_worker_that_has_left_the_config_loses_its_copy() -> None:
+    """It could not win any more, and would hold quota for nothing."""
+    local = workload(nominated=("w1", "w2"))
+    seen = snapshot(local, worker("w1", copy_of(local)), worker("w2", copy_of(local), configured=False))
+    assert words(seen) == ["delete workload on w2"]
+
+
+def test_a_worker_whose_name_was_taken_away_as_it_admitted_does_not_win() -> None:
+    local = workload(nominated=("w2",))
+    seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), worker("w2", copy_of(local)))
+    assert words(seen) == ["delete workload on w1"]
+
+
+def test_unless_it_has_the_job_by_then() -> None:
+    """It runs there: taking it away would run it twice."""
+    local = workload(nominated=("w2",))
+    holder = worker("w1", copy_of(local, admitted=True), job_copy_of(local))
+    seen = snapshot(local, holder, worker("w2", copy_of(local)))
+    assert words(seen) == ["nominate w1", "delete workload on w2"]
+
+
+def test_the_names_are_emptied_as_ours_when_a_worker_has_it() -> None:
+    """Written by another field manager they would outlive an apply that leaves them out, and block clusterName."""
+    local = workload(nominated=("w1",))
+    seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local)))
+    write = decide(seen, External()).effects[0]
+    assert isinstance(write, ApplyStatus)
+    assert write.object["status"]["clusterName"] == "w1"
+    assert write.object["status"]["nominatedClusterNames"] == []
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(snapshots().filter(lambda seen: not seen.siblings))
+def test_names_are_never_chosen_and_copies_never_made_elsewhere(seen: Snapshot) -> None:
+    """Whatever the caches show: what we write of the names is a job's place, or nothing. (Groups go where they are.)"""
+    decided = decide(seen, External())
+    if decided.row != "pending" or seen.workload is None:
+        return
+    placed = {worker.name for worker in seen.workers if worker.jobs}
+    for effect in decided.effects:
+        if isinstance(effect, CreateWorkload):
+            assert effect.cluster in nominated(seen.workload)
+        if isinstance(effect, ApplyStatus) and effect.cluster == MANAGER:
+            names = nominated(effect.object)
+            assert names == nominated(seen.workload) or set(names) <= placed

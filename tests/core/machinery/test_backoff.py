@@ -1,0 +1,110 @@
+"""Exponential back-off."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from multikueue.core.machinery.backoff import CONNECTION_BACKOFF, ITEM_BACKOFF, REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
+from multikueue.core.machinery.watch import Ended, Failed, Listed, Steadied, WatchState
+
+BACKOFFS = st.builds(
+    Backoff,
+    base=st.floats(0.001, 10),
+    cap=st.floats(10, 1000),
+    factor=st.floats(1, 4),
+    jitter=st.floats(0, 1),
+)
+FRACTIONS = st.floats(0, 1, exclude_max=True)
+
+
+def test_the_wait_doubles_up_to_the_cap() -> None:
+    """Kueue's table for workers: 5 … 320 s."""
+    backoff = Backoff(base=5, cap=320)
+    assert [backoff.delay(failures) for failures in range(9)] == [0, 5, 10, 20, 40, 80, 160, 320, 320]
+
+
+def test_jitter_only_ever_adds() -> None:
+    """Many that failed together come back apart, and none sooner than it should."""
+    backoff = Backoff(base=10, cap=10, jitter=0.5)
+    assert (backoff.delay(1), backoff.delay(1, 0.5)) == (10, 12.5)
+
+
+@pytest.mark.parametrize("backoff", [ITEM_BACKOFF, WATCH_BACKOFF, REFUSED_BACKOFF])
+def test_the_daemons_own_never_wait_zero_and_never_overflow(backoff: Backoff) -> None:
+    """After years of failures it is still the cap."""
+    assert backoff.delay(1) == backoff.base > 0
+    assert backoff.delay(10**9) == backoff.cap
+
+
+@given(BACKOFFS, st.integers(1, 10_000), FRACTIONS)
+def test_more_failures_never_mean_a_shorter_wait(backoff: Backoff, failures: int, fraction: float) -> None:
+    """For the same luck."""
+    first, second = backoff.delay(failures, fraction), backoff.delay(failures + 1, fraction)
+    assert 0 < first <= second <= backoff.cap * (1 + backoff.jitter)
+
+
+class Reconnecting(RuleBasedStateMachine):
+    """A worker whose connections fail, die young or last, and how long is waited before each next one.
+
+    The waits are held against a doubling by hand; what counts as a failure is `core.machinery.watch`'s to say.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backoff = CONNECTION_BACKOFF
+        self.state = WatchState().step(Listed("1"))
+        self.expected = self.backoff.base
+        """What the next failure costs, before jitter."""
+        self.now = 0.0
+        self.asked: list[float] = []
+        """When requests were made since the last connection that lasted."""
+
+    @initialize(backoff=st.sampled_from([CONNECTION_BACKOFF, WATCH_BACKOFF]))
+    def begins(self, backoff: Backoff) -> None:
+        self.backoff, self.expected = backoff, backoff.base
+
+    def wait(self, fraction: float) -> None:
+        """One more failure: it costs twice as much as the last one, up to the cap, and up to the jitter more."""
+        waited = self.backoff.delay(self.state.failures, fraction)
+        assert self.expected <= waited <= self.expected * (1 + self.backoff.jitter)
+        self.expected = min(self.expected * 2, self.backoff.cap)
+        self.now += waited
+
+    @rule(fraction=FRACTIONS)
+    def fails(self, fraction: float) -> None:
+        """Nobody answers."""
+        self.asked.append(self.now)
+        self.state = self.state.step(Failed())
+        self.wait(fraction)
+
+    @rule(part=st.floats(0, 1, exclude_max=True), fraction=FRACTIONS)
+    def dies_young(self, part: float, fraction: float) -> None:
+        """It is accepted, and ends before it counts."""
+        self.asked.append(self.now)
+        self.now += part * self.backoff.steady_after
+        self.state = self.state.step(Ended())
+        self.wait(fraction)
+
+    @rule(seconds=st.floats(0, 3600))
+    def lasts(self, seconds: float) -> None:
+        """All failures are forgotten, and the next connection is opened at once."""
+        self.asked = []
+        self.now += self.backoff.steady_after + seconds
+        self.state = self.state.step(Steadied()).step(Ended())
+        assert self.backoff.delay(self.state.failures) == 0
+        self.expected = self.backoff.base
+
+    @invariant()
+    def a_worker_that_is_down_is_hardly_asked(self) -> None:
+        """After the first minute at most once per cap: 1,070 times a second was seen (item 36)."""
+        late = [at for at in self.asked if at > self.asked[0] + 4 * self.backoff.cap]
+        assert all(second - first > self.backoff.cap - 0.001 for first, second in itertools.pairwise(late))
+
+
+Reconnecting.TestCase.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestReconnecting = Reconnecting.TestCase

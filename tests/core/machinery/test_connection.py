@@ -1,0 +1,223 @@
+"""A worker's connection: what is told about it, and what survives a restart."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from multikueue.core.machinery.connection import Connection, Notice, active_status, notice, remembered_loss
+from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.names import Json
+from tests.core.building import NOW
+
+LATER = NOW + timedelta(minutes=10)
+LOST = Connection().failed("connection refused", NOW, failures=1, next_attempt=LATER)
+
+
+def cluster(told: Json | None) -> Json:
+    return {"metadata": {"generation": 2}, "status": {"conditions": [] if told is None else [told]}}
+
+
+def test_a_connected_worker_says_so() -> None:
+    told = active_status(cluster(None), LOST.succeeded(), NOW)
+    assert told is not None
+    assert (told["status"], told["reason"], told["message"]) == ("True", "Active", "Connected")
+    assert told["observedGeneration"] == 2
+
+
+def test_a_lost_worker_says_why_and_when_it_is_tried_again() -> None:
+    """In Kueue's form, which dashboards read."""
+    told = active_status(cluster(None), LOST, NOW)
+    assert told is not None
+    assert (told["status"], told["reason"]) == ("False", "ClientConnectionFailed")
+    assert told["message"] == (
+        "connection refused; connection attempts: 1, next connection attempt: 2026-11-21T12:10:00Z"
+    )
+
+
+def test_a_cluster_that_is_not_tried_again_has_no_attempts() -> None:
+    """A bad kubeconfig waits for its owner, not for a timer."""
+    refused = Connection().failed("no such key", NOW, failures=0, next_attempt=None, reason="BadKubeConfig")
+    told = refused.active_condition(NOW, 1)
+    assert (told["reason"], told["message"]) == ("BadKubeConfig", "no such key")
+
+
+def test_the_first_loss_is_what_counts() -> None:
+    """However often it fails after that: a job is given up by the time since then."""
+    again = LOST.failed("timeout", LATER, failures=2, next_attempt=None)
+    assert again.lost_since == NOW
+    assert LOST.succeeded().lost_since is None
+
+
+def test_the_time_of_loss_survives_a_restart_on_the_object() -> None:
+    """A manager that restarts every ten minutes still gives up a worker lost for fifteen (item 39)."""
+    told = LOST.active_condition(LATER, 2)
+    assert told["lastTransitionTime"] == timestamp(NOW)
+    assert remembered_loss(cluster(told)) == NOW
+    assert remembered_loss(cluster(LOST.succeeded().active_condition(NOW, 2))) is None
+    assert remembered_loss(cluster(None)) is None
+
+
+def test_every_attempt_is_written_since_the_next_one_is_named() -> None:
+    """At most one a minute once it has been away for a while; the time of the loss stays."""
+    found = cluster(LOST.active_condition(NOW, 2))
+    told = active_status(found, LOST.failed("connection refused", LATER, failures=7, next_attempt=LATER), LATER)
+    assert told is not None
+    assert "; connection attempts: 7, next" in told["message"]
+    assert told["lastTransitionTime"] == timestamp(NOW)
+
+
+def test_what_is_said_already_is_not_written() -> None:
+    assert active_status(cluster(LOST.active_condition(NOW, 2)), LOST, LATER) is None
+
+
+def test_the_kinds_a_worker_lacks_are_named_while_it_is_connected() -> None:
+    """It is active, and everything else goes there."""
+    up = LOST.succeeded()
+    told = active_status(cluster(None), up, NOW, {"JobSet.v1alpha2.jobset.x-k8s.io": "not found", "Job.v1.batch": "no"})
+    assert told is not None
+    assert (told["status"], told["reason"]) == ("True", "Active")
+    assert told["message"] == (
+        "Connected; not usable for: Job.v1.batch (no), JobSet.v1alpha2.jobset.x-k8s.io (not found)"
+    )
+    assert active_status(cluster(told), up, LATER) is not None
+    assert "not usable" not in LOST.active_condition(NOW, 2, {"Job.v1.batch": "no"})["message"]
+
+
+def test_events_are_for_what_happens_and_not_for_every_attempt() -> None:
+    lost, up = LOST.active_condition(NOW, 2), LOST.succeeded().active_condition(NOW, 2)
+    again = LOST.failed("timeout", LATER, failures=2, next_attempt=LATER).active_condition(LATER, 2)
+    refused = LOST.failed("no key", LATER, failures=0, next_attempt=None, reason="BadKubeConfig")
+    degraded = LOST.succeeded().active_condition(NOW, 2, {"Job.v1.batch": "no"})
+    assert notice(None, lost) == notice(up, lost) == Notice("Warning", "ClusterLost", "connection refused")
+    assert notice(lost, again) is None
+    assert notice(lost, refused.active_condition(LATER, 2)) == Notice("Warning", "BadKubeConfig", "no key")
+    assert notice(lost, up) == notice(degraded, up) == Notice("Normal", "ClusterConnected", "Connected")
+    assert notice(up, degraded) == Notice("Warning", "KindsNotUsable", degraded["message"])
+
+
+def test_a_new_error_is_written_and_keeps_the_time() -> None:
+    found = cluster(LOST.active_condition(NOW, 2))
+    told = active_status(found, LOST.failed("certificate expired", LATER, failures=2, next_attempt=LATER), LATER)
+    assert told is not None
+    assert told["message"].startswith("certificate expired; connection attempts: 2")
+    assert told["lastTransitionTime"] == timestamp(NOW)
+
+
+def test_a_change_to_connected_and_back_moves_the_time() -> None:
+    up = LOST.succeeded().active_condition(LATER, 2)
+    assert up["lastTransitionTime"] == timestamp(LATER)
+    down = active_status(
+        cluster(up), Connection(connected=True).failed("e", LATER, failures=1, next_attempt=None), LATER
+    )
+    assert down is not None
+    assert down["lastTransitionTime"] == timestamp(LATER)
+
+
+def test_no_word_yet_is_told_without_a_time_of_loss() -> None:
+    """A connection that was never tried has lost nothing."""
+    assert Connection().active_condition(NOW, None)["lastTransitionTime"] == timestamp(NOW)
+
+
+ERRORS = st.sampled_from(["connection refused", "no answer in time"])
+KINDS = st.dictionaries(st.sampled_from(["Job.v1.batch", "JobSet.v1alpha2.jobset.x-k8s.io"]), st.just("not found"))
+
+
+class Connecting(RuleBasedStateMachine):
+    """A worker that comes and goes, a process that restarts, and the MultiKueueCluster that remembers.
+
+    The model is three variables: since when the worker is lost, whether it is connected, and what was told last.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = NOW
+        self.connection = Connection()
+        self.object = cluster(None)
+        self.unusable: dict[str, str] = {}
+        self.lost: datetime | None = None
+        self.attempts = 0
+        self.notices: list[Notice] = []
+        self.told = True
+        """Whether the last word has been written."""
+
+    @rule()
+    def write(self) -> None:
+        """What the reconciler does after a word."""
+        if not (self.connection.connected or self.connection.error):
+            return  # no word yet
+        self.told = True
+        found = condition(self.object, "Active")
+        wanted = active_status(self.object, self.connection, self.now, self.unusable)
+        if wanted is not None:
+            told = notice(found, wanted)
+            self.notices += [told] if told is not None else []
+            self.object = cluster(wanted)
+
+    @rule(seconds=st.integers(0, 1000))
+    def passes(self, seconds: int) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    @rule(error=ERRORS)
+    def fails(self, error: str) -> None:
+        """One more attempt; only the first since it was connected is the loss. It may be written later."""
+        self.attempts += 1
+        self.lost = self.lost or self.now
+        self.connection = self.connection.failed(
+            error, self.now, failures=self.attempts, next_attempt=self.now + timedelta(seconds=5)
+        )
+        self.told = False
+
+    @rule(reason=st.sampled_from(["BadKubeConfig", "InsecureKubeConfig"]))
+    def is_refused(self, reason: str) -> None:
+        """Its kubeconfig cannot be used any more."""
+        self.lost, self.attempts = self.lost or self.now, 0
+        self.connection = self.connection.failed("no", self.now, failures=0, next_attempt=None, reason=reason)
+        self.write()
+
+    @rule(unusable=KINDS)
+    def connects(self, unusable: dict[str, str]) -> None:
+        """With some kinds missing, or none."""
+        self.lost, self.attempts, self.unusable = None, 0, unusable
+        self.connection = self.connection.succeeded()
+        self.write()
+
+    @precondition(lambda self: self.told and condition(self.object, "Active") is not None)
+    @rule()
+    def restarts(self) -> None:
+        """Another process takes over: it knows what the object says, and has not asked the worker yet."""
+        self.connection = Connection(lost_since=remembered_loss(self.object))
+        self.attempts = 0
+
+    @invariant()
+    def the_loss_is_the_first_one_and_survives(self) -> None:
+        """The grace of what runs there is counted from it (item 39)."""
+        assert self.connection.lost_since == self.lost
+
+    @invariant()
+    def the_object_tells_it(self) -> None:
+        active = condition(self.object, "Active")
+        if active is None or not self.told:
+            return
+        assert (active["status"] == "True") == (self.lost is None)
+        if self.lost is not None:
+            assert active["lastTransitionTime"] == timestamp(self.lost)
+
+    @invariant()
+    def nothing_is_written_twice(self) -> None:
+        """The same word again changes nothing."""
+        if self.told and (self.connection.connected or self.connection.error):
+            assert active_status(self.object, self.connection, self.now, self.unusable) is None
+
+    @invariant()
+    def events_tell_changes_only(self) -> None:
+        """Never the same one twice in a row."""
+        pairs = zip(self.notices, self.notices[1:], strict=False)
+        assert all((first.reason, first.note) != (second.reason, second.note) for first, second in pairs)
+
+
+Connecting.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
+TestConnecting = Connecting.TestCase

@@ -1,0 +1,116 @@
+"""The work queue against a model that is too simple to be wrong."""
+
+from __future__ import annotations
+
+import attrs
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from multikueue.core.machinery.queue import QueueStatistics, WorkQueue
+
+KEYS = st.sampled_from("abc")
+DELAYS = st.integers(0, 3)
+
+
+@attrs.define
+class Waiting:
+    """When a key is due, and how many came before it."""
+
+    at: float
+    order: int = 0
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Compares `WorkQueue` with two dicts: what waits, and what was added while held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue: WorkQueue[str] = WorkQueue()
+        self.now = 0.0
+        self.added = 0
+        self.waiting: dict[str, Waiting] = {}
+        self.held: dict[str, float | None] = {}
+
+    def wait(self, key: str, at: float) -> None:
+        self.added += 1
+        self.waiting[key] = Waiting(at, self.added)
+
+    @rule(key=KEYS, delay=DELAYS)
+    def add(self, key: str, delay: int) -> None:
+        at = self.now + delay
+        self.queue.add(key, at)
+        if key in self.held:
+            known = self.held[key]
+            self.held[key] = at if known is None else min(known, at)
+        elif key not in self.waiting or at < self.waiting[key].at:
+            self.wait(key, at)
+
+    @rule()
+    def take(self) -> None:
+        due = [key for key, waiting in self.waiting.items() if waiting.at <= self.now]
+        expected = min(due, key=lambda key: (self.waiting[key].at, self.waiting[key].order), default=None)
+        assert self.queue.take(self.now) == expected
+        if expected is not None:
+            del self.waiting[expected]
+            self.held[expected] = None
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.held)))
+        self.queue.release(key)
+        at = self.held.pop(key)
+        if at is not None:
+            self.wait(key, at)
+
+    @rule(seconds=DELAYS)
+    def pass_time(self, seconds: int) -> None:
+        self.now += seconds
+
+    @invariant()
+    def the_next_time_is_known(self) -> None:
+        assert self.queue.next_due() == min((waiting.at for waiting in self.waiting.values()), default=None)
+
+    @invariant()
+    def it_counts_what_it_has(self) -> None:
+        again = [at for at in self.held.values() if at is not None]
+        assert len(self.queue) == len(self.waiting) + len(again)
+        assert self.queue.statistics() == QueueStatistics(len(self.waiting) + len(again), len(self.held))
+
+
+QueueMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestQueueMachine = QueueMachine.TestCase
+
+
+def test_ties_come_out_in_the_order_they_were_added() -> None:
+    """A key that was pulled forward once does not jump the queue later."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("early", 5)
+    queue.add("early", 3)
+    assert queue.take(3) == "early"
+    queue.release("early")
+    queue.add("first", 5)
+    queue.add("early", 5)
+    assert [queue.take(5), queue.take(5), queue.take(5)] == ["first", "early", None]
+
+
+def test_a_key_has_one_holder() -> None:
+    """Two reconciles of one object never run at the same time, and no change in between is lost."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a", 0)
+    assert queue.take(0) == "a"
+    queue.add("a", 0)
+    assert queue.take(0) is None
+    assert queue.next_due() is None
+    queue.release("a")
+    assert queue.take(0) == "a"
+
+
+def test_releasing_a_key_nobody_holds_changes_nothing() -> None:
+    """A holder that cleans up twice does no harm."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a", 0)
+    queue.release("a")
+    queue.release("b")
+    assert len(queue) == 1

@@ -1,0 +1,209 @@
+"""Building copies, and telling whether a copy still is one."""
+
+from __future__ import annotations
+
+import copy
+from typing import ClassVar
+
+import pytest
+
+from multikueue.core.model.adapter import Stamp
+from multikueue.core.model.copies import (
+    Drift,
+    drift,
+    is_spent,
+    is_started,
+    prebuilt_workload,
+    priority_patch,
+    spec_digest,
+    stamped_metadata,
+    workload_copy,
+)
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, STARTED_LABELS
+from multikueue.core.model.names import Json
+from multikueue.core.model.workloads import attempt
+from tests.core.building import UNMARKED, copy_of, job, workload
+from tests.core.recorded import Recorded, recorded
+
+STAMP = Stamp("here", "job-train-1a2b3", "abc")
+CLASS = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}
+POD_CLASS = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}
+
+
+def test_a_copy_carries_labels_and_annotations_but_nobodys_past() -> None:
+    """No owner, no finalizers, no UID, no status: all that is the worker's."""
+    local = workload()
+    local["metadata"] |= {"annotations": {"a": "1"}, "finalizers": ["f"], "generation": 3, "managedFields": []}
+    local["metadata"]["labels"]["team"] = "x"
+    made = workload_copy(local, STAMP)
+    assert set(made) == {"apiVersion", "kind", "metadata", "spec"}
+    assert set(made["metadata"]) == {"name", "namespace", "labels", "annotations"}
+    assert made["metadata"]["labels"] == {"team": "x", ORIGIN_LABEL: "here"}
+    assert made["metadata"]["annotations"].items() >= {("a", "1"), (ATTEMPT_ANNOTATION, "abc")}
+
+
+def test_a_copy_shares_nothing_with_the_cached_object() -> None:
+    """Changing the one never changes the other."""
+    local = workload()
+    before = copy.deepcopy(local)
+    made = workload_copy(local, STAMP)
+    made["spec"]["podSets"][0]["count"] = 99
+    made["metadata"]["labels"]["x"] = "y"
+    assert local == before
+
+
+@pytest.mark.parametrize("length", [63, 64])
+def test_a_job_copy_names_its_workload_in_every_form_a_worker_may_read(length: int) -> None:
+    """Old workers read the label, new ones the annotation; a label cannot hold a long name."""
+    name = "w" * length
+    metadata = stamped_metadata(job(), Stamp("here", name, "abc"))
+    assert metadata["annotations"][PREBUILT_WORKLOAD] == name
+    assert metadata["labels"].get(PREBUILT_WORKLOAD) == (name if length <= 63 else None)
+    assert metadata["labels"][ORIGIN_LABEL] == "here"
+    assert prebuilt_workload({"metadata": metadata}) == name
+
+
+def test_the_workload_of_a_job_copy_is_read_from_either_form() -> None:
+    """Copies of the built-in controller have only one of them."""
+    assert prebuilt_workload({"metadata": {"labels": {PREBUILT_WORKLOAD: "w"}}}) == "w"
+    assert prebuilt_workload({"metadata": {"annotations": {PREBUILT_WORKLOAD: "w"}}}) == "w"
+    assert prebuilt_workload({"metadata": {}}) == ""
+
+
+class TestDrift:
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"defaulted": True}}}]},
+            {"active": False},
+            {"preemptionGates": [{"name": "kueue.x-k8s.io/multikueue"}]},
+            {"maximumExecutionTimeSeconds": 60},
+        ],
+        ids=["template", "active", "gates", "new default"],
+    )
+    def test_what_a_worker_does_to_its_copy_is_no_drift(self, spec: Json) -> None:
+        """Versions and webhooks differ between clusters (item 25)."""
+        assert drift(workload(), copy_of(workload(), spec=spec)) is Drift.NONE
+
+    @pytest.mark.parametrize(
+        "spec",
+        [{"queueName": "other"}, {"podSets": [{"name": "main", "count": 2}]}, {"podSets": []}],
+        ids=["queue", "count", "pod sets"],
+    )
+    def test_another_queue_or_size_is_drift_on_either_side(self, spec: Json) -> None:
+        """It would run somewhere else, or something else."""
+        assert drift(workload(), copy_of(workload(), spec=spec)) is Drift.SPEC
+        assert drift(workload(spec=spec), copy_of(workload())) is Drift.SPEC
+        assert drift(workload(spec=spec), copy_of(workload(), attempt=UNMARKED)) is Drift.SPEC
+
+    def test_any_change_of_the_managers_spec_is_drift(self) -> None:
+        """The copy notes what it was made from."""
+        changed = workload(spec={"maximumExecutionTimeSeconds": 60})
+        assert drift(changed, copy_of(workload())) is Drift.SPEC
+        assert drift(changed, copy_of(workload(), attempt=UNMARKED)) is Drift.NONE
+
+    def test_a_default_count_is_one(self) -> None:
+        """Written out or not."""
+        bare = workload(spec={"podSets": [{"name": "main"}]})
+        assert drift(bare, copy_of(bare, spec={"podSets": [{"name": "main", "count": 1}]})) is Drift.NONE
+
+    def test_the_digest_sees_neither_priority_nor_what_a_worker_owns(self) -> None:
+        """A new priority is patched, not made anew."""
+        changed = workload(spec={"priority": 5, "priorityClassRef": CLASS, "active": False, "preemptionGates": []})
+        assert spec_digest(changed) == spec_digest(workload())
+
+
+class TestPriority:
+    def test_number_and_class_follow_the_manager(self) -> None:
+        """The patch names the object it was made for."""
+        local = workload(spec={"priority": 9, "priorityClassRef": CLASS})
+        low = {"priority": 1, "priorityClassRef": {**CLASS, "name": "low"}}
+        remote = copy_of(local, spec=low)
+        assert priority_patch(local, remote) == {
+            "metadata": {"uid": "uid-copy"},
+            "spec": {"priority": 9, "priorityClassRef": {"name": "high"}},
+        }
+        assert drift(local, remote) is Drift.PRIORITY
+        assert priority_patch(local, copy_of(local)) is None
+
+    @pytest.mark.parametrize("side", ["manager", "worker"])
+    def test_pod_priority_classes_are_each_clusters_own(self, side: str) -> None:
+        """The same name may mean another number there: not followed (Kueue's rule)."""
+        ours, theirs = (POD_CLASS, CLASS) if side == "manager" else (CLASS, POD_CLASS)
+        local = workload(spec={"priority": 9, "priorityClassRef": ours})
+        assert priority_patch(local, copy_of(local, spec={"priority": 1, "priorityClassRef": theirs})) is None
+
+
+@pytest.mark.parametrize(
+    ("remote", "spent"),
+    [
+        (copy_of(workload()), False),
+        (copy_of(workload(), evicted=True), False),
+        (copy_of(workload(), finished="Succeeded"), False),
+        (copy_of(workload(), finished="Succeeded", spec={"active": False}), False),
+        (copy_of(workload(), finished="OutOfSync"), True),
+        (copy_of(workload(), finished="OwnerNotFound"), True),
+        (copy_of(workload(), spec={"active": False}), True),
+    ],
+    ids=["new", "evicted", "ended", "ended, inactive", "out of sync", "no owner", "inactive"],
+)
+def test_a_spent_copy_will_never_run(remote: Json, spent: bool) -> None:
+    """An evicted one is queued again by its worker; an ended one has run."""
+    assert is_spent(remote) is spent
+
+
+PAIRS = [
+    (local, remote)
+    for local in recorded("workloads", "manager")
+    for remote in recorded("workloads", "worker")
+    if local.step == remote.step and local.object["metadata"]["name"] == remote.object["metadata"]["name"]
+]
+
+
+@pytest.mark.parametrize(("local", "remote"), PAIRS, ids=str)
+def test_a_real_copy_on_a_real_worker_has_not_drifted(local: Recorded, remote: Recorded) -> None:
+    """What a real Kueue does to a copy, adopting, admitting and finishing it, is never a reason to replace it."""
+    assert drift(local.object, remote.object) is Drift.NONE
+    made = workload_copy(local.object, Stamp("multikueue", "w", attempt(local.object)))
+    made["metadata"] |= {"uid": "u"}
+    made["spec"] = remote.object["spec"]
+    assert drift(local.object, made) is Drift.NONE
+
+
+class TestPriorityClasses:
+    OURS: ClassVar[Json] = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}
+
+    def test_a_class_is_added_while_the_copy_waits(self) -> None:
+        """Its API server still allows it."""
+        local = workload(spec={"priority": 5, "priorityClassRef": self.OURS})
+        patch = priority_patch(local, copy_of(workload()))
+        assert patch is not None
+        assert patch["spec"] == {"priority": 5, "priorityClassRef": self.OURS}
+
+    @pytest.mark.parametrize("turned", [False, True], ids=["added", "taken away"])
+    def test_of_a_copy_with_quota_the_number_alone_follows(self, turned: bool) -> None:
+        """Its API server refuses a class that comes or goes; the whole patch would fail for ever."""
+        plain, classed = workload(spec={"priority": 1}), workload(spec={"priority": 5, "priorityClassRef": self.OURS})
+        local, before = (plain, classed) if turned else (classed, plain)
+        patch = priority_patch(local, copy_of(before, admitted=True))
+        assert patch is not None
+        assert patch["spec"] == {"priority": local["spec"]["priority"]}
+
+    def test_another_class_of_the_same_kind_follows_while_it_runs(self) -> None:
+        """Kueue allows the name to change."""
+        local = workload(spec={"priority": 5, "priorityClassRef": {**self.OURS, "name": "higher"}})
+        before = workload(spec={"priority": 5, "priorityClassRef": self.OURS})
+        patch = priority_patch(local, copy_of(before, admitted=True))
+        assert patch is not None
+        assert patch["spec"] == {"priorityClassRef": {"name": "higher"}}
+
+
+@pytest.mark.parametrize("label", STARTED_LABELS)
+def test_a_job_that_was_started_is_known_by_what_kueue_put_on_its_pods(label: str) -> None:
+    """Wherever its kind has its templates: in lists, mappings, or in the object itself (a pod)."""
+    template: Json = {"metadata": {"labels": {"app": "x", label: "main"}}, "spec": {}}
+    assert is_started({"metadata": {}, "spec": {"template": template}})
+    assert is_started({"spec": {"replicatedJobs": [{"template": {"spec": {"template": template}}}]}})
+    assert is_started({"spec": {"pytorchReplicaSpecs": {"Worker": {"template": template}}}})
+    assert is_started(template)
+    assert not is_started({"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}, "spec": {"template": {}}})

@@ -1,0 +1,134 @@
+"""Reading and comparing JSON objects."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import (
+    annotations_of,
+    counted,
+    dig,
+    digest,
+    is_terminating,
+    labels_of,
+    merge_patch,
+    pruned,
+    resource_version,
+    shortened,
+    uid,
+    with_value,
+    without,
+)
+from tests.core.applying import merged
+
+scalars = st.booleans() | st.integers(-5, 5) | st.text("ab", max_size=2)
+keys = st.text("abc", min_size=1, max_size=1)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=12,
+)
+objects = st.dictionaries(keys, values, max_size=4)
+
+
+@given(objects, objects)
+def test_a_merge_patch_applied_gives_the_new_object(old: Json, new: Json) -> None:
+    """Whatever a worker's status becomes, the manager's becomes the same."""
+    before = copy.deepcopy(old)
+    assert merged(old, merge_patch(old, new)) == new
+    assert old == before
+
+
+@given(objects)
+def test_equal_objects_have_an_empty_patch(value: Json) -> None:
+    """An empty patch is a write that need not be sent."""
+    assert merge_patch(value, copy.deepcopy(value)) == {}
+
+
+@given(objects, objects)
+def test_a_patch_is_empty_only_for_equal_objects(old: Json, new: Json) -> None:
+    """No difference is overlooked."""
+    assert (merge_patch(old, new) == {}) == (old == new)
+
+
+def test_lists_are_replaced_and_missing_fields_removed() -> None:
+    """As RFC 7386 has it."""
+    old = {"a": [1, 2], "b": {"c": 1, "d": 2}, "e": 1}
+    assert merge_patch(old, {"a": [1], "b": {"c": 1}}) == {"a": [1], "b": {"d": None}, "e": None}
+
+
+@given(objects)
+def test_a_digest_does_not_depend_on_the_order_of_keys(value: Json) -> None:
+    """API servers are free to reorder them."""
+    assert digest(dict(reversed(value.items()))) == digest(value)
+
+
+def test_digests_tell_values_apart() -> None:
+    assert len({digest(value) for value in ({}, {"a": 1}, {"a": "1"}, {"a": [1]}, {"b": 1})}) == 5
+
+
+@given(values)
+def test_pruning_twice_is_pruning_once(value: Any) -> None:
+    assert pruned(pruned(value)) == pruned(value)
+
+
+def test_pruning_drops_what_api_servers_may_not_keep() -> None:
+    """And keeps zero, false and the empty string, which mean something."""
+    value = {"a": None, "b": {}, "c": [], "d": {"e": {"f": None}}, "g": 0, "h": False, "i": "", "j": [{"k": None}, 1]}
+    assert pruned(value) == {"g": 0, "h": False, "i": "", "j": [{}, 1]}
+
+
+@pytest.mark.parametrize("path", [("x",), ("a", "x"), ("a", "b", "c", "d"), ("l", "b")])
+def test_a_path_that_leads_nowhere_is_none(path: tuple[str, ...]) -> None:
+    """Objects of newer or older versions lack fields: that is no error."""
+    assert dig({"a": {"b": {"c": 1}}, "l": [1]}, *path) is None
+
+
+def test_a_path_leads_to_its_value() -> None:
+    assert dig({"a": {"b": {"c": 1}}}, "a", "b", "c") == 1
+    assert dig(None, "a") is None
+
+
+def test_metadata_that_is_absent_or_null_reads_as_empty() -> None:
+    """The wire has both."""
+    for obj in ({}, {"metadata": None}, {"metadata": {"labels": None, "annotations": None}}):
+        assert labels_of(obj) == annotations_of(obj) == {}
+        assert uid(obj) == resource_version(obj) == ""
+        assert not is_terminating(obj)
+    assert is_terminating({"metadata": {"deletionTimestamp": "2026-11-21T12:00:00Z"}})
+
+
+def test_removing_paths_leaves_the_original_alone() -> None:
+    """Caches hand out their own objects; a path that is not there is no error."""
+    original = {"a": {"b": 1, "c": 2}, "d": 3}
+    assert without(original, [("a", "b"), ("d",), ("x", "y"), ("a", "b", "z")]) == {"a": {"c": 2}}
+    assert original == {"a": {"b": 1, "c": 2}, "d": 3}
+
+
+def test_setting_a_path_makes_its_parents() -> None:
+    original: Json = {"a": {"b": 1}}
+    assert with_value(original, ("a", "c", "d"), 5) == {"a": {"b": 1, "c": {"d": 5}}}
+    assert original == {"a": {"b": 1}}
+
+
+@given(st.text(max_size=40), st.integers(4, 30))
+def test_a_shortened_text_fits_and_says_that_it_was_cut(text: str, limit: int) -> None:
+    """Limits are in bytes; no character is cut in half."""
+    short = shortened(text, limit)
+    assert len(short.encode()) <= limit
+    assert short == text or short.endswith(" ...")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("012", 12), ("", None), ("-1", None), ("1.5", None), ("²", None), ("9" * 5000, None)],
+)
+def test_a_number_in_an_annotation_is_one_or_none(text: str, number: int | None) -> None:
+    """Anybody may write it: Python refuses to read one of thousands of digits, and nothing that reads it may stop."""
+    assert counted(text) == number

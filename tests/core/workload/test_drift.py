@@ -1,0 +1,72 @@
+"""Copies that wait for admission: kept in line with the manager's Workload, or made anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from multikueue.core.workload.effects import PatchWorkload
+from tests.core.building import (
+    EARLIER,
+    copy_of,
+    decide,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
+from tests.core.wording import in_words
+
+OFFERED = workload(nominated=("w1", "w2"))
+
+
+class TestMending:
+    def test_what_a_worker_adds_is_no_drift(self) -> None:
+        """A worker's defaults and webhooks do not lead to deleting and creating for ever (item 25)."""
+        defaulted = {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"nodeSelector": {"x": "y"}}}}]}
+        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, spec=defaulted)), worker("w2", copy_of(OFFERED)))
+        assert decide(seen).effects == ()
+
+    def test_a_changed_workload_gets_a_new_copy(self) -> None:
+        """The copy that was made from the old spec goes; the new one is made when it is gone."""
+        before = workload(nominated=("w1",), spec={"podSets": [{"name": "main", "count": 2}]})
+        seen = snapshot(workload(nominated=("w1",)), worker("w1", copy_of(before)))
+        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+    def test_a_new_priority_is_patched(self) -> None:
+        """The copy keeps its place in the worker's queue."""
+        urgent = workload(nominated=("w1",), spec={"priority": 100})
+        (patch,) = decide(snapshot(urgent, worker("w1", copy_of(workload())))).effects
+        assert isinstance(patch, PatchWorkload)
+        assert patch.patch == {"metadata": {"uid": "uid-copy"}, "spec": {"priority": 100}}
+
+    @pytest.mark.parametrize("reason", ["OutOfSync", "OwnerNotFound"])
+    def test_a_copy_that_can_never_run_is_made_anew(self, reason: str) -> None:
+        """A copy its worker gave up does not hold the Workload for ever (item 19)."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, finished=reason), job_copy_of(local, suspended=True)))
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+
+    def test_a_copy_deactivated_on_its_worker_is_made_anew(self) -> None:
+        """An inactive Workload is never admitted: left alone, it would hold the manager's quota for ever."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, evicted=True, spec={"active": False})))
+        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+    def test_a_job_whose_workload_was_deleted_on_the_worker_is_removed(self) -> None:
+        """It can never run without its Workload, and it is in the way of a new offer."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", None, job_copy_of(local)))
+        assert in_words(seen, decide(seen)) == ["delete job on w1"]
+
+    def test_nothing_is_deleted_twice_when_a_drifted_copy_has_a_stale_job(self) -> None:
+        """Two reasons to delete one object are one delete."""
+        local = workload(nominated=("w1",))
+        drifted = copy_of(local, spec={"queueName": "other"})
+        seen = snapshot(local, worker("w1", drifted, job_copy_of(local, attempt=EARLIER)))
+        assert sorted(in_words(seen, decide(seen))) == ["delete job on w1", "delete workload on w1"]
+
+    def test_a_copy_that_is_being_deleted_is_waited_for(self) -> None:
+        """Neither deleted twice nor created over."""
+        local = workload(nominated=("w1",))
+        going = copy_of(local, deleting=True, spec={"queueName": "other"})
+        assert decide(snapshot(local, worker("w1", going))).effects == ()

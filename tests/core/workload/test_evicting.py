@@ -1,0 +1,150 @@
+"""A Workload the manager evicts while it holds quota: the job stops where it runs, then the quota is let go."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Unpack
+
+import attrs
+import pytest
+
+from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
+from multikueue.core.workload.snapshot import Worker
+from tests.core.building import NOW, CopyFacts, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.wording import in_words
+
+BEFORE = workload(cluster="w1", check="Ready")
+EVICTED = workload(evicted="Preempted to accommodate a workload", evictions=1)
+RUNNING_JOB = job(suspended=True, status={"active": 1, "ready": 1})
+
+
+def w1(*, status: Json | None = None, suspended: bool = False, **said: Unpack[CopyFacts]) -> Worker:
+    """The worker the job was on; its copies are of the attempt that is being evicted."""
+    return worker("w1", copy_of(BEFORE, **said), job_copy_of(BEFORE, suspended=suspended, status=status))
+
+
+def test_the_worker_is_asked_to_stop_the_job() -> None:
+    """The job's pods get their grace period: Kueue stops it, we do not delete under it."""
+    (write,) = decide(snapshot(EVICTED, w1(admitted=True), job=RUNNING_JOB)).effects
+    assert isinstance(write, ApplyStatus)
+    assert (write.cluster, write.field_manager) == ("w1", ADMISSION_MANAGER)
+    assert write.object["metadata"]["resourceVersion"] == "rv-uid-copy"
+    target = dig(write.object, "status", "conditions")[-1]
+    assert (target["type"], target["reason"]) == ("DeactivationTarget", "EvictedOnManagerCluster")
+    assert target["message"] == "Evicted on manager: Preempted to accommodate a workload"
+
+
+def test_what_the_workers_kueue_wrote_on_the_copy_is_kept() -> None:
+    """An apply under Kueue's name that lacks `admission` would drop the worker's quota."""
+    (write,) = decide(snapshot(EVICTED, w1(admitted=True), job=RUNNING_JOB)).effects
+    assert isinstance(write, ApplyStatus)
+    assert write.object["status"]["admission"] == {"clusterQueue": "cq-of-worker"}
+    assert [one["type"] for one in write.object["status"]["conditions"]][:2] == ["QuotaReserved", "Admitted"]
+
+
+def test_it_is_asked_once() -> None:
+    """No write is repeated while the worker stops."""
+    assert decide(snapshot(EVICTED, w1(admitted=True, stopping=True), job=RUNNING_JOB)).effects == ()
+
+
+def test_while_the_job_stops_its_status_comes_home() -> None:
+    """The manager's Kueue frees the quota when the job shows no active pod."""
+    stopped = w1(evicted=True, suspended=True, status={"active": 0})
+    (patch,) = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
+    assert isinstance(patch, PatchJobStatus)
+    assert patch.patch["status"] == {"active": 0, "ready": None}
+
+
+def test_a_stopped_job_whose_status_is_home_costs_nothing() -> None:
+    """The rest is Kueue's; without quota the copies go."""
+    stopped = w1(evicted=True, suspended=True, status={"active": 0})
+    assert decide(snapshot(EVICTED, stopped, job=job(status={"active": 0}))).effects == ()
+
+
+def test_a_workload_evicted_before_it_ran_is_not_offered_again() -> None:
+    """Copies made now would be deleted moments later (item 21)."""
+    seen = snapshot(EVICTED, worker("w1", copy_of(BEFORE)), worker("w2"))
+    assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+
+@pytest.mark.parametrize(
+    "workers", [(), (worker("w1"),), (worker("w1", reachable=False),)], ids=["no worker", "no copy", "lost"]
+)
+def test_when_nothing_can_be_seen_running_the_quota_is_let_go(workers: tuple[Worker, ...]) -> None:
+    """A job lost with its worker would show active pods, and hold its quota, for ever."""
+    (patch,) = decide(snapshot(EVICTED, *workers, job=RUNNING_JOB)).effects
+    assert isinstance(patch, PatchJobStatus)
+    assert patch.patch == {"metadata": {"resourceVersion": "rv-uid-of-job"}, "status": {"active": 0, "ready": 0}}
+
+
+def test_the_quota_is_held_while_the_worker_is_first_asked() -> None:
+    """That it was lost when the manager was started, an hour ago by its object, says nothing about now."""
+    before = NOW - timedelta(hours=1)
+    asked = worker("w1", reachable=False, serves_kind=False, known=False, awaited=True, lost_since=before)
+    decided = decide(snapshot(EVICTED, asked, job=RUNNING_JOB))
+    assert (decided.effects, decided.look_again) == ((), 60)
+
+
+def test_what_was_known_of_a_kind_that_is_lost_is_not_believed() -> None:
+    """The worker's Kueue has stopped it. Its last known status says that it runs, and was written again and again."""
+    stopped = worker("w1", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, status={"active": 1}), serves_kind=False)
+    (patch,) = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
+    assert isinstance(patch, PatchJobStatus)
+    assert patch.patch["status"] == {"active": 0, "ready": 0}
+
+
+def test_the_quota_is_held_while_a_job_of_a_kind_that_is_lost_may_run_without_its_workload() -> None:
+    """Its deletion may have been refused with the permission that was lost."""
+    left = worker("w1", None, job_copy_of(BEFORE), serves_kind=False, unserved_for=timedelta(minutes=5))
+    seen = snapshot(EVICTED, left, job=RUNNING_JOB)
+    assert in_words(seen, decide(seen)) == ["delete job on w1"]
+    assert decide(seen).look_again == 600
+    over = snapshot(EVICTED, attrs.evolve(left, unserved_for=timedelta(minutes=15)), job=RUNNING_JOB)
+    assert in_words(over, decide(over)) == ["delete job on w1", "copy job status"]
+
+
+def test_the_quota_is_held_while_another_worker_still_runs_the_job() -> None:
+    """Two copies ran, by whatever accident: the quota is free when both are gone."""
+    other = worker("w2", None, job_copy_of(BEFORE))
+    seen = snapshot(EVICTED, worker("w1", reachable=False), other, job=RUNNING_JOB)
+    assert in_words(seen, decide(seen)) == ["delete job on w2"]
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["in this order", "in the other"])
+def test_of_two_copies_the_one_with_pods_is_what_comes_home(turned: bool) -> None:
+    """A stopped copy that hid a running one would free the quota too early, and the two would take turns for ever."""
+    busy = job_copy_of(BEFORE, suspended=True, status={"active": 1})
+    idle = job_copy_of(BEFORE, suspended=True, status={"active": 0})
+    workers = [worker("w1", copy_of(BEFORE, evicted=True), busy), worker("w2", copy_of(BEFORE, evicted=True), idle)]
+    seen = snapshot(EVICTED, *(reversed(workers) if turned else workers), job=job(status={"active": 2}))
+    (patch,) = decide(seen).effects
+    assert isinstance(patch, PatchJobStatus)
+    assert patch.patch["status"] == {"active": 1}
+
+
+def test_nothing_comes_home_while_another_copy_has_not_begun_to_stop() -> None:
+    """Its pods run: the quota is not free."""
+    idle = worker("w2", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, suspended=True, status={"active": 0}))
+    seen = snapshot(EVICTED, w1(admitted=True), idle, job=RUNNING_JOB)
+    assert in_words(seen, decide(seen)) == ["stop on w1"]
+
+
+def test_a_job_that_has_let_go_is_not_written_again() -> None:
+    """Nothing runs and the job says so."""
+    assert decide(snapshot(EVICTED, worker("w1"), job=job(status={"active": 0}))).effects == ()
+
+
+def test_a_workload_evicted_while_its_job_cannot_be_seen_is_cleaned_all_the_same() -> None:
+    """The job's cache fills later; what is known can be done."""
+    seen = snapshot(EVICTED, worker("w1", copy_of(BEFORE)), job={})
+    assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+
+def test_a_copy_without_owner_is_cleaned() -> None:
+    """A Workload that names no job has none to stop."""
+    local = workload(evicted="Preempted", evictions=1, owner=None)
+    seen = snapshot(local, worker("w1", copy_of(local, admitted=True)))
+    assert in_words(seen, decide(seen)) == ["delete workload on w1"]

@@ -1,0 +1,126 @@
+"""The end of a job: its status comes home, its Workload is finished, its copies go; in this order."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import attrs
+import pytest
+
+from multikueue.adapters.kind import never_finished
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.names import Json
+from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
+from multikueue.core.workload.snapshot import Worker
+from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.wording import in_words
+
+LOCAL = workload(cluster="w1", check="Ready")
+COMPLETE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+RUNNING_JOB = job(suspended=False, status={"active": 1})
+ENDED_JOB = job(suspended=False, status=COMPLETE)
+
+
+def done(*, ago: timedelta = timedelta(minutes=1), status: Json = COMPLETE) -> Worker:
+    """w1 with the Workload finished and the job in `status`."""
+    copy = copy_of(LOCAL, admitted=True, finished="Succeeded")
+    copy["status"]["conditions"][-1]["lastTransitionTime"] = timestamp(NOW - ago)
+    return worker("w1", copy, job_copy_of(LOCAL, status=status))
+
+
+def test_the_jobs_status_comes_home_first() -> None:
+    """Whoever waits for the Workload finds the job's result when it says Finished."""
+    decided = decide(snapshot(LOCAL, done(), job=RUNNING_JOB))
+    (patch,) = decided.effects
+    assert isinstance(patch, PatchJobStatus)
+    assert patch.patch == {"metadata": {"resourceVersion": "rv-uid-of-job"}, "status": {"active": None, **COMPLETE}}
+    assert decided.look_again == 5.0
+
+
+def test_the_managers_kueue_may_finish_the_workload_itself() -> None:
+    """It does so when it sees the job ended; both at once would make one of the two writes fail."""
+    decided = decide(attrs.evolve(snapshot(LOCAL, done(), job=ENDED_JOB), quiet_for=timedelta(seconds=2)))
+    assert (decided.effects, decided.look_again) == ((), 5.0)
+
+
+def test_a_workload_that_kueue_does_not_finish_is_finished_by_us() -> None:
+    """In the worker's words, as Kueue's own controller would have it."""
+    seen = attrs.evolve(snapshot(LOCAL, done(), job=ENDED_JOB), quiet_for=timedelta(seconds=5))
+    (write,) = decide(seen).effects
+    assert isinstance(write, ApplyStatus)
+    assert write.field_manager == ADMISSION_MANAGER
+    assert write.object["status"]["conditions"][-1] == {
+        "type": "Finished",
+        "status": "True",
+        "reason": "Succeeded",
+        "message": "Finished: Succeeded",
+        "lastTransitionTime": "2026-11-21T12:00:00Z",
+    }
+
+
+def test_a_job_whose_end_is_not_seen_yet_is_waited_for() -> None:
+    """The two watches of a worker are not in step; without the job's last status its result would be lost."""
+    seen = snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB)
+    assert (decide(seen).effects, decide(seen).look_again) == ((), 5.0)
+
+
+def test_a_job_whose_end_never_comes_does_not_hold_its_workload_for_ever() -> None:
+    """A worker that finished the Workload for a reason of its own has the last word after a while."""
+    seen = attrs.evolve(snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB), quiet_for=timedelta(seconds=5))
+    assert "finish Succeeded" in in_words(seen, decide(seen))
+
+
+def test_a_kind_that_does_not_end_is_finished_with_its_workload() -> None:
+    """A service that its worker finished does not wait for an end that never comes."""
+    serving = attrs.evolve(ADAPTER, finished=never_finished)
+    seen = snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB, adapter=serving)
+    assert in_words(seen, decide(seen)) == ["finish Succeeded"]
+
+
+class TestCleaning:
+    FINISHED = workload(finished="Succeeded", cluster="w1", check="Ready")
+
+    def test_the_copies_go_when_the_end_is_home(self) -> None:
+        """The worker's quota and the job's objects are free."""
+        seen = snapshot(self.FINISHED, done(), worker("w2", copy_of(LOCAL)), job=ENDED_JOB)
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1", "delete workload on w2"]
+
+    def test_they_stay_until_the_last_status_is_home(self) -> None:
+        """Deleted before, the job's result would be gone for good."""
+        seen = snapshot(self.FINISHED, done(), worker("w2", copy_of(LOCAL)), job=RUNNING_JOB)
+        assert in_words(seen, decide(seen)) == ["copy job status", "delete workload on w2"]
+
+    def test_they_go_if_the_managers_server_takes_no_more_of_it(self) -> None:
+        """Its definition of the kind is another one: it drops a field or fills one in, and answers that all is well."""
+        seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB)
+        decided = decide(seen)
+        (effect,) = decided.effects
+        assert isinstance(effect, PatchJobStatus)
+        assert decided.look_again == 5.0
+        after = attrs.evolve(seen, in_vain={effect.key.name: effect.patch})
+        assert in_words(after, decide(after)) == ["delete job on w1", "delete workload on w1"]
+        changed = attrs.evolve(seen, in_vain={effect.key.name: {**effect.patch, "status": {"succeeded": 2}}})
+        assert in_words(changed, decide(changed)) == ["copy job status"]
+
+    def test_they_stay_while_the_job_cannot_be_seen(self) -> None:
+        """Its kind's watch is down: its result comes home when it is up again."""
+        hidden = worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded"), serves_kind=False)
+        assert decide(snapshot(self.FINISHED, hidden, job=RUNNING_JOB)).effects == ()
+
+    def test_a_job_stopped_by_hand_on_the_manager_goes_without_more(self) -> None:
+        """The Workload is finished though the copy has not ended: there is no result to wait for."""
+        running = worker("w1", copy_of(LOCAL, admitted=True), job_copy_of(LOCAL, status={"active": 1}))
+        seen = snapshot(self.FINISHED, running, job=RUNNING_JOB)
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+
+    @pytest.mark.parametrize("workers", [(), (worker("w1", reachable=False),)], ids=["unknown", "lost"])
+    def test_a_worker_out_of_reach_holds_up_nobody_elses_cleaning(self, workers: tuple[Worker, ...]) -> None:
+        """The others' copies go now."""
+        seen = snapshot(self.FINISHED, *workers, worker("w2", copy_of(LOCAL)), job=RUNNING_JOB)
+        assert in_words(seen, decide(seen)) == ["delete workload on w2"]
+
+    def test_a_kind_that_is_registered_no_more_is_cleaned(self) -> None:
+        """What its row made can still be deleted without it."""
+        seen = snapshot(self.FINISHED, done(), adapter=None)
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]

@@ -1,0 +1,278 @@
+"""A pod group: one Workload, several pods, each with a copy of its own."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.labels import STARTED_LABELS
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.workloads import has_members
+from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, Plan
+from multikueue.core.workload.finishing import KUEUE_GRACE
+from multikueue.core.workload.snapshot import Snapshot
+from tests.core.building import KEY, NAMESPACE, copy_of, decide, snapshot, workload
+from tests.core.pods import BROKEN, DONE, GROUP, POD, RUNNING, copied, group, place, pod, seen
+from tests.core.wording import in_words
+
+NOMINATED = group("a", "b", nominated=("w1",))
+PLACED = group("a", "b", cluster="w1")
+W1 = ClusterName("w1")
+QUIET = timedelta(minutes=1)
+
+
+def words(shown: Snapshot) -> list[str]:
+    return in_words(shown, decide(shown))
+
+
+def names(decided: Plan, kind: type[Effect]) -> list[str]:
+    """Which pods effects of one kind are about."""
+    found: list[Any] = [effect for effect in decided.effects if isinstance(effect, kind)]
+    return [one.object["metadata"]["name"] if isinstance(one, CreateJob) else one.key.name for one in found]
+
+
+def admitted(local: Json, **facts: Any) -> Json:
+    return copy_of(local, admitted=True, **facts)
+
+
+class TestHandingOver:
+    def test_every_member_gets_a_copy(self) -> None:
+        """The worker's Kueue starts the group when its pods are there."""
+        decided = decide(seen(NOMINATED, [pod("b"), pod("a")], place("w1", admitted(NOMINATED))))
+        assert names(decided, CreateJob) == ["a", "b"]
+        assert len(decided.effects) == 2
+
+    def test_it_is_recorded_once_all_are_there_and_the_check_stays_pending(self) -> None:
+        """Ready would open the gates on the manager (design D14)."""
+        pods = [pod("a"), pod("b")]
+        shown = seen(NOMINATED, pods, place("w1", admitted(NOMINATED), *(copied(NOMINATED, one) for one in pods)))
+        assert words(shown) == ["admit on w1 as Pending", "tell", "count cq w1"]
+
+    def test_only_what_is_missing_is_made(self) -> None:
+        """A creation failed in the middle, or a process ended there."""
+        decided = decide(
+            seen(NOMINATED, [pod("a"), pod("b")], place("w1", admitted(NOMINATED), copied(NOMINATED, pod("a"))))
+        )
+        assert names(decided, CreateJob) == ["b"]
+        assert len(decided.effects) == 1
+
+    @pytest.mark.parametrize("other", [pod("b", DONE), pod("b", BROKEN), pod("b", deleting=True)], ids=lambda _: "")
+    def test_what_has_ended_or_is_going_is_not_run_again(self, other: Json) -> None:
+        """adapters.md H5: Kueue's controller makes copies of such pods, too."""
+        decided = decide(seen(NOMINATED, [pod("a"), other], place("w1", admitted(NOMINATED))))
+        assert names(decided, CreateJob) == ["a"]
+
+    def test_pods_of_an_earlier_attempt_go_first(self) -> None:
+        """They may have run; the names are free afterwards."""
+        left = copied(NOMINATED, pod("a"), stale=True)
+        shown = seen(NOMINATED, [pod("a")], place("w1", admitted(NOMINATED), left))
+        assert words(shown) == ["delete job on w1"]
+
+    def test_a_group_of_which_no_pod_can_be_seen_waits(self) -> None:
+        """The Workload's watch was faster."""
+        assert decide(seen(NOMINATED, [], place("w1", admitted(NOMINATED)))).row == "job unknown"
+
+    def test_a_pod_nobody_noted_as_owner_speaks_for_the_group_as_well(self) -> None:
+        """Kueue adds owners as it goes; the first one may have been replaced."""
+        decided = decide(seen(NOMINATED, [pod("z")], place("w1", admitted(NOMINATED))))
+        assert names(decided, CreateJob) == ["z"]
+
+
+class TestFollowing:
+    def test_each_pod_shows_what_its_copy_does(self) -> None:
+        """And one that shows it already is not written."""
+        shown = seen(
+            PLACED,
+            [pod("a"), pod("b", RUNNING)],
+            place("w1", admitted(PLACED), copied(PLACED, pod("a")), copied(PLACED, pod("b"))),
+        )
+        (patch,) = decide(shown).effects
+        assert isinstance(patch, PatchJobStatus)
+        assert (patch.key.name, patch.patch["status"]) == ("a", {"phase": "Running"})
+
+    def test_a_replacement_gets_its_copy(self) -> None:
+        """The user replaced a pod that failed."""
+        shown = seen(
+            PLACED,
+            [pod("a", BROKEN), pod("c")],
+            place("w1", admitted(PLACED), copied(PLACED, pod("a"), BROKEN)),
+        )
+        assert names(decide(shown), CreateJob) == ["c"]
+
+    @pytest.mark.parametrize("gone", [[], [pod("b", deleting=True)]], ids=["gone", "on its way out"])
+    def test_a_pod_deleted_on_the_manager_takes_its_copy_along(self, gone: list[Json]) -> None:
+        """Whoever deletes a pod wants it to stop."""
+        both = copied(PLACED, pod("a")), copied(PLACED, pod("b"))
+        decided = decide(seen(PLACED, [pod("a", RUNNING), *gone], place("w1", admitted(PLACED), *both)))
+        assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b"),)
+
+    def test_a_pod_of_the_same_name_is_another_pod(self) -> None:
+        """Its predecessor's copy goes first, and says nothing about it."""
+        old, new = pod("b", uid="uid-before"), pod("b", uid="uid-now")
+        both = copied(PLACED, pod("a")), copied(PLACED, old, BROKEN)
+        decided = decide(seen(PLACED, [pod("a", RUNNING), new], place("w1", admitted(PLACED), *both)))
+        assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b"),)
+
+    def test_a_live_pod_whose_copy_vanished_is_made_again(self) -> None:
+        """Its node was drained: the worker's group waits for it."""
+        shown = seen(
+            PLACED, [pod("a", RUNNING), pod("b", RUNNING)], place("w1", admitted(PLACED), copied(PLACED, pod("a")))
+        )
+        assert names(decide(shown), CreateJob) == ["b"]
+
+    @pytest.mark.parametrize("other", [pod("b", DONE), pod("b", deleting=True)], ids=["ended", "on its way out"])
+    def test_one_that_has_ended_or_is_going_is_not_made_again(self, other: Json) -> None:
+        """adapters.md H5."""
+        shown = seen(PLACED, [pod("a", RUNNING), other], place("w1", admitted(PLACED), copied(PLACED, pod("a"))))
+        assert decide(shown).effects == ()
+
+    def test_a_group_that_vanished_is_tried_again(self) -> None:
+        """But not before its end may have been told."""
+        shown = seen(PLACED, [pod("a", RUNNING)], place("w1", admitted(PLACED)))
+        assert decide(shown).look_again == KUEUE_GRACE.total_seconds()
+        assert words(attrs.evolve(shown, quiet_for=QUIET)) == ["retry: Admitting remote no longer exists"]
+
+    def test_an_eviction_on_the_worker_sends_it_back(self) -> None:
+        """As for any kind."""
+        made = copy_of(PLACED, admitted=True, evicted=True)
+        shown = seen(PLACED, [pod("a", RUNNING)], place("w1", made, copied(PLACED, pod("a"))))
+        assert words(shown) == ['retry: Workload evicted on worker cluster: "w1"', "tell"]
+
+
+class TestFinishing:
+    def ended(self, *statuses: Json, **facts: Any) -> Snapshot:
+        pods = [pod(name) for name in ("a", "b")]
+        copies = [copied(PLACED, one, status) for one, status in zip(pods, statuses, strict=False)]
+        return seen(PLACED, pods, place("w1", copy_of(PLACED, finished="Succeeded"), *copies), **facts)
+
+    def test_every_status_comes_home_first(self) -> None:
+        """The manager's Kueue finishes the group by them."""
+        shown = self.ended(DONE, DONE)
+        assert words(shown) == ["copy job status", "copy job status"]
+
+    def test_a_pod_whose_watch_is_behind_is_waited_for(self) -> None:
+        assert decide(self.ended(DONE, RUNNING)).look_again == KUEUE_GRACE.total_seconds()
+
+    def test_where_kueue_does_not_we_finish_it(self) -> None:
+        """A pod that had run before the last eviction is not among the copies."""
+        shown = seen(
+            PLACED,
+            [pod("a", DONE), pod("b", DONE)],
+            place("w1", copy_of(PLACED, finished="Succeeded"), copied(PLACED, pod("b"), DONE)),
+            quiet_for=QUIET,
+        )
+        assert words(shown) == ["finish Succeeded"]
+
+    def test_a_finished_workload_takes_all_pods_along(self) -> None:
+        """When their last status is home."""
+        over = group("a", "b", cluster="w1", finished="Succeeded")
+        copies = copied(over, pod("a"), DONE), copied(over, pod("b"), DONE)
+        shown = seen(over, [pod("a", DONE)], place("w1", admitted(over), *copies))
+        assert words(shown) == ["delete job on w1", "delete job on w1", "delete workload on w1"]
+        behind = seen(over, [pod("a")], place("w1", admitted(over), *copies))
+        assert words(behind) == ["copy job status"]
+
+    def test_pods_that_outlive_their_workload_there_tell_the_end(self) -> None:
+        """The worker's retention removed it."""
+        copies = copied(PLACED, pod("a"), DONE), copied(PLACED, pod("b"), DONE)
+        shown = seen(PLACED, [pod("a", DONE), pod("b", DONE)], place("w1", None, *copies))
+        assert words(shown) == ["finish Succeeded"]
+
+    def test_as_long_as_one_may_be_replaced_there_is_no_end(self) -> None:
+        """The Workload is tried again."""
+        copies = copied(PLACED, pod("a"), DONE), copied(PLACED, pod("b"), BROKEN)
+        shown = seen(PLACED, [pod("a", DONE), pod("b", BROKEN)], place("w1", None, *copies))
+        assert words(shown) == ["retry: Admitting remote no longer exists"]
+
+
+class TestRemoving:
+    COPIES = copied(PLACED, pod("a")), copied(PLACED, pod("b"))
+
+    def test_every_pod_goes_though_the_managers_are_gone(self) -> None:
+        """adapters.md H4: Kueue's controller looks for names among the manager's pods."""
+        idle = group("a", "b", quota=False)
+        shown = seen(idle, [], place("w1", copy_of(PLACED), *self.COPIES))
+        assert words(shown) == ["delete job on w1", "delete job on w1", "delete workload on w1"]
+
+    def test_every_pod_goes_though_the_workload_is_gone(self) -> None:
+        """adapters.md H6: deleted while the worker could not be reached."""
+        shown = attrs.evolve(
+            snapshot(None, place("w1", None, *self.COPIES), check=None, job={}), key=ObjectKey(NAMESPACE, GROUP)
+        )
+        assert words(shown) == ["delete job on w1", "delete job on w1"]
+
+    def test_a_pod_that_is_going_is_not_deleted_again(self) -> None:
+        going = copied(PLACED, pod("a"), deleting=True)
+        shown = seen(group("a", quota=False), [pod("a")], place("w1", None, going))
+        assert words(shown) == []
+
+
+class TestEvicting:
+    LEAVING = group("a", "b", evicted="Preempted", evictions=1, cluster="w1")
+
+    def test_it_is_stopped_as_a_whole(self) -> None:
+        """By the worker's Kueue, which deletes the pods with their grace period."""
+        copies = copied(PLACED, pod("a")), copied(PLACED, pod("b"))
+        shown = seen(self.LEAVING, [pod("a", RUNNING), pod("b", RUNNING)], place("w1", admitted(PLACED), *copies))
+        assert words(shown) == ["stop on w1"]
+
+    def test_each_pod_is_let_go_when_its_copy_is(self) -> None:
+        """The manager's Kueue holds the quota while one shows that it runs."""
+        stopping = copy_of(PLACED, admitted=True, evicted=True)
+        shown = seen(
+            self.LEAVING,
+            [pod("a", RUNNING), pod("b", RUNNING)],
+            place("w1", stopping, copied(PLACED, pod("b"), deleting=True)),
+        )
+        (patch,) = decide(shown).effects
+        assert isinstance(patch, PatchJobStatus)
+        assert (patch.key.name, patch.patch["status"]) == ("a", {"phase": "Pending"})
+
+    def test_without_copies_all_are_let_go(self) -> None:
+        shown = seen(self.LEAVING, [pod("a", RUNNING), pod("b", DONE)], place("w1", None))
+        (patch,) = decide(shown).effects
+        assert isinstance(patch, PatchJobStatus)
+        assert patch.key.name == "a"
+
+    def test_pods_that_lost_their_quota_do_not_look_as_if_they_ran(self) -> None:
+        """Kueue takes a single pod's quota at once, whatever it shows."""
+        idle = group("a", quota=False)
+        shown = seen(idle, [pod("a", RUNNING)], place("w1", None))
+        assert words(shown) == ["copy job status"]
+        assert words(seen(idle, [pod("a")], place("w1", None))) == []
+
+    def test_a_pod_that_runs_on_the_manager_is_left_alone(self) -> None:
+        """It was started before its queue led to workers: it is neither copied nor told that it stands."""
+        here, offered = pod("a", RUNNING), group("a", nominated=("w1",))
+        here["metadata"]["labels"][STARTED_LABELS[0]] = "main"
+        assert words(seen(group("a", quota=False), [here], place("w1", None))) == []
+        assert words(seen(offered, [here], place("w1", admitted(offered)))) == []
+
+    def test_not_while_one_may_still_run(self) -> None:
+        """On a worker that cannot be reached."""
+        idle = group("a", quota=False)
+        away = place("w1", None, copied(PLACED, pod("a")), reachable=False)
+        assert words(seen(idle, [pod("a", RUNNING)], away)) == []
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({}, False),
+        ({"kueue.x-k8s.io/is-group-workload": "true"}, True),
+        (
+            {"kueue.x-k8s.io/is-group-workload": "true", "kueue.x-k8s.io/job-owner-gvk": "apps/v1, Kind=StatefulSet"},
+            False,
+        ),
+    ],
+    ids=["a single pod", "a group", "the pods of a StatefulSet"],
+)
+def test_what_has_members(annotations: Json, expected: bool) -> None:
+    """Sets of pods are one job, whose copy brings its own pods."""
+    made = workload()
+    made["metadata"]["annotations"] = annotations
+    assert has_members(made) is expected
+    assert ObjectKey.of(made) == KEY

@@ -1,0 +1,294 @@
+"""A Workload with quota and no worker: who is offered it, who wins, and what becomes of the others."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import attrs
+import pytest
+
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Nomination
+from multikueue.core.model.labels import (
+    ADMISSION_MANAGER,
+    ATTEMPT_ANNOTATION,
+    JOB_UID_LABEL,
+    ORIGIN_LABEL,
+    STARTED_LABELS,
+)
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, with_value
+from multikueue.core.model.workloads import attempt
+from multikueue.core.workload.effects import ApplyStatus, CreateJob, CreateWorkload
+from tests.core.applying import carry_out
+from tests.core.building import (
+    ADAPTER,
+    EARLIER,
+    UNMARKED,
+    CopyFacts,
+    copy_of,
+    decide,
+    job,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
+from tests.core.wording import in_words
+
+OFFERED = workload(nominated=("w1", "w2"))
+ADMIT_W1 = ["admit on w1 as Ready", "tell", "count cq w1"]
+
+
+class TestOffering:
+    def test_every_reachable_worker_gets_a_copy(self) -> None:
+        """All at once: the job starts wherever there is room first."""
+        seen = snapshot(workload(), worker("w2"), worker("w1"))
+        assert in_words(seen, decide(seen)) == ["nominate w1 w2", "create workload on w2", "create workload on w1"]
+
+    def test_the_copy_says_whose_it_is_and_for_which_attempt(self) -> None:
+        """Without the job-uid label, or a worker's Kueue would finish a copy whose owner it cannot find."""
+        local = workload(nominated=("w1",))
+        (made,) = decide(snapshot(local, worker("w1"))).effects
+        assert isinstance(made, CreateWorkload)
+        metadata = made.object["metadata"]
+        assert metadata["labels"][ORIGIN_LABEL] == "multikueue"
+        assert JOB_UID_LABEL not in metadata["labels"]
+        assert metadata["annotations"][ATTEMPT_ANNOTATION] == attempt(local)
+        assert "ownerReferences" not in metadata
+        assert made.object["spec"] == local["spec"]
+        assert "status" not in made.object
+
+    @pytest.mark.parametrize(
+        "facts",
+        [{"reachable": False}, {"configured": False}, {"serves_kind": False}],
+        ids=lambda facts: next(iter(facts)),
+    )
+    def test_a_worker_that_cannot_run_it_is_not_asked(self, facts: Json) -> None:
+        """One broken worker, or one without the job's CRD, keeps nobody from running elsewhere (items 30, 34)."""
+        seen = snapshot(workload(), worker("w1", **facts), worker("w2"))
+        assert in_words(seen, decide(seen)) == ["nominate w2", "create workload on w2"]
+
+    def test_a_nominated_worker_out_of_reach_stays_nominated(self) -> None:
+        """A flapping link rewrites no pending Workload, and raises no error (items 11, 43)."""
+        seen = snapshot(OFFERED, worker("w1", reachable=False), worker("w2", copy_of(OFFERED)))
+        assert decide(seen).effects == ()
+
+    def test_a_worker_taken_from_the_config_loses_its_copy(self) -> None:
+        """Its quota is free again at once."""
+        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED)), worker("w2", copy_of(OFFERED), configured=False))
+        assert in_words(seen, decide(seen)) == ["nominate w1", "delete workload on w2"]
+
+    def test_other_checks_come_first(self) -> None:
+        """A Workload that waits for somebody else's check holds no quota on any worker."""
+        seen = snapshot(workload(other_checks={"budget": "Pending"}), worker("w1"))
+        assert decide(seen).effects == ()
+        seen = snapshot(workload(other_checks={"budget": "Ready"}), worker("w1"))
+        assert in_words(seen, decide(seen)) == ["nominate w1", "create workload on w1"]
+
+    def test_while_other_checks_are_pending_stale_copies_still_go(self) -> None:
+        """A copy of an earlier attempt holds quota for nothing."""
+        local = workload(other_checks={"budget": "Pending"})
+        seen = snapshot(local, worker("w1", copy_of(local, attempt=EARLIER)))
+        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+    def test_the_dispatcher_may_ask_to_be_asked_again(self) -> None:
+        """A dispatcher that works in rounds is woken for the next one."""
+
+        @attrs.frozen
+        class Rounds(AllAtOnce):
+            def nominate(self, workload: Json, candidates: object, now: object) -> Nomination:
+                return Nomination(("w2",), look_again=300.0)
+
+        seen = snapshot(workload(), worker("w1"), worker("w2"))
+        decided = decide(seen, Rounds())
+        assert in_words(seen, decided) == ["nominate w2", "create workload on w2"]
+        assert decided.look_again == 300.0
+
+    def test_without_workers_nothing_is_written(self) -> None:
+        """A manager that has just started does not rewrite what it found."""
+        assert decide(snapshot(workload())).effects == ()
+
+    def test_a_job_that_cannot_be_seen_yet_is_waited_for(self) -> None:
+        """Copies are made once we know that the job is delegated to us."""
+        assert decide(snapshot(workload(), worker("w1"), job={})).effects == ()
+
+
+class TestWinning:
+    def test_the_winner_gets_the_job_and_the_losers_go_at_once(self) -> None:
+        """The losers' quota is free before the winner's pods start."""
+        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED, uid="b")))
+        assert in_words(seen, decide(seen)) == ["create job on w1", "delete workload on w2"]
+
+    def test_clusters_are_recorded_once_the_job_is_seen_there(self) -> None:
+        """The check turns Ready, clusterName is set and the nominations are gone, in one write."""
+        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True), job_copy_of(OFFERED)))
+        decided = decide(seen)
+        assert in_words(seen, decided) == ADMIT_W1
+        write = decided.effects[0]
+        assert isinstance(write, ApplyStatus)
+        assert write.field_manager == ADMISSION_MANAGER
+        assert write.object["metadata"]["resourceVersion"] == "rv-uid-local"
+        assert write.object["status"]["clusterName"] == "w1"
+        assert write.object["status"]["nominatedClusterNames"] == []  # whoever wrote them: they bar a clusterName
+        (entry,) = write.object["status"]["admissionChecks"]
+        assert (entry["state"], entry["message"]) == ("Ready", 'The workload was admitted on "w1"')
+
+    def test_a_winner_is_nominated_before_it_is_recorded(self) -> None:
+        """Kueue's webhook refuses a clusterName that was not nominated by an earlier write (item 22)."""
+        local = workload(nominated=("w2",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local)), worker("w2"))
+        assert in_words(seen, decide(seen)) == ["nominate w1"]
+
+    def test_the_worker_that_has_the_job_wins_over_the_configs_order(self) -> None:
+        """Of two that admitted, the one whose pods may run already keeps it: it is never started twice."""
+        seen = snapshot(
+            OFFERED,
+            worker("w1", copy_of(OFFERED, admitted=True, uid="a")),
+            worker("w2", copy_of(OFFERED, admitted=True), job_copy_of(OFFERED)),
+        )
+        assert in_words(seen, decide(seen)) == ["admit on w2 as Ready", "tell", "count cq w2", "delete workload on w1"]
+
+    def test_of_two_that_admitted_the_first_of_the_config_wins(self) -> None:
+        """Workers' clocks decide nothing (item 24)."""
+        local = workload(nominated=("w1", "w2"))
+        seen = snapshot(
+            local,
+            worker("w2", copy_of(local, admitted=True, uid="a")),
+            worker("w1", copy_of(local, admitted=True, uid="b")),
+        )
+        assert in_words(seen, decide(seen)) == ["create job on w2", "delete workload on w1"]
+
+    def test_one_that_is_being_removed_cannot_win_any_more(self) -> None:
+        """It lost to one whose lane was taken; if it won now, that one would be removed as well (seed 6454)."""
+        first = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), removing=True)
+        seen = snapshot(OFFERED, first, worker("w2", copy_of(OFFERED, admitted=True, uid="b")))
+        assert in_words(seen, decide(seen))[0] == "create job on w2"
+
+    def test_one_that_was_chosen_stays_chosen_when_others_admit_it_too(self) -> None:
+        """Else each would be removed as the other's loser, and all made again (simulation, seed 6598)."""
+        local = workload(nominated=("w2",))
+        first, second = (worker(name, copy_of(local, admitted=True)) for name in ("w1", "w2"))
+        seen = snapshot(local, first, second)
+        assert in_words(seen, decide(seen)) == ["create job on w2", "delete workload on w1"]
+
+    def test_a_job_that_the_managers_kueue_still_has_started_is_not_copied_yet(self) -> None:
+        """adapters.md H1: what Kueue added to its pods is the manager's; it puts them back when it stops the job."""
+        label = ("spec", "template", "metadata", "labels", STARTED_LABELS[0])
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=with_value(job(), label, "main"))
+        assert in_words(seen, decide(seen)) == []
+
+    def test_a_job_on_its_way_out_is_not_started_any_more(self) -> None:
+        """Its Workload goes with it."""
+        local, leaving = workload(nominated=("w1",)), job()
+        leaving["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=leaving)
+        assert in_words(seen, decide(seen)) == []
+
+    def test_a_loser_out_of_reach_holds_nobody_up(self) -> None:
+        """Its copy goes when it is back (item 31)."""
+        seen = snapshot(
+            OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED), reachable=False)
+        )
+        assert in_words(seen, decide(seen)) == ["create job on w1"]
+
+    def test_a_copy_of_an_earlier_attempt_never_wins(self) -> None:
+        """Kueue evicts and reserves again within 300 ms: the copy still says Admitted, for the attempt before."""
+        local = workload(nominated=("w1",), evictions=1)
+        stale = worker("w1", copy_of(local, admitted=True, attempt=EARLIER), job_copy_of(local, attempt=EARLIER))
+        seen = snapshot(local, stale)
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+
+    def test_a_stale_job_is_removed_before_the_winner_gets_its_own(self) -> None:
+        """The stale job may have run with another spec."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, attempt=EARLIER)))
+        assert in_words(seen, decide(seen)) == ["delete job on w1"]
+
+    @pytest.mark.parametrize(
+        "spoiled",
+        [CopyFacts(admitted=True, deleting=True), CopyFacts(admitted=True, evicted=True)],
+        ids=["deleted", "evicted"],
+    )
+    def test_a_copy_that_is_on_its_way_out_does_not_win(self, spoiled: CopyFacts) -> None:
+        """A job created there would be stopped at once, and the manager's quota lost for a round."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, **spoiled)))
+        assert decide(seen).effects == ()
+
+    def test_a_job_that_has_run_already_is_not_run_again(self) -> None:
+        """It ended, and its TTL removed it, before we could record who had it (item 14)."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True, finished="Succeeded")))
+        assert in_words(seen, decide(seen)) == ADMIT_W1
+
+    def test_a_job_that_ended_before_its_worker_was_recorded_counts(self) -> None:
+        """The worker's retention removed the Workload already; without this the job would be deleted and run again."""
+        local = workload(nominated=("w1", "w2"))
+        ended = job_copy_of(local, status={"conditions": [{"type": "Complete", "status": "True"}]})
+        seen = snapshot(local, worker("w2", copy_of(local)), worker("w1", None, ended))
+        assert in_words(seen, decide(seen)) == [*ADMIT_W1, "delete workload on w2"]
+        seen = carry_out(seen, decide(seen))
+        assert in_words(seen, decide(seen)) == ["copy job status", "finish Succeeded"]
+
+    @pytest.mark.parametrize("attempt", [EARLIER, UNMARKED], ids=["earlier", "not marked"])
+    def test_the_end_of_another_attempt_does_not(self, attempt: str) -> None:
+        """What ran before the eviction has been given up; the job is to run once more."""
+        local = workload(nominated=("w1",))
+        ended = job_copy_of(local, status={"conditions": [{"type": "Complete", "status": "True"}]}, attempt=attempt)
+        seen = snapshot(local, worker("w1", None, ended))
+        assert in_words(seen, decide(seen)) == ["delete job on w1"]
+
+    def test_an_admitted_copy_of_another_spec_does_not_win(self) -> None:
+        """The worker would run what the user has not asked for."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True, spec={"queueName": "other"})))
+        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+    def test_a_copy_its_worker_found_out_of_sync_is_recorded_so_that_the_user_hears_of_it(self) -> None:
+        """Once it is assigned, the check turns Retry with a warning; deleted here it would be made again in silence."""
+        local = workload(nominated=("w1",))
+        refused = copy_of(local, admitted=True, finished="OutOfSync")
+        seen = snapshot(local, worker("w1", refused, job_copy_of(local)))
+        assert in_words(seen, decide(seen)) == ADMIT_W1
+
+    def test_copies_of_kueues_own_controller_are_taken_over(self) -> None:
+        """Whoever moves from the built-in controller keeps the running jobs."""
+        local = workload(nominated=("w1",))
+        taken = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
+        seen = snapshot(local, taken)
+        assert in_words(seen, decide(seen)) == ADMIT_W1
+
+    def test_the_job_copy_is_the_adapters(self) -> None:
+        """What is created is what the kind's row says."""
+        local = workload(nominated=("w1",))
+        (made,) = decide(snapshot(local, worker("w1", copy_of(local, admitted=True)))).effects
+        assert isinstance(made, CreateJob)
+        assert "managedBy" not in made.object["spec"]
+        assert dig(made.object, "metadata", "annotations", ATTEMPT_ANNOTATION) == attempt(local)
+
+    def test_a_kind_that_ready_would_start_keeps_its_check_pending(self) -> None:
+        """Ready would ungate pods on the manager as well (D14)."""
+        pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local)), adapter=pods)
+        assert in_words(seen, decide(seen)) == ["admit on w1 as Pending", "tell", "count cq w1"]
+
+    def test_a_job_of_another_name_is_not_the_job(self) -> None:
+        """Another object that names this Workload does not stand for the owner's job."""
+        local = workload(nominated=("w1",))
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, name="other")))
+        assert in_words(seen, decide(seen)) == ["create job on w1"]
+
+
+def test_a_worker_that_is_left_alone_for_a_while_is_looked_at_again_afterwards() -> None:
+    """Nobody tells when a block ends: it is a time."""
+    for left in (timedelta(seconds=120), timedelta(seconds=7)):
+        decided = decide(snapshot(OFFERED, worker("w1", blocked=True, blocked_for=left)))
+        assert decided.look_again == left.total_seconds()
+
+
+def test_a_deactivated_workload_is_offered_to_nobody() -> None:
+    """Its copies would say so, too, and be of no use: they were made and removed as fast as the worker took it."""
+    local = workload(nominated=("w1",), spec={"active": False})
+    assert decide(snapshot(local, worker("w1"))).effects == ()

@@ -1,0 +1,178 @@
+"""The table itself: its order, its names, and the Workloads that can never run through us."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.workload.effects import Announce
+from multikueue.core.workload.plan import TABLE
+from multikueue.core.workload.snapshot import Snapshot, Worker
+from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.wording import in_words
+
+UNKNOWN = workload(owner=("example.com/v1", "Widget"))
+FOREIGN = job(managed_by=None)
+LIVE = workload(cluster="w1", check="Ready")
+
+
+def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
+    """The order decides: whoever moves a row sees this test."""
+    assert [row.name for row in TABLE] == [
+        "gone",
+        "check unknown",
+        "check taken off",
+        "not ours",
+        "rejected",
+        "replaced",
+        "finished",
+        "unknown kind",
+        "not delegated",
+        "no quota",
+        "evicted",
+        "retrying",
+        "job unknown",
+        "placed slice",
+        "assigned",
+        "delegation unknown",
+        "split group",
+        "waiting group",
+        "pending",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("local", "facts", "row"),
+    [
+        (None, {}, "gone"),
+        (workload(deleting=True, finished="Succeeded"), {}, "gone"),
+        (workload(deleting=True, check=None), {"check": None, "check_unknown": True}, "gone"),
+        (workload(check=None), {"check": None}, "not ours"),
+        (workload(check=None), {"check": None, "check_unknown": True}, "check unknown"),
+        (workload(check=None, cluster="w1"), {"check": None}, "check taken off"),
+        (workload(check=None, cluster="w1", quota=False), {"check": None}, "not ours"),
+        (workload(check=None, cluster="w1", finished="Succeeded"), {"check": None}, "not ours"),
+        (workload(check=None, cluster="w1"), {"check": None, "adapter": None}, "not ours"),
+        (workload(check=None, evicted="Preempted"), {"check": None}, "not ours"),
+        (workload(check="Rejected", finished="Succeeded"), {}, "rejected"),
+        (workload(finished="Succeeded", quota=False), {}, "finished"),
+        (UNKNOWN, {"adapter": None}, "unknown kind"),
+        (workload(), {"job": FOREIGN}, "not delegated"),
+        (workload(quota=False, evicted="Preempted"), {}, "no quota"),
+        (workload(evicted="Preempted", check="Retry"), {}, "evicted"),
+        (workload(check="Retry"), {}, "retrying"),
+        (workload(check="Ready", cluster="w1"), {"job": {}}, "job unknown"),
+        (workload(check="Pending", cluster="w1"), {}, "assigned"),
+        (workload(check="Ready"), {}, "assigned"),
+        (workload(), {}, "pending"),
+        (workload(finished="WorkloadSliceReplaced", elastic=True), {}, "replaced"),
+        (workload(finished="WorkloadSliceReplaced"), {}, "finished"),
+        (workload(cluster="w1", elastic=True), {}, "placed slice"),
+        (workload(cluster="w1", check="Ready", elastic=True), {}, "assigned"),
+        (workload(index="1"), {"siblings": (workload(name="a", index="0"),)}, "waiting group"),
+    ],
+)
+def test_the_first_row_that_applies_decides(local: Json | None, facts: Json, row: str) -> None:
+    """The plan says which row it came from, for logs."""
+    assert decide(snapshot(local, **facts)).row == row
+
+
+class TestRejection:
+    def test_an_unknown_kind_is_rejected_in_kueues_words(self) -> None:
+        """The user sees which kind nobody handles."""
+        seen = snapshot(UNKNOWN, adapter=None)
+        assert in_words(seen, decide(seen)) == [
+            'rejected: No multikueue adapter found for owner kind "example.com/v1, Kind=Widget"'
+        ]
+
+    def test_a_workload_without_owner_is_rejected(self) -> None:
+        """There is no job to send."""
+        seen = snapshot(workload(owner=None), adapter=None)
+        assert in_words(seen, decide(seen)) == ["rejected: No multikueue adapter found"]
+
+    def test_a_job_that_the_managers_controllers_would_run_is_rejected(self) -> None:
+        """It would run twice: on the manager, and on a worker."""
+        seen = snapshot(workload(), job=FOREIGN)
+        reason = 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""'
+        _, advice = decide(seen).effects
+        assert in_words(seen, decide(seen)) == [f"rejected: The owner is not managed by Kueue: {reason}", "warn"]
+        assert isinstance(advice, Announce)
+        assert advice.note.startswith(f"{reason}: create the job again with that value")
+
+    def test_copies_of_a_rejected_workload_go_with_the_verdict(self) -> None:
+        """A rejected Workload holds nobody's quota (item 27)."""
+        local = workload()
+        seen = snapshot(local, worker("w1", copy_of(local), job_copy_of(local)), job=FOREIGN)
+        assert in_words(seen, decide(seen))[2:] == ["delete job on w1", "delete workload on w1"]
+
+    def test_a_deleted_workload_is_not_written_to(self) -> None:
+        """Its status cannot be patched any more: trying would never end (item 29)."""
+        gone = workload(owner=None, deleting=True)
+        assert decide(snapshot(gone, adapter=None)).effects == ()
+
+    def test_a_check_that_says_so_already_is_not_written_again(self) -> None:
+        """Rejected is the end."""
+        assert decide(snapshot(workload(check="Rejected", owner=None), adapter=None)).effects == ()
+
+    def test_a_finished_workload_is_not_judged(self) -> None:
+        """A finished Workload whose kind is no longer registered stays as it is."""
+        assert decide(snapshot(workload(finished="Succeeded", owner=None), adapter=None)).effects == ()
+
+
+def test_workers_are_found_by_name() -> None:
+    """An unknown name is None, not an error."""
+    seen = Snapshot(ObjectKey("a", "b"), None, workers=(worker("w1"), worker("w2")))
+    assert seen.worker("w2") == worker("w2")
+    assert seen.worker("w3") is None
+
+
+class TestDeletedByHand:
+    """`kubectl delete workload`: a finalizer holds it until the manager's Kueue has seen that its job has stopped."""
+
+    GONE = workload(deleting=True, cluster="w1", check="Ready")
+    RUNNING = job(suspended=True, status={"active": 1, "ready": 1})
+
+    def words(self, *workers: Worker, **facts: Any) -> list[str]:
+        facts = {"quiet_for": timedelta(seconds=30), **facts}
+        seen = snapshot(facts.pop("local", self.GONE), *workers, job=facts.pop("job", self.RUNNING), **facts)
+        return in_words(seen, decide(seen))
+
+    def test_its_copies_go_first(self) -> None:
+        w1 = worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE))
+        assert self.words(w1) == ["delete job on w1", "delete workload on w1"]
+
+    def test_then_its_job_shows_that_nothing_runs(self) -> None:
+        """Kueue cannot put back the template of a job that says it has pods, and would try for ever."""
+        assert self.words(worker("w1")) == ["copy job status"]
+
+    def test_once_its_pods_have_had_time_to_end(self) -> None:
+        seen = snapshot(self.GONE, worker("w1"), job=self.RUNNING, quiet_for=timedelta(seconds=29))
+        assert (decide(seen).effects, decide(seen).look_again) == ((), 30)
+
+    def test_slices_that_are_over_or_wait_do_not_have_the_job(self) -> None:
+        gone = workload(deleting=True, cluster="w1", elastic=True)
+        others = (workload(name="older", finished="WorkloadSliceReplaced"), workload(name="newer", quota=False))
+        assert self.words(worker("w1"), local=gone, siblings=others) == ["copy job status"]
+
+    def test_but_not_while_it_may_run_unseen(self) -> None:
+        kept = worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE), reachable=False, serves_kind=False)
+        assert self.words(attrs.evolve(kept, lost_since=NOW - timedelta(minutes=1))) == []
+        assert self.words(attrs.evolve(kept, lost_since=NOW - timedelta(minutes=15))) == ["copy job status"]
+
+    @pytest.mark.parametrize(
+        "facts",
+        [
+            {"check": None},
+            {"adapter": None},
+            {"local": workload(deleting=True)},
+            {"job": job(status={"active": 1}) | {"metadata": {**job()["metadata"], "deletionTimestamp": "now"}}},
+            {"local": workload(deleting=True, cluster="w1", elastic=True), "siblings": (workload(name="newer"),)},
+        ],
+        ids=["not ours", "unknown kind", "never assigned", "job deleted, too", "another slice has the job"],
+    )
+    def test_nor_where_it_is_not_ours_to_say(self, facts: dict[str, Any]) -> None:
+        assert self.words(worker("w1"), **facts) == []

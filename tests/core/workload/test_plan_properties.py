@@ -1,0 +1,229 @@
+"""What holds for every snapshot, however odd: the promises a user of several clusters relies on."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import attrs
+from hypothesis import HealthCheck, event, given, settings
+
+from multikueue.core.model.conditions import conditions
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, ORIGIN_LABEL
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, dig, labels_of, resource_version, uid
+from multikueue.core.model.status_apply import OWNED_CONDITIONS
+from multikueue.core.model.workloads import attempt, cluster_name, is_elastic, is_replaced, nominated
+from multikueue.core.workload.effects import (
+    MANAGER,
+    Announce,
+    ApplyStatus,
+    CreateJob,
+    CreateWorkload,
+    DeleteJob,
+    DeleteWorkload,
+    Effect,
+    PatchJob,
+    PatchJobStatus,
+    PatchWorkload,
+)
+from multikueue.core.workload.snapshot import Snapshot
+from tests.core.applying import carry_out
+from tests.core.building import SETTINGS, decide
+from tests.core.strategies import snapshots
+from tests.core.wording import in_words
+
+slow = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def effects_of(seen: Snapshot) -> tuple[Effect, ...]:
+    decided = decide(seen)
+    event(decided.row)
+    return decided.effects
+
+
+def status_writes(seen: Snapshot, *, field_manager: str | None = None) -> list[ApplyStatus]:
+    return [
+        effect
+        for effect in effects_of(seen)
+        if isinstance(effect, ApplyStatus)
+        and effect.cluster == MANAGER
+        and field_manager in (None, effect.field_manager)
+    ]
+
+
+def copies_on(seen: Snapshot, cluster: str) -> list[Json]:
+    worker = seen.worker(cluster)
+    assert worker is not None, "an effect names a worker that is not in the snapshot"
+    return [copy.object for copy in (*worker.jobs, *worker.shared)] + ([worker.workload] if worker.workload else [])
+
+
+@slow
+@given(snapshots())
+def test_nothing_is_sent_to_a_worker_out_of_reach(seen: Snapshot) -> None:
+    """What is known of it may be old, and the request would only wait."""
+    reachable = {worker.name for worker in seen.workers if worker.reachable} | {MANAGER}
+    assert {effect.cluster for effect in effects_of(seen)} <= reachable
+
+
+@slow
+@given(snapshots())
+def test_what_is_changed_or_deleted_on_a_worker_is_what_was_seen_there(seen: Snapshot) -> None:
+    """Every such write names the UID or resourceVersion of a copy of ours: a stranger's object is never touched."""
+    for effect in effects_of(seen):
+        match effect:
+            case DeleteJob() | DeleteWorkload():
+                assert effect.uid in {uid(copy) for copy in copies_on(seen, effect.cluster)}
+            case PatchJob() | PatchWorkload():
+                assert effect.patch["metadata"]["uid"] in {uid(copy) for copy in copies_on(seen, effect.cluster)}
+            case ApplyStatus() if effect.cluster != MANAGER:
+                versions = {resource_version(copy) for copy in copies_on(seen, effect.cluster)}
+                assert resource_version(effect.object) in versions - {""}
+
+
+@slow
+@given(snapshots())
+def test_a_job_is_created_on_one_worker_and_only_while_none_is_assigned(seen: Snapshot) -> None:
+    """It runs once. Once a worker has it, no other one gets it."""
+    where = [effect.cluster for effect in effects_of(seen) if isinstance(effect, CreateJob)]
+    assert len(where) <= 1
+    if where:
+        assert seen.workload is not None
+        if is_elastic(seen.workload) and cluster_name(seen.workload):  # a new slice, on the old one's worker
+            assert where[0] == cluster_name(seen.workload)
+        else:
+            assert cluster_name(seen.workload) is None
+            assert where[0] in nominated(seen.workload)
+
+
+@slow
+@given(snapshots())
+def test_copies_are_made_only_where_the_job_can_run_and_say_whose_they_are(seen: Snapshot) -> None:
+    """A copy without its marks could not be told from a stranger's object, and would never be removed."""
+    for effect in effects_of(seen):
+        if isinstance(effect, CreateJob | CreateWorkload):
+            worker = seen.worker(effect.cluster)
+            assert worker is not None
+            assert worker.can_run
+            assert seen.workload is not None
+            assert labels_of(effect.object)[ORIGIN_LABEL] == "multikueue"
+            assert annotations_of(effect.object)[ATTEMPT_ANNOTATION] == attempt(seen.workload)
+
+
+@slow
+@given(snapshots())
+def test_status_writes_on_the_manager_fail_if_anything_changed_since(seen: Snapshot) -> None:
+    """They carry the resourceVersion that was read, or they would undo what Kueue wrote meanwhile."""
+    for write in status_writes(seen):
+        assert seen.workload is not None
+        assert resource_version(write.object) == resource_version(seen.workload) != ""
+    for effect in effects_of(seen):
+        if isinstance(effect, PatchJobStatus):
+            assert effect.patch["metadata"]["resourceVersion"] == "rv-uid-of-job"
+
+
+@slow
+@given(snapshots())
+def test_the_manager_is_written_to_once_in_a_plan(seen: Snapshot) -> None:
+    """A second write to the Workload or the job would carry a resourceVersion that the first has made old."""
+    assert len(status_writes(seen)) <= 1
+    assert sum(isinstance(effect, PatchJobStatus) for effect in effects_of(seen)) <= 1
+
+
+@slow
+@given(snapshots())
+def test_a_cluster_name_is_set_once_and_only_to_a_nominated_worker(seen: Snapshot) -> None:
+    """Kueue's webhook refuses everything else, for ever."""
+    for write in status_writes(seen, field_manager=ADMISSION_MANAGER):
+        assert seen.workload is not None
+        before, after = cluster_name(seen.workload), cluster_name(write.object)
+        if after != before:
+            assert before is None
+            assert after in nominated(seen.workload)
+        assert not (after and nominated(write.object))
+
+
+@slow
+@given(snapshots())
+def test_an_apply_as_kueue_keeps_what_kueue_owns(seen: Snapshot) -> None:
+    """A field left out of the body is a field deleted: quota, conditions, other checks."""
+    for write in status_writes(seen, field_manager=ADMISSION_MANAGER):
+        assert seen.workload is not None
+        old, new = seen.workload["status"], write.object["status"]
+        assert _untold(new.get("admission")) == _untold(old.get("admission"))
+        assert new.get("schedulingStats") == old.get("schedulingStats")
+        assert [one["name"] for one in new["admissionChecks"]] == [one["name"] for one in old["admissionChecks"]]
+        owned = {one["type"] for one in conditions(seen.workload)} & OWNED_CONDITIONS
+        assert owned <= {one["type"] for one in conditions(write.object)}
+
+
+def _untold(admission: Json | None) -> Json | None:
+    """All but whether a topology is awaited: that is for us to say."""
+    if admission is None:
+        return None
+    placed = [{**one, "delayedTopologyRequest": None} for one in admission["podSetAssignments"]]
+    return {**admission, "podSetAssignments": placed}
+
+
+@slow
+@given(snapshots())
+def test_a_job_that_names_another_live_slice_is_never_deleted(seen: Snapshot) -> None:
+    """An older slice's end, deletion or loss of quota does not stop what a newer one runs (item 23)."""
+    live = {one["metadata"]["name"] for one in seen.siblings if is_elastic(one) and not is_replaced(one)}
+    live -= {one["metadata"]["name"] for one in seen.siblings if "deletionTimestamp" in one["metadata"]}
+    named = {uid(copy.object): prebuilt_workload(copy.object) for worker in seen.workers for copy in worker.shared}
+    for effect in effects_of(seen):
+        if isinstance(effect, DeleteJob):
+            assert named.get(effect.uid) not in live
+
+
+@slow
+@given(snapshots())
+def test_one_gate_at_a_time_is_opened(seen: Snapshot) -> None:
+    """Two workers would evict somebody for one job; a second pass right after the first opens none."""
+    settings_ = attrs.evolve(SETTINGS, orchestrated_preemption=True)
+    decided = decide(seen, settings=settings_)
+    opened = [word for word in in_words(seen, decided) if word.startswith("open gate")]
+    assert len(opened) <= 1
+    if opened:
+        again = carry_out(seen, decided)
+        assert not [w for w in in_words(again, decide(again, settings=settings_)) if w.startswith("open gate")]
+
+
+@slow
+@given(snapshots())
+def test_what_runs_on_the_assigned_worker_is_never_deleted_while_it_is_assigned(seen: Snapshot) -> None:
+    """Only an end, an eviction or the loss of quota lets it go."""
+    decided = decide(seen)
+    if decided.row == "assigned" and seen.workload is not None:
+        deleted = {effect.cluster for effect in decided.effects if isinstance(effect, DeleteJob | DeleteWorkload)}
+        assert cluster_name(seen.workload) not in deleted
+
+
+@slow
+@given(snapshots())
+def test_no_object_is_deleted_twice_and_nothing_is_both_changed_and_deleted(seen: Snapshot) -> None:
+    """One plan asks one thing of an object; a job that is on its way out is asked nothing."""
+    deleted = Counter(effect.uid for effect in effects_of(seen) if isinstance(effect, DeleteJob | DeleteWorkload))
+    assert set(deleted.values()) <= {1}
+    patched = {dig(effect.patch, "metadata", "uid") for effect in effects_of(seen) if isinstance(effect, PatchWorkload)}
+    assert not patched & set(deleted)
+    going = {
+        uid(copy.object)
+        for worker in seen.workers
+        for copy in worker.jobs
+        if "deletionTimestamp" in copy.object["metadata"]
+    }
+    assert not going & set(deleted)
+
+
+@slow
+@given(snapshots())
+def test_if_nobody_else_does_anything_there_is_soon_nothing_to_do(seen: Snapshot) -> None:
+    """Two passes never undo each other, and a state that is reached costs no requests."""
+    for _ in range(8):
+        decided = decide(seen)
+        if all(isinstance(effect, Announce) for effect in decided.effects):
+            return
+        seen = carry_out(seen, decided)
+    raise AssertionError(f"still at it: {decided.row}: {in_words(seen, decided)}")

@@ -1,0 +1,367 @@
+"""Elastic jobs: they grow and shrink while they run, on the worker that has them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, PREBUILT_WORKLOAD, SPEC_ANNOTATION, STARTED_LABELS
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, with_value
+from multikueue.core.model.workload_names import workload_name
+from multikueue.core.model.workloads import SLICE_REPLACED, attempt
+from multikueue.core.workload.drift import drift_patch
+from multikueue.core.workload.effects import PatchJob, PatchWorkload
+from multikueue.core.workload.finishing import KUEUE_GRACE
+from multikueue.core.workload.snapshot import Snapshot, Worker
+from tests.core.applying import carry_out
+from tests.core.building import (
+    EARLIER,
+    JOB_NAME,
+    NOW,
+    copy_of,
+    decide,
+    job,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
+from tests.core.wording import in_words
+
+OLD_NAME, NEW_NAME = (workload_name(JOB.gvk, JOB_NAME, "uid-of-job", str(generation)) for generation in (1, 3))
+SMALL, BIG = job(elastic=True, parallelism=3), job(elastic=True, parallelism=5, generation=3, suspended=False)
+
+
+def slice_of(name: str, count: int, **facts: Any) -> Json:
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
+    pod_sets = [{"name": "main", "count": count, "template": template}]
+    return workload(name=name, elastic=True, spec={"podSets": pod_sets}, **facts)
+
+
+def old(**facts: Any) -> Json:
+    return slice_of(OLD_NAME, 3, cluster="w1", check="Ready", **facts)
+
+
+RUNNING_BIG = {**BIG, "status": {"active": 1}}
+REPLACED = old(finished=SLICE_REPLACED)
+NEW = slice_of(NEW_NAME, 5, cluster="w1", replaces=OLD_NAME)
+COMPLETE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+OLD_JOB = job_copy_of(old(), of=SMALL)
+NEW_JOB = job_copy_of(NEW, of=BIG)
+
+
+def words(seen: Snapshot) -> list[str]:
+    return in_words(seen, decide(seen))
+
+
+def growing(*workers: Worker, local: Json = NEW, sibling: Json = REPLACED, **facts: Any) -> Snapshot:
+    """The new slice has quota and the old one's worker."""
+    return snapshot(local, *workers, siblings=(sibling,), job=BIG, **facts)
+
+
+class TestGrowing:
+    def test_a_slice_without_quota_costs_nothing(self) -> None:
+        """The job runs on with what it has."""
+        new = slice_of(NEW_NAME, 5, quota=False, replaces=OLD_NAME)
+        for sibling in (old(), REPLACED):  # Kueue finishes the old slice a moment before the new one has quota
+            seen = snapshot(new, worker("w1", shared=OLD_JOB), siblings=(sibling,), job=BIG)
+            assert words(seen) == []
+
+    def test_the_copy_is_made_where_the_job_runs_and_nowhere_else(self) -> None:
+        """Nothing is nominated: Kueue has copied clusterName from the old slice."""
+        assert words(growing(worker("w1", shared=OLD_JOB), worker("w2"))) == ["create workload on w1"]
+
+    def test_while_it_waits_there_the_job_stays_as_it_is(self) -> None:
+        """Its status comes home all the same."""
+        seen = growing(worker("w1", copy_of(NEW), shared=OLD_JOB))
+        assert words(seen) == []
+
+    def test_admitted_it_takes_the_job_over(self) -> None:
+        """The new size and the new slice's name in both forms, in one write."""
+        (effect, *rest) = decide(growing(worker("w1", copy_of(NEW, admitted=True), shared=OLD_JOB))).effects
+        assert isinstance(effect, PatchJob)
+        assert effect.patch == {
+            "metadata": {
+                "uid": "uid-job-copy",
+                "labels": {PREBUILT_WORKLOAD: NEW_NAME},
+                "annotations": {PREBUILT_WORKLOAD: NEW_NAME, ATTEMPT_ANNOTATION: attempt(NEW)},
+            },
+            "spec": {"parallelism": 5},
+        }
+        assert in_words(growing(), attrs.evolve(decide(growing()), effects=tuple(rest))) == ["copy job status"]
+
+    def test_once_the_job_is_its_own_it_is_recorded(self) -> None:
+        """In the ordinary words, with the ordinary event and count."""
+        seen = growing(worker("w1", copy_of(NEW, admitted=True), NEW_JOB))
+        assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1", "copy job status"]
+
+    def test_it_goes_through_step_by_step(self) -> None:
+        """From quota to Ready without anything else than the worker's admission in between."""
+        seen = carry_out(seen := growing(worker("w1", shared=OLD_JOB)), decide(seen))
+        (where,) = seen.workers
+        admitted = attrs.evolve(where, workload=copy_of(NEW, admitted=True))
+        seen = attrs.evolve(seen, workers=(admitted,))
+        seen = carry_out(seen, decide(seen))
+        seen = carry_out(seen, decide(seen))
+        assert dig(seen.workload, "status", "admissionChecks")[0]["state"] == "Ready"
+        assert words(seen) == []
+
+    def test_the_old_slice_does_not_follow_a_size_it_has_no_quota_for(self) -> None:
+        """It sees the bigger job before it knows that it has been replaced."""
+        running = worker("w1", copy_of(old(), admitted=True), job_copy_of(old(), of=SMALL))
+        seen = snapshot(old(), running, job=RUNNING_BIG)
+        assert words(seen) == []
+
+    def test_a_slice_that_is_no_more_the_latest_waits_for_the_latest(self) -> None:
+        """The job has grown once more meanwhile."""
+        bigger = job(elastic=True, parallelism=9, generation=7, suspended=False, status={"active": 1})
+        seen = snapshot(
+            NEW, worker("w1", copy_of(NEW, admitted=True), shared=OLD_JOB), siblings=(REPLACED,), job=bigger
+        )
+        assert words(seen) == []
+
+    def test_a_change_that_is_none_of_its_size_does_not_make_it_wait(self) -> None:
+        """Kueue makes no slice for it, and shrinks one that waits in place; its name is of an earlier generation."""
+        edited = job(elastic=True, parallelism=5, generation=4, suspended=False)
+        seen = snapshot(
+            NEW, worker("w1", copy_of(NEW, admitted=True), shared=OLD_JOB), siblings=(REPLACED,), job=edited
+        )
+        assert "patch job on w1" in words(seen)
+
+    def test_a_job_that_is_gone_is_made_for_the_new_slice(self) -> None:
+        """Somebody deleted it on the worker while the slice waited."""
+        seen = growing(worker("w1", copy_of(NEW, admitted=True)))
+        assert words(seen) == ["create job on w1"]
+
+    def test_a_job_that_is_gone_is_not_copied_from_one_that_was_started(self) -> None:
+        """adapters.md H1: it has the manager's labels and node selectors; Kueue takes them off when it is evicted."""
+        label = ("spec", "template", "metadata", "labels", STARTED_LABELS[0])
+        started = with_value(BIG, label, "main")
+        seen = snapshot(NEW, worker("w1", copy_of(NEW, admitted=True)), siblings=(REPLACED,), job=started)
+        assert words(seen) == []
+        assert decide(seen).look_again == KUEUE_GRACE.total_seconds()
+        quiet = attrs.evolve(seen, quiet_for=KUEUE_GRACE)
+        assert words(quiet) == ["retry: Admitting remote no longer exists"]
+
+    def test_a_job_on_its_way_out_is_waited_for(self) -> None:
+        """Neither patched nor created over."""
+        leaving = job_copy_of(old(), of=SMALL, deleting=True)
+        assert words(growing(worker("w1", copy_of(NEW, admitted=True), shared=leaving))) == []
+
+    @pytest.mark.parametrize(
+        "spoiled",
+        [
+            {"attempt": EARLIER},
+            {"spec": {"queueName": "other"}},
+            {"spec": {"active": False}},
+            {"spec": {"active": False}, "evicted": True},
+        ],
+        ids=["of an earlier attempt", "of another spec", "deactivated there", "evicted for that"],
+    )
+    def test_a_copy_that_cannot_be_used_is_made_anew_without_touching_the_job(self, spoiled: Json) -> None:
+        """The job runs on the old slice's quota."""
+        assert words(growing(worker("w1", copy_of(NEW, **spoiled), shared=OLD_JOB))) == ["delete workload on w1"]
+
+    @pytest.mark.parametrize("said", [{"evicted": True}, {"deleting": True}], ids=["evicted", "being deleted"])
+    def test_a_copy_that_has_to_queue_again_is_left_alone(self, said: Json) -> None:
+        """The worker tries again; nothing ran for it yet."""
+        assert words(growing(worker("w1", copy_of(NEW, **said), shared=OLD_JOB))) == []
+
+    def test_a_new_priority_reaches_a_waiting_slice(self) -> None:
+        """As it does any copy."""
+        urgent = slice_of(NEW_NAME, 5, cluster="w1", replaces=OLD_NAME)
+        urgent["spec"]["priority"] = 9
+        assert words(growing(worker("w1", copy_of(NEW), shared=OLD_JOB), local=urgent)) == ["patch workload on w1"]
+
+    def test_what_lies_elsewhere_goes(self) -> None:
+        """The worker is settled."""
+        seen = growing(worker("w1", copy_of(NEW), shared=OLD_JOB), worker("w2", copy_of(NEW, uid="b")))
+        assert words(seen) == ["delete workload on w2"]
+
+    def test_a_job_that_ends_meanwhile_ends_the_slice(self) -> None:
+        """It has run: nothing is made again."""
+        ended = worker("w1", copy_of(NEW, finished="Succeeded"), shared=OLD_JOB)
+        seen = attrs.evolve(growing(ended), quiet_for=timedelta(minutes=1), jobs={JOB_NAME: RUNNING_BIG})
+        assert "finish Succeeded" in words(seen)
+
+    @pytest.mark.parametrize(
+        "facts", [{}, {"configured": False}, {"blocked": True}], ids=["waits there", "left the config", "blocked"]
+    )
+    def test_a_job_that_ends_at_its_old_size_ends_the_slice_that_waits(self, facts: Json) -> None:
+        """The worker has no room for it, and never will."""
+        made = job_copy_of(old(), of=SMALL, status=COMPLETE)
+        waiting = copy_of(NEW) if not facts else None
+        seen = growing(worker("w1", waiting, shared=made, **facts))
+        decided = decide(seen)
+        assert (in_words(seen, decided), decided.look_again) == (["copy job status"], 5)
+        home = {**BIG, "status": COMPLETE}
+        seen = attrs.evolve(seen, jobs={JOB_NAME: home}, quiet_for=timedelta(seconds=5))
+        assert words(seen) == ["finish Succeeded"]
+
+    @pytest.mark.parametrize(
+        ("where", "expected"),
+        [
+            (worker("w1", reachable=False), []),
+            (worker("w1", reachable=False, lost_since=NOW - timedelta(hours=1)), ["retry: Admitting remote lost"]),
+            (worker("w1", serves_kind=False), []),
+            (worker("w1", configured=False, shared=OLD_JOB), []),
+        ],
+        ids=["out of reach", "lost", "kind not seen", "drained"],
+    )
+    def test_a_worker_that_cannot_take_it_is_waited_for(self, where: Worker, expected: list[str]) -> None:
+        """The job is there: going elsewhere would run it twice."""
+        assert words(growing(where)) == expected
+
+    def test_a_finished_old_slice_is_no_news_of_the_job(self) -> None:
+        """While our cache still shows the old slice as the job's owner, the job is handed over all the same."""
+        seen = growing(worker("w1", copy_of(NEW, admitted=True), shared=OLD_JOB), sibling=old())
+        assert words(seen)[0] == "patch job on w1"
+
+    def test_without_a_place_it_waits_for_the_old_slices_end(self) -> None:
+        """The job has the name that the new copy would need."""
+        unplaced = slice_of(NEW_NAME, 5, nominated=("w1",), replaces=OLD_NAME)
+        where = worker("w1", copy_of(unplaced, admitted=True), shared=OLD_JOB)
+        assert words(growing(where, local=unplaced, sibling=old())) == []
+
+
+class TestReplaced:
+    @pytest.mark.parametrize("where", ["admitted", "finished"])
+    def test_a_replaced_slice_leaves_the_job_alone(self, where: str) -> None:
+        """It runs on for the new slice (item 23)."""
+        copy = copy_of(old(), admitted=True, finished=SLICE_REPLACED if where == "finished" else None)
+        for sibling in (NEW, slice_of(NEW_NAME, 5, quota=False)):
+            seen = snapshot(REPLACED, worker("w1", copy, OLD_JOB), siblings=(sibling,), job=BIG)
+            assert words(seen) == []
+
+    def test_its_own_copy_goes_when_the_job_has_a_new_name(self) -> None:
+        """Nothing leads to it any more; it may still hold the worker's quota."""
+        copy = copy_of(old(), admitted=True)
+        seen = snapshot(REPLACED, worker("w1", copy, shared=NEW_JOB), siblings=(NEW,), job=BIG)
+        assert words(seen) == ["delete workload on w1"]
+
+    @pytest.mark.parametrize("facts", [{"reachable": False}, {"serves_kind": False}], ids=["lost", "job not seen"])
+    def test_it_stays_where_the_job_cannot_be_seen(self, facts: Json) -> None:
+        """A worker's Kueue stops a job whose Workload is gone."""
+        seen = snapshot(REPLACED, worker("w1", copy_of(old()), **facts), worker("w2"), siblings=(NEW,), job=BIG)
+        assert words(seen) == []
+
+    def test_deleted_it_leaves_the_live_job_and_what_that_needs(self) -> None:
+        """Kueue's controller deletes the running job when the old slice is cleaned up on the manager (item 23)."""
+        seen = snapshot(None, worker("w1", copy_of(old()), OLD_JOB), siblings=(NEW,), check=None, job={})
+        seen = attrs.evolve(seen, key=seen.key._replace(name=OLD_NAME))
+        decided = decide(seen)
+        assert (decided.effects, decided.look_again) == ((), 10.0)
+        (where,) = seen.workers
+        taken = attrs.evolve(where, jobs=(), shared=tuple(attrs.evolve(one, object=NEW_JOB) for one in where.jobs))
+        seen = attrs.evolve(seen, workers=(taken,))
+        assert words(seen) == ["delete workload on w1"]
+
+    def test_deleted_with_all_its_kin_it_leaves_nothing(self) -> None:
+        """The user deleted the job."""
+        for siblings in ((), (slice_of(NEW_NAME, 5, cluster="w1", deleting=True),)):
+            seen = snapshot(None, worker("w1", copy_of(old()), OLD_JOB), siblings=siblings, check=None, job={})
+            seen = attrs.evolve(seen, key=seen.key._replace(name=OLD_NAME))
+            assert words(seen) == ["delete job on w1", "delete workload on w1"]
+
+    def test_what_another_slice_left_is_for_that_one_to_remove(self) -> None:
+        """Each copy is removed by the one Workload it names."""
+        seen = snapshot(None, worker("w1", shared=OLD_JOB), check=None, job={})
+        assert words(seen) == []
+
+
+class TestStopping:
+    EVICTED = slice_of(NEW_NAME, 5, evicted="Preempted", evictions=1, replaces=OLD_NAME)
+
+    def test_a_slice_evicted_before_it_took_the_job_stops_the_job(self) -> None:
+        """Stopping its own copy would not: the job runs on the old slice's, for ever (Kueue's controller leaves it)."""
+        where = worker("w1", copy_of(NEW), shared=OLD_JOB)
+        seen = snapshot(self.EVICTED, where, siblings=(REPLACED,), job=RUNNING_BIG)
+        assert words(seen) == ["delete job on w1"]
+
+    def test_without_quota_its_job_goes(self) -> None:
+        """Named after it or still after the slice it replaced."""
+        local = slice_of(NEW_NAME, 5, quota=False, evicted="Preempted", evictions=1, replaces=OLD_NAME)
+        for where in (worker("w1", copy_of(NEW), NEW_JOB), worker("w1", copy_of(NEW), shared=OLD_JOB)):
+            seen = snapshot(local, where, siblings=(REPLACED,), job=BIG)
+            assert words(seen) == ["delete job on w1", "delete workload on w1"]
+
+    def test_finished_it_takes_the_job_along(self) -> None:
+        """Even one that never got its name."""
+        ended = slice_of(NEW_NAME, 5, finished="Succeeded", cluster="w1", check="Ready")
+        seen = snapshot(ended, worker("w1", copy_of(NEW), shared=OLD_JOB), siblings=(REPLACED,), job=BIG)
+        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+
+
+OTHER_SETS = slice_of(OLD_NAME, 3)
+OTHER_SETS["spec"]["podSets"][0]["name"] = "other"
+
+
+class TestShrinking:
+    def test_the_copy_follows_in_place(self) -> None:
+        """A replaced copy would stop the job."""
+        smaller = slice_of(OLD_NAME, 2, cluster="w1", check="Ready")
+        shrunk = job(elastic=True, parallelism=2, generation=2, suspended=False, status={"active": 1})
+        running = worker("w1", copy_of(old(), admitted=True), OLD_JOB)
+        patch, forward = decide(snapshot(smaller, running, job=shrunk)).effects
+        assert isinstance(patch, PatchWorkload)
+        assert [one["count"] for one in patch.patch["spec"]["podSets"]] == [2]
+        assert patch.patch["metadata"]["uid"] == "uid-copy"
+        assert isinstance(forward, PatchJob)
+        assert forward.patch == {"metadata": {"uid": "uid-job-copy"}, "spec": {"parallelism": 2}}
+
+    def test_afterwards_it_is_in_line(self) -> None:
+        """What the copy was made from is noted anew."""
+        smaller = slice_of(OLD_NAME, 2, nominated=("w1",))
+        seen = snapshot(smaller, worker("w1", copy_of(slice_of(OLD_NAME, 3))), job=SMALL)
+        decided = decide(seen)
+        assert in_words(seen, decided) == ["patch workload on w1"]
+        seen = carry_out(seen, decided)
+        assert words(seen) == []
+        assert SPEC_ANNOTATION in dig(seen.workers[0].workload, "metadata", "annotations")
+
+    def test_a_new_priority_goes_with_it(self) -> None:
+        """One write for both."""
+        smaller = slice_of(OLD_NAME, 2)
+        smaller["spec"]["priority"] = 7
+        patch = drift_patch(smaller, copy_of(slice_of(OLD_NAME, 3)))
+        assert patch is not None
+        assert (patch["spec"]["priority"], patch["spec"]["podSets"][0]["count"]) == (7, 2)
+
+    def test_what_the_worker_added_to_the_pod_sets_stays(self) -> None:
+        """Only the count may change there."""
+        made = copy_of(slice_of(OLD_NAME, 3))
+        made["spec"]["podSets"][0]["template"]["spec"]["schedulerName"] = "theirs"
+        patch = drift_patch(slice_of(OLD_NAME, 2), made)
+        assert patch is not None
+        assert patch["spec"]["podSets"][0]["template"]["spec"]["schedulerName"] == "theirs"
+
+    @pytest.mark.parametrize(
+        ("local", "made"),
+        [
+            (slice_of(OLD_NAME, 4), slice_of(OLD_NAME, 3)),
+            (workload(spec={"podSets": [{"name": "main", "count": 2}]}), workload()),
+            (slice_of(OLD_NAME, 2), OTHER_SETS),
+        ],
+        ids=["grown", "not elastic", "other pod sets"],
+    )
+    def test_other_changes_are_no_shrinking(self, local: Json, made: Json) -> None:
+        """They get a new copy, as ever."""
+        assert drift_patch(local, copy_of(made)) is None
+
+    def test_a_job_that_has_the_right_size_is_not_written(self) -> None:
+        """A running elastic job costs nothing."""
+        local = job(elastic=True, parallelism=3, suspended=False, status={"active": 1})
+        running = worker("w1", copy_of(old(), admitted=True), OLD_JOB)
+        assert words(snapshot(old(), running, job=local)) == []
+
+    def test_a_job_that_is_not_elastic_keeps_its_size(self) -> None:
+        """Kueue would find it out of sync with its Workload."""
+        local = workload(cluster="w1", check="Ready")
+        grown = job(parallelism=4, suspended=False, status={"active": 1})
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local)), job=grown)
+        assert words(seen) == []

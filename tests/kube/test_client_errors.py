@@ -1,0 +1,192 @@
+"""The client: which answer becomes which error."""
+
+from __future__ import annotations
+
+import ssl
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.errors import (
+    MAX_RETRY_AFTER,
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    DeadlineExceeded,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    NotSent,
+    ServerFault,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
+from multikueue.kube.exchange import Exchange
+from multikueue.kube.requests import Request
+from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, talking
+
+KEY = ObjectKey("default", "a")
+FAST = ClientOptions(deadline=0.3, connect_deadline=0.2)
+
+
+async def error_of(*script: Answer, options: ClientOptions = FAST) -> ApiError:
+    """What a get raises."""
+    async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1", options=options) as client:
+        with pytest.raises(ApiError) as caught:
+            await client.get(JOB, KEY)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [
+        (400, "BadRequest", Invalid),
+        (401, "Unauthorized", Unauthorized),
+        (402, "", ApiError),
+        (403, "Forbidden", Forbidden),
+        (404, "NotFound", NotFound),
+        (409, "Conflict", Conflict),
+        (409, "AlreadyExists", AlreadyExists),
+        (410, "Gone", Expired),
+        (410, "Expired", Expired),
+        (415, "UnsupportedMediaType", Invalid),
+        (422, "Invalid", Invalid),
+        (429, "TooManyRequests", TooManyRequests),
+        (500, "InternalError", ServerFault),
+        (503, "ServiceUnavailable", ServerFault),
+    ],
+)
+async def test_statuses_become_errors(status: int, reason: str, expected: type[ApiError]) -> None:
+    """With the words of the server, and who said them."""
+    error = await error_of(refuses(status, reason, "because"))
+    assert type(error) is expected
+    assert (error.status, error.reason, str(error)) == (status, reason, "w1: get jobs.batch: because")
+
+
+@pytest.mark.parametrize("status", [302, 404, 502])
+async def test_a_page_of_html_is_an_error_like_any(status: int) -> None:
+    """Load balancers answer in HTML; the page is not quoted, and a redirect is not followed."""
+    error = await error_of(says(status, "<html>go away</html>", Location="/elsewhere"))
+    assert (error.status, str(error)) == (status, f"w1: get jobs.batch: HTTP {status}")
+
+
+@pytest.mark.parametrize("body", ["<html>welcome</html>", "[1]", ""])
+async def test_success_that_is_no_object_is_no_success(body: str) -> None:
+    """A login page with status 200."""
+    assert type(await error_of(says(200, body))) is Unreachable
+
+
+async def test_a_reset_connection_is_unreachable() -> None:
+    assert type(await error_of(resets, options=ClientOptions())) is Unreachable
+
+
+async def test_a_refused_connection_is_unreachable_and_says_so() -> None:
+    async with KubeClient(ClusterConfig("http://127.0.0.1:1"), name="w1") as client:
+        with pytest.raises(NotSent, match="cannot connect"):
+            await client.get(JOB, KEY)
+
+
+@pytest.mark.parametrize(("first", "told"), [(503, Unreachable), (429, NotSent)])
+async def test_that_nothing_was_sent_is_not_said_if_an_earlier_try_was(first: int, told: type[ApiError]) -> None:
+    """A write may have happened at the 503, after which the server went away; at a 429 it has not."""
+    refused: list[ApiError] = [ServerFault("busy", status=503, retry_after=0.01), NotSent("cannot connect")]
+    if first == 429:
+        refused[0] = TooManyRequests("busy", status=429, retry_after=0.01)
+
+    class Going(Exchange):
+        async def _authorized(self, request: Request) -> Json:
+            raise refused.pop(0)
+
+    exchange = Going(ClusterConfig("http://127.0.0.1:1"), "w1", FAST, None)
+    with pytest.raises(Unreachable) as caught:
+        await exchange.call(Request("create", JOB, "POST", "/jobs"))
+    assert type(caught.value) is told
+
+
+async def test_a_server_that_says_nothing_is_given_up_after_the_deadline() -> None:
+    assert type(await error_of(hangs)) is DeadlineExceeded
+
+
+async def test_429_is_answered_by_coming_back_when_asked_to() -> None:
+    """So is 503, if the server says when."""
+    script = refuses(429, Retry_After="0"), refuses(503, Retry_After="0"), says(200, job("1"))
+    async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        assert await client.get(JOB, KEY) == job("1")
+    assert len(server.asked) == 3
+
+
+async def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
+    """The caller learns at once, and how long it is asked to wait."""
+    with anyio.fail_after(2):
+        error = await error_of(refuses(429, Retry_After="60"), options=ClientOptions(deadline=5))
+    assert (type(error), error.retry_after) == (TooManyRequests, 60)
+
+
+async def test_a_server_that_always_asks_to_come_back_is_left_alone_after_five_times() -> None:
+    async with talking(refuses(429, Retry_After="0")) as (server, client):
+        with pytest.raises(TooManyRequests):
+            await client.get(JOB, KEY)
+    assert len(server.asked) == 5
+
+
+@pytest.mark.parametrize("when", ["Wed, 21 Oct 2026 07:28:00 GMT", "-1", "soon", "²", "٣", ""])
+async def test_a_retry_after_that_is_no_number_of_seconds_is_passed_over(when: str) -> None:
+    error = await error_of(refuses(503, Retry_After=when))
+    assert (type(error), error.retry_after) == (ServerFault, None)
+
+
+async def test_a_retry_after_of_400_digits_is_taken_for_a_mistake() -> None:
+    """Nobody stays away for ever because of one header."""
+    error = await error_of(refuses(503, Retry_After="9" * 400))
+    assert error.retry_after == MAX_RETRY_AFTER
+
+
+async def test_500_without_retry_after_is_the_callers_to_retry() -> None:
+    """A write may have happened."""
+    async with serving(refuses(500)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        with pytest.raises(ServerFault):
+            await client.create(JOB, job("1"))
+    assert len(server.asked) == 1
+
+
+async def test_a_proxys_password_is_in_no_error() -> None:
+    """Proxies that refuse the tunnel are quoted with their URL by aiohttp."""
+    async with serving(says(407, "no")) as proxy:
+        address = proxy.url.replace("http://", "http://user:s3cr3t-canary@")
+        config = ClusterConfig("https://worker.example:6443", proxy=address)
+        async with KubeClient(config, name="w1") as client:
+            with pytest.raises(Unreachable) as caught:
+                await client.get(JOB, KEY)
+    shown = f"{caught.value!r} {config!r} {client!r} {caught.value.__cause__!r}"
+    assert "canary" not in shown
+
+
+async def test_a_server_that_is_no_url_is_an_error_and_no_crash() -> None:
+    for server in ("ftp://worker.example", "worker.example:6443"):
+        async with KubeClient(ClusterConfig(server), name="w1") as client:
+            with pytest.raises(Unreachable):
+                await client.get(JOB, KEY)
+
+
+@pytest.mark.parametrize(
+    ("server", "name"), [("https://127.0.0.1:1", "a..b"), ("https://a..b", ""), (f"https://{'a' * 64}.b", "")]
+)
+async def test_a_host_that_cannot_be_looked_for_is_an_error_and_no_crash(server: str, name: str) -> None:
+    """Python raises a UnicodeError there, which is no OSError."""
+    async with KubeClient(ClusterConfig(server, tls_server_name=name), name="w1", options=FAST) as client:
+        with pytest.raises(Unreachable, match=r"^w1: get jobs"):
+            await client.get(JOB, KEY)
+
+
+async def test_plain_text_where_tls_is_expected_is_unreachable() -> None:
+    async with serving(says(200, {})) as server:
+        config = ClusterConfig(server.url.replace("http:", "https:"))
+        async with KubeClient(config, name="w1") as client:
+            with pytest.raises(Unreachable) as caught:
+                await client.get(JOB, KEY)
+    assert isinstance(caught.value.__cause__, OSError | ssl.SSLError)

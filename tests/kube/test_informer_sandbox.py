@@ -1,0 +1,152 @@
+"""Caches of a whole API server in memory, with faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import ObjectKey
+from multikueue.kube import Informer, InformerStatus
+from multikueue.sandbox.apiserver import (
+    CutWatch,
+    DirectClient,
+    ExpireWatch,
+    Faults,
+    Hang,
+    Match,
+    Registry,
+    SilenceWatch,
+)
+from tests.sandbox.apiserver.objects import job
+
+pytestmark = pytest.mark.looptime
+
+WATCHES = Match(verbs=("watch",))
+
+
+class World:
+    """A server, its faults, and a cache of its Jobs."""
+
+    def __init__(self) -> None:
+        self.faults = Faults()
+        self.client = DirectClient(Registry(), faults=self.faults)
+        self.states: list[InformerStatus] = []
+        self.informer = Informer(self.client, JOB, on_status=self.states.append, idle=90)
+
+    async def until(self, holds: Callable[[], bool], within: float) -> None:
+        """Let time pass until something holds."""
+        end = anyio.current_time() + within
+        while not holds():
+            assert anyio.current_time() < end, self.informer.status
+            await anyio.sleep(0.01)
+
+    def has(self, *names: str) -> Callable[[], bool]:
+        """Whether the cache has exactly these."""
+        return lambda: set(self.informer.keys()) == {ObjectKey("default", name) for name in names}
+
+
+async def test_a_cut_watch_goes_on_where_it_was() -> None:
+    """Nothing is missed, nothing is listed again, and nobody hears of it."""
+    world = World()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(world.informer.run)
+        await world.informer.wait_synced()
+        await anyio.sleep(5)
+        world.faults.connections.drop()
+        await world.client.create(JOB, job("a"))
+        await world.until(world.has("a"), within=1)
+        assert world.states == [InformerStatus(synced=True, lists=1)]
+        tasks.cancel_scope.cancel()
+
+
+async def test_watches_that_are_cut_after_each_event_lose_none() -> None:
+    world = World()
+    world.faults.add(CutWatch(after=1), on=WATCHES)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(world.informer.run)
+        await world.informer.wait_synced()
+        for number in range(5):
+            await world.client.create(JOB, job(f"a{number}"))
+        await world.client.delete(JOB, ObjectKey("default", "a0"), propagation="Background")
+        await world.until(world.has("a1", "a2", "a3", "a4"), within=120)
+        assert world.informer.status.lists == 1
+        tasks.cancel_scope.cancel()
+
+
+async def test_after_410_what_vanished_meanwhile_is_gone() -> None:
+    world = World()
+    for name in ("a", "b"):
+        await world.client.create(JOB, job(name))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(world.informer.run)
+        await world.until(world.has("a", "b"), within=1)
+        world.faults.add(ExpireWatch(after=0), on=WATCHES, times=1)
+        await anyio.sleep(5)
+        world.faults.connections.drop()
+        await world.client.delete(JOB, ObjectKey("default", "a"), propagation="Background")
+        await world.until(world.has("b"), within=1)
+        assert world.informer.status == InformerStatus(synced=True, lists=2)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_silent_watch_is_left_after_its_idle_time() -> None:
+    """Bookmarks stop as well, so it can be told from a quiet one."""
+    world = World()
+    world.faults.add(SilenceWatch(after=0), on=WATCHES, times=1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(world.informer.run)
+        await world.informer.wait_synced()
+        begin = anyio.current_time()
+        await world.client.create(JOB, job("a"))
+        await world.until(world.has("a"), within=95)
+        assert 90 <= anyio.current_time() - begin < 91
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_proxy_that_holds_up_every_stream_delays_what_is_known_and_does_not_end_it() -> None:
+    """Lists pass, and watches are opened and say nothing, one after the other."""
+    world = World()
+    world.faults.add(SilenceWatch(after=0), on=WATCHES)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(world.informer.run)
+        await world.informer.wait_synced()
+        for names in ("a", "ab", "abc"):
+            await world.client.create(JOB, job(names[-1]))
+            await world.until(world.has(*names), within=95)
+        assert world.informer.status.failures == 0
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_quiet_watch_is_kept_by_its_bookmarks() -> None:
+    world = World()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(world.informer.run)
+        await world.informer.wait_synced()
+        version = world.informer.resource_version
+        await world.client.create(JOB, job("a"))
+        await anyio.sleep(600)
+        assert world.states == [InformerStatus(synced=True, lists=1)]
+        assert int(world.informer.resource_version) > int(version)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_hanging_server_is_lost_until_a_watch_is_accepted_again() -> None:
+    """Requests that hang are no sign of life, however long they hang."""
+    world = World()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(world.informer.run)
+        await world.informer.wait_synced()
+        fault = world.faults.add(Hang())
+        await anyio.sleep(5)
+        world.faults.connections.drop()
+        await world.until(lambda: world.informer.status.failures > 0, within=91)
+        await anyio.sleep(300)
+        assert world.informer.status.failures > 1
+        assert all(state.failures for state in world.states[1:])
+        world.faults.remove(fault)
+        world.faults.connections.drop()
+        await world.until(lambda: not world.informer.status.failures, within=40)
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,123 @@
+"""AdmissionChecks follow their config and its clusters, and nobody else's check is touched."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from multikueue.core.model.conditions import conditions
+from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import resource_version
+from multikueue.sandbox.setting_up import admission_check, cluster, config
+from tests.runtime.fleet import CHECK, Fleet, is_active, until
+
+pytestmark = pytest.mark.looptime
+
+CONFIG = ObjectKey("", CHECK)
+GOOD = ("True", "Active", "The admission check is active")
+BAD = "Cannot load the AdmissionChecks parameters: "
+
+
+async def settled(fleet: Fleet) -> tuple[str, str, str]:
+    await anyio.sleep(1)
+    return await fleet.check()
+
+
+async def test_a_check_follows_its_clusters() -> None:
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    async with fleet.running():
+        assert await settled(fleet) == GOOD
+        await fleet.write_secret("worker2", {})
+        assert await settled(fleet) == ("True", "SomeActiveClusters", "Inactive clusters: [worker2]")
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        expected = ("False", "NoUsableClusters", "Missing clusters: [worker1], Inactive clusters: [worker2]")
+        assert await settled(fleet) == expected
+        await fleet.admin.create(MULTIKUEUE_CLUSTER, cluster("worker1"))
+        assert await settled(fleet) == ("True", "SomeActiveClusters", "Inactive clusters: [worker2]")
+
+
+async def test_a_check_follows_its_config() -> None:
+    """Changed, deleted, created again, and pointed at another one."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running():
+        assert await settled(fleet) == GOOD
+        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, CONFIG, {"spec": {"clusters": ["worker1", "a", "b"]}})
+        assert await settled(fleet) == ("True", "SomeActiveClusters", "Missing clusters: [a b]")
+        await fleet.admin.delete(MULTIKUEUE_CONFIG, CONFIG)
+        message = f'{BAD}multikueueconfigs.kueue.x-k8s.io "{CHECK}" not found'
+        assert await settled(fleet) == ("False", "BadConfig", message)
+        await fleet.admin.create(MULTIKUEUE_CONFIG, config(["worker1"]))
+        assert await settled(fleet) == GOOD
+        await fleet.admin.create(MULTIKUEUE_CONFIG, {**config(["c"]), "metadata": {"name": "other"}})
+        await fleet.admin.merge_patch(ADMISSION_CHECK, CONFIG, {"spec": {"parameters": {"name": "other"}}})
+        assert await settled(fleet) == ("False", "NoUsableClusters", "Missing clusters: [c]")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        (None, "missing parameters reference"),
+        ({"apiGroup": "a.b"}, 'wrong group "a.b", expecting "kueue.x-k8s.io": bad parameters reference'),
+        ({"kind": "Secret"}, 'wrong kind "Secret", expecting "MultiKueueConfig": bad parameters reference'),
+    ],
+    ids=["none", "group", "kind"],
+)
+async def test_a_bad_reference_is_told(parameters: Json | None, problem: str) -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    await fleet.admin.merge_patch(ADMISSION_CHECK, CONFIG, {"spec": {"parameters": parameters}})
+    async with fleet.running():
+        assert await settled(fleet) == ("False", "BadConfig", BAD + problem)
+
+
+async def test_a_check_of_another_controller_is_left_alone() -> None:
+    """Whatever happens to the clusters and configs it may share with ours."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    foreign = {**admission_check("example.com/other"), "metadata": {"name": "foreign"}}
+    created = await fleet.admin.create(ADMISSION_CHECK, foreign)
+    async with fleet.running():
+        await until(is_active(fleet))
+        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, CONFIG, {"spec": {"clusters": ["a"]}})
+        assert (await settled(fleet))[1] == "NoUsableClusters"
+        found = await fleet.admin.get(ADMISSION_CHECK, ObjectKey("", "foreign"))
+        assert resource_version(found) == resource_version(created)
+
+
+async def test_nothing_is_written_while_nothing_changes() -> None:
+    """A failing worker is tried again and again; the check has nothing new to say about it."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    async with fleet.running():
+        assert await settled(fleet) == GOOD
+        fleet.workers["worker1"].faults.partition("reset")
+        await until(is_active(fleet, status="False"))
+        await anyio.sleep(1)
+        before = await fleet.admin.get(ADMISSION_CHECK, CONFIG)
+        await anyio.sleep(900)
+        assert await fleet.admin.get(ADMISSION_CHECK, CONFIG) == before
+
+
+async def test_conditions_of_others_stay() -> None:
+    """The status is patched as a list, and holds what others wrote."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    theirs = {
+        "type": "Seen",
+        "status": "True",
+        "reason": "Seen",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    await fleet.admin.merge_patch(ADMISSION_CHECK, CONFIG, {"status": {"conditions": [theirs]}}, subresource="status")
+    async with fleet.running():
+        assert await settled(fleet) == GOOD
+        found = await fleet.admin.get(ADMISSION_CHECK, CONFIG)
+        assert theirs in conditions(found)
+        assert {told["type"]: told.get("observedGeneration") for told in conditions(found)} == {
+            "Seen": None,
+            "Active": 1,
+        }

@@ -1,0 +1,91 @@
+"""Which Workloads a job copy belongs to, and which of its changes they hear of."""
+
+from __future__ import annotations
+
+import attrs
+
+from multikueue.adapters.job import KINDS as JOBS
+from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
+from multikueue.core.model.adapter import Outcome
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import with_value
+from multikueue.runtime.copy_handlers import (
+    STATUS_BATCH,
+    concerned,
+    is_of_status_only,
+    patience,
+)
+from multikueue.runtime.safe_rows import GuardedRow
+
+JOB = GuardedRow.of_copies(JOBS[0])
+SET = GuardedRow.of_copies(LEADER_WORKER_SETS[0])
+NAMED: Json = {
+    "metadata": {"name": "j", "namespace": "ns", "annotations": {"kueue.x-k8s.io/prebuilt-workload-name": "wl"}}
+}
+OF_TWO: Json = {
+    "metadata": {"name": "l", "namespace": "ns", "annotations": {"kueue.x-k8s.io/multikueue-origin-uid": "uid"}},
+    "spec": {"replicas": 2},
+}
+
+
+def test_a_copy_belongs_to_the_workload_it_names() -> None:
+    """One that names none, to nobody."""
+    assert JOB.workloads(NAMED) == [ObjectKey("ns", "wl")]
+    assert JOB.indexed(NAMED) == JOB.entries(NAMED) == ["ns/wl"]
+    assert JOB.workloads({"metadata": {"name": "j"}}) == []
+
+
+def test_a_set_belongs_to_the_workload_of_each_replica() -> None:
+    """When its number changes, to those it had and those it has."""
+    both = SET.workloads(OF_TWO)
+    assert both is not None
+    assert len(both) == 2
+    three = with_value(OF_TWO, ("spec", "replicas"), 3)
+    assert concerned(SET, three, OF_TWO) == concerned(SET, OF_TWO, three) == (SET.workloads(three), True)
+    assert concerned(SET, None, OF_TWO) == concerned(SET, OF_TWO, None) == (both, True)
+
+
+def test_a_status_that_stays_there_wakes_nobody() -> None:
+    """A large set would wake a Workload per replica with each of its pods; one that comes home is everybody's news."""
+    assert concerned(SET, OF_TWO, {**OF_TWO, "status": {"readyReplicas": 1}}) == ([], True)
+    assert concerned(JOB, NAMED, {**NAMED, "status": {"active": 1}}) == ([ObjectKey("ns", "wl")], True)
+
+
+def test_one_that_is_being_deleted_or_was_made_again_is_news() -> None:
+    """Whoever runs in it must know."""
+    for field in ("deletionTimestamp", "uid"):
+        workloads, whole = concerned(SET, OF_TWO, with_value(OF_TWO, ("metadata", field), "x"))
+        assert (len(workloads), whole) == (2, True)
+
+
+def test_only_the_numbers_of_a_running_job_may_wait() -> None:
+    """Its start, its end and whatever else changes of it are acted on at once."""
+    running = {**NAMED, "status": {"active": 1}}
+    assert patience(JOB, running, {**NAMED, "status": {"active": 2}}) == STATUS_BATCH
+
+    ended = {**NAMED, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    renamed = {**with_value(running, ("metadata", "annotations"), {}), "status": {"active": 2}}
+    for old, new in ((NAMED, running), (running, ended), (running, renamed), (None, running), (running, None)):
+        assert patience(JOB, old, new) == 0.0
+
+
+def test_a_rule_that_raises_whatever_it_likes_stops_no_watch() -> None:
+    """It may be another package's. The reconcile that follows at once says what is wrong, and of which job."""
+
+    def finished(job: Json) -> Outcome | None:
+        raise KeyError("state")
+
+    odd = GuardedRow.of_copies(attrs.evolve(JOB.kind, finished=finished))
+    assert patience(odd, {**NAMED, "status": {"active": 1}}, {**NAMED, "status": {"active": 2}}) == 0.0
+
+
+def test_an_object_that_is_nested_too_deep_to_compare_stops_no_watch() -> None:
+    """Argo's definitions, for one, take whatever is written into a spec."""
+
+    def nested() -> Json:
+        spec: Json = {}
+        for _ in range(1_010):
+            spec = {"a": spec}
+        return {**NAMED, "spec": spec}
+
+    assert not is_of_status_only(nested(), nested())

@@ -1,0 +1,100 @@
+"""The manager's own caches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import anyio
+import attrs
+import pytest
+import structlog
+
+from multikueue.core.machinery.backoff import WATCH_BACKOFF
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, SECRET
+from multikueue.core.model.names import Resource
+from multikueue.errors import Forbidden, NotFound, Unreachable
+from multikueue.protocols import ObjectList
+from multikueue.sandbox.apiserver import DirectClient
+from tests.runtime.fleet import Fleet
+
+pytestmark = pytest.mark.looptime
+
+
+NEEDED = [
+    "workloads.kueue.x-k8s.io",
+    "admissionchecks.kueue.x-k8s.io",
+    "multikueueconfigs.kueue.x-k8s.io",
+    "multikueueclusters.kueue.x-k8s.io",
+    "secrets",
+]
+QUEUES = frozenset({CLUSTER_QUEUE, LOCAL_QUEUE})
+
+
+class Away(DirectClient):
+    """An API server that lists nothing, or no queues; notes when it was asked in vain for what."""
+
+    only_queues: bool
+    asked: defaultdict[Resource, list[float]]
+
+    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+        if self.only_queues and resource not in QUEUES:
+            return await super().list(resource, namespace=namespace, label_selector=label_selector)
+        self.asked[resource].append(anyio.current_time())
+        raise Unreachable("down")
+
+
+@pytest.mark.parametrize("only_queues", [False, True])
+async def test_every_cache_of_the_manager_has_jitter_in_its_back_off(only_queues: bool) -> None:
+    """All daemons of a site must not come back to an API server in step."""
+    fleet = Fleet.of()
+    client = Away(fleet.manager)
+    client.only_queues, client.asked = only_queues, defaultdict(list)
+    manager = attrs.evolve(fleet.build(quota_automation=True), client=client, fraction=lambda: 0.5)
+    with anyio.move_on_after(1):
+        await manager.run()
+
+    expected = WATCH_BACKOFF.delay(1, 0.5)
+    assert expected > WATCH_BACKOFF.delay(1)
+    assert len(client.asked) == 2 if only_queues else len(client.asked) > 5
+    assert {asked[1] - asked[0] for asked in client.asked.values()} == {expected}
+
+
+class Bare(DirectClient):
+    """An API server without Kueue's definitions, which does not let Secrets be read either; `healed` in the end."""
+
+    healed: bool = False
+
+    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+        if resource == SECRET and not self.healed:
+            raise Forbidden('secrets is forbidden: User "daemon" cannot list them', status=403)
+        if resource.gvk.group == "kueue.x-k8s.io" and not self.healed:
+            raise NotFound("the server could not find the requested resource", status=404)
+        return await super().list(resource, namespace=namespace, label_selector=label_selector)
+
+
+async def test_what_the_manager_does_not_give_is_told_once_with_what_to_look_for() -> None:
+    """A cluster without Kueue looks like one where nothing is to be done. A job kind may be missing."""
+    fleet = Fleet.of()
+    client = Bare(fleet.manager)
+    manager = attrs.evolve(fleet.build(), client=client)
+    with structlog.testing.capture_logs() as lines:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(manager.run)
+            await anyio.sleep(600)
+            assert [str(resource) for resource in manager.cluster.unread] == NEEDED
+            client.healed = True
+            await anyio.sleep(600)
+            assert manager.cluster.unread == []
+            tasks.cancel_scope.cancel()
+
+    warnings = {line["resource"]: line for line in lines if line["log_level"] == "warning"}
+    assert list(warnings) == NEEDED
+    assert len([line for line in lines if line["log_level"] == "warning"]) == len(NEEDED)
+    assert warnings["workloads.kueue.x-k8s.io"] == {
+        "event": "cannot work without it",
+        "log_level": "warning",
+        "resource": "workloads.kueue.x-k8s.io",
+        "error": "the server could not find the requested resource",
+        "advice": "is Kueue installed there, with its CRDs, and may this identity list and watch them?",
+    }
+    assert warnings["secrets"]["advice"] == "may this identity list and watch them?"

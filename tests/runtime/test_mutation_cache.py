@@ -1,0 +1,214 @@
+"""A cache that knows its own writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.errors import Expired, Unreachable
+from multikueue.kube import Informer
+from multikueue.protocols import ObjectList
+from multikueue.runtime.mutation_cache import DELETION_GRACE, MutationCache
+from tests.kube.fake_server import Broken, FakeServer, Step, Told, listed, obj, wait
+
+pytestmark = pytest.mark.looptime
+
+KEY = ObjectKey("n", "a")
+OWNER = ObjectKey("n", "w")
+
+
+def owners(job: Json) -> Iterable[str]:
+    """The Workload an object of these tests belongs to, if it says so."""
+    owner = job["metadata"].get("owner")
+    return [owner] if owner else []
+
+
+@asynccontextmanager
+async def mutated(first: ObjectList, *steps: Step, relist: ObjectList | None = None) -> AsyncIterator[MutationCache]:
+    """A cache of a server that lists `first` and then tells these steps."""
+    server = FakeServer([first, relist or first], [[*steps, wait(1e6)], [wait(1e6)]])
+    cache = MutationCache(Informer(server, JOB, indexes={"workload": owners}), owners)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cache.informer.run)
+        await cache.informer.wait_synced()
+        yield cache
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_write_is_read_back_before_the_watch_tells_of_it() -> None:
+    """Otherwise the next decision would ask for it again."""
+    async with mutated(listed("5", obj("a", "4"))) as cache:
+        cache.wrote(obj("a", "6"))
+        assert cache.get(KEY) == obj("a", "6")
+        cache.wrote(obj("b", "7"))
+        assert cache.get(ObjectKey("n", "b")) == obj("b", "7")
+
+
+async def test_the_cache_holds_again_once_it_has_caught_up() -> None:
+    """Whether it shows the write, something newer, or that it was undone."""
+    async with mutated(listed("5"), Told("ADDED", "6", after=1), Told("DELETED", "9", after=1)) as cache:
+        cache.wrote(obj("a", "6", mine=True))
+        assert cache.get(KEY) == obj("a", "6", mine=True)
+        await anyio.sleep(1.5)
+        assert cache.get(KEY) == obj("a", "6")
+        cache.wrote(obj("a", "8"))
+        await anyio.sleep(1)
+        assert cache.get(KEY) is None
+
+
+async def test_a_bookmark_beyond_a_write_settles_it() -> None:
+    """The object is gone by then, or does not match the selector."""
+    async with mutated(listed("5"), Told("BOOKMARK", "7", after=1)) as cache:
+        cache.wrote(obj("a", "6"))
+        await anyio.sleep(1.5)
+        assert cache.get(KEY) is None
+
+
+async def test_an_older_answer_does_not_replace_a_newer_one() -> None:
+    """Answers of two writes may overtake each other."""
+    async with mutated(listed("5")) as cache:
+        cache.wrote(obj("a", "8"))
+        cache.wrote(obj("a", "7"))
+        assert cache.get(KEY) == obj("a", "8")
+
+
+async def test_a_list_after_410_drops_what_was_written_before() -> None:
+    """Also while it is under way: the cache still knows how far it was."""
+    lost = Broken(Expired("gone"), after=1)
+    async with mutated(listed("5"), Told("ADDED", "7"), lost, relist=listed("9")) as cache:
+        await anyio.sleep(0.5)
+        cache.wrote(obj("a", "6"))
+        assert cache.get(KEY) == obj("a", "7"), "an answer that came late is no news"
+        cache.wrote(obj("a", "8"))
+        assert cache.get(KEY) == obj("a", "8")
+        await anyio.sleep(1)
+        assert cache.get(KEY) is None
+
+
+async def test_a_handler_never_sees_an_older_write_than_the_object_it_is_told_of() -> None:
+    """Handlers run in the middle of a list, before the cache has its resourceVersion."""
+    server = FakeServer([listed("9", obj("a", "8"))], [[wait(1e6)]])
+    seen: list[Json | None] = []
+    cache = MutationCache(Informer(server, JOB, on_change=lambda key, _old, _new: seen.append(cache.get(key))))
+    cache.wrote(obj("a", "6"))
+    with anyio.move_on_after(1):
+        await cache.informer.run()
+    assert seen == [obj("a", "8")]
+
+
+async def test_what_was_deleted_is_hidden_until_the_watch_confirms_it() -> None:
+    async with mutated(listed("5", obj("a", "4", uid="u")), Told("DELETED", "6", after=3)) as cache:
+        cache.removed(KEY, "u")
+        assert cache.get(KEY) is None
+        await anyio.sleep(4)
+        assert (cache.get(KEY), KEY in cache.informer) == (None, False)
+
+
+async def test_what_was_deleted_shows_again_if_the_watch_never_confirms_it() -> None:
+    """So that it is deleted once more."""
+    async with mutated(listed("5", obj("a", "4", uid="u"))) as cache:
+        cache.removed(KEY, "u")
+        await anyio.sleep(DELETION_GRACE - 1)
+        assert cache.get(KEY) is None
+        await anyio.sleep(1)
+        assert cache.get(KEY) == obj("a", "4", uid="u")
+
+
+async def test_another_object_of_the_same_name_is_not_hidden() -> None:
+    async with mutated(listed("5", obj("a", "4", uid="new"))) as cache:
+        cache.removed(KEY, "old")
+        assert cache.get(KEY) == obj("a", "4", uid="new")
+        cache.removed(KEY, "new")
+        cache.wrote(obj("a", "6", uid="newest"))
+        assert cache.get(KEY) == obj("a", "6", uid="newest")
+
+
+async def test_what_is_held_by_a_finalizer_shows_as_being_deleted() -> None:
+    """Somebody may have to take the finalizer away."""
+    held = obj("a", "4", uid="u", deletionTimestamp="2026-01-01T00:00:00Z")
+    async with mutated(listed("5", held)) as cache:
+        cache.removed(KEY, "u")
+        assert cache.get(KEY) == held
+
+
+async def test_the_objects_of_a_workload_are_those_in_the_cache_and_those_just_written() -> None:
+    """Without those just deleted, or just given away."""
+    mine = [obj(name, "4", owner=str(OWNER), uid=name) for name in ("a", "b", "c")]
+    async with mutated(listed("5", *mine, obj("x", "4"))) as cache:
+        cache.wrote(obj("d", "6", owner=str(OWNER)))
+        cache.wrote(obj("b", "7", owner="n/other"))
+        cache.removed(ObjectKey("n", "c"), "c")
+        assert [job["metadata"]["name"] for job in cache.of(OWNER)] == ["a", "d"]
+        assert [job["metadata"]["name"] for job in cache.of(ObjectKey("n", "other"))] == ["b"]
+
+
+async def test_managed_fields_of_answers_are_not_kept() -> None:
+    """And the answer stays its owner's."""
+    answer = obj("a", "6", managedFields=[{"manager": "m"}])
+    async with mutated(listed("5")) as cache:
+        cache.wrote(answer)
+        assert cache.get(KEY) == obj("a", "6")
+    assert "managedFields" in answer["metadata"]
+
+
+async def test_versions_that_are_no_numbers_are_never_newer_than_the_cache() -> None:
+    """The cache is right in the end; a guess might never be."""
+    async with mutated(listed("5", obj("a", "4"))) as cache:
+        cache.wrote(obj("a", "x²"))
+        assert cache.get(KEY) == obj("a", "4")
+
+
+async def test_nothing_is_remembered_for_ever() -> None:
+    """Most of what is written or deleted is never asked for again."""
+    async with mutated(listed("5"), Told("BOOKMARK", "1000", after=1)) as cache:
+        for number in range(100):
+            cache.wrote(obj(f"w{number}", str(number + 6)))
+            cache.removed(ObjectKey("n", f"d{number}"), "u")
+        await anyio.sleep(DELETION_GRACE + 1)
+        cache.wrote(obj("last", "1001"))
+        state = attrs.asdict(cache, recurse=False)
+        assert (len(state["_written"]), len(state["_deleted"])) == (1, 0)
+
+
+async def test_what_was_written_to_a_server_that_is_not_there_any_more_is_forgotten() -> None:
+    """Restored from a backup: the object would look alive until the new history has come as far."""
+    server = FakeServer([listed("500"), listed("77")], [[wait(3), Broken(Unreachable("down"))], [wait(1e6)]], "77")
+    cache = MutationCache(Informer(server, JOB))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cache.informer.run)
+        await cache.informer.wait_synced()
+        cache.wrote(obj("a", "501"))
+        assert cache.get(KEY) is not None
+        await anyio.sleep(4)
+        assert cache.get(KEY) is None
+        tasks.cancel_scope.cancel()
+
+
+async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None:
+    """Its address is the same, and its copies are not there."""
+    async with mutated(listed("500", obj("a", "400"))) as earlier:
+        server = FakeServer([listed("77")], [[wait(1e6)]])
+        cache = MutationCache(Informer(server, JOB, predecessor=earlier.informer))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cache.informer.run)
+            await cache.informer.wait_synced()
+            cache.inherit(earlier)
+            assert cache.get(KEY) is None
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_patch_that_changed_nothing_is_known_until_one_changes_something() -> None:
+    """API servers answer 200 to a status of which they keep nothing."""
+    patch: Json = {"metadata": {"resourceVersion": "4"}, "status": {"unknown": 1}}
+    async with mutated(listed("5", obj("a", "4"))) as cache:
+        assert cache.in_vain(KEY) is None
+        cache.patched(patch, obj("a", "4"))
+        assert cache.in_vain(KEY) == patch
+        cache.patched(patch, obj("a", "6"))
+        assert cache.in_vain(KEY) is None

@@ -1,0 +1,242 @@
+"""New credentials for a worker: nothing that runs there is dropped, and nothing looks gone meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.runtime.manager import Manager
+from multikueue.runtime.remote import RemoteCluster
+from multikueue.runtime.remotes import LINGER
+from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse, SilenceWatch
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, set_up_queues
+from tests.runtime.fleet import Fleet, is_active, kubeconfig, server, until
+
+pytestmark = pytest.mark.looptime
+
+
+@asynccontextmanager
+async def a_running_job(history: int = 0) -> AsyncIterator[tuple[Fleet, Manager]]:
+    """One worker with a job on it, and so many writes before that."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues(), fleet.running() as manager:
+        await until(is_active(fleet))
+        for number in range(history):
+            patch = {"metadata": {"labels": {"example.com/number": str(number)}}}
+            await DirectClient(fleet.workers["worker1"]).merge_patch(NAMESPACE, ObjectKey("", "default"), patch)
+        await fleet.submit()
+        await until(fleet.running_on)
+        await anyio.sleep(10)
+        yield fleet, manager
+
+
+def worker(manager: Manager) -> RemoteCluster:
+    found = manager.remotes.get("worker1")
+    assert found is not None
+    return found
+
+
+async def stays_usable(manager: Manager, seconds: float) -> None:
+    """Look every few milliseconds whether the worker is reachable and known."""
+    until_then = anyio.current_time() + seconds
+    while anyio.current_time() < until_then:
+        assert worker(manager).reachable
+        assert worker(manager).knows(JOB.gvk)
+        await anyio.sleep(0.01)
+
+
+async def test_a_rotation_is_not_noticed_by_what_runs() -> None:
+    """The new token is used once everything was read with it; the old one may be revoked then."""
+    async with a_running_job() as (fleet, manager):
+        jobs, workload, active = await fleet.running_on(), await fleet.workload(), await fleet.active()
+        slow = fleet.workers["worker1"].faults.add(Delay(2), on=Match(verbs=("list",)))
+        await fleet.rotate("worker1", "new")
+        await stays_usable(manager, 10)
+        assert slow.hits >= 2
+        fleet.revoke("worker1", "worker1-token")
+        await stays_usable(manager, 60)
+        assert await fleet.running_on() == jobs
+        assert await fleet.workload() == workload
+        assert await fleet.active() == active
+        assert len(await fleet.events()) == 1
+
+
+async def test_what_was_written_meanwhile_is_not_written_again() -> None:
+    """The new caches are read before a write that only the old ones have seen, and their watch lags behind."""
+    async with a_running_job() as (fleet, manager):
+        new = "multikueue:new"
+        fleet.workers["worker1"].faults.add(SilenceWatch(), on=Match(resource="workloads", user=new))
+        fleet.workers["worker1"].faults.add(Delay(5), on=Match(verbs=("list",), resource="jobs", user=new))
+        await fleet.rotate("worker1", "new")
+        await anyio.sleep(2)
+        await fleet.submit("second")
+        await stays_usable(manager, 30)
+        usable = worker(manager).usable
+        assert usable is not None
+        assert len(usable.workloads.informer) == 1
+        assert fleet.requests("worker1", "create", WORKLOAD) == 2
+        assert fleet.requests("worker1", "create", JOB) == 2
+
+
+async def test_what_was_removed_meanwhile_does_not_come_back() -> None:
+    """A copy that only the new caches still show is not what is there."""
+    async with a_running_job() as (fleet, manager):
+        new, key = "multikueue:new", ObjectKey.of(await fleet.workload())
+        fleet.workers["worker1"].faults.add(SilenceWatch(), on=Match(resource="workloads", user=new))
+        fleet.workers["worker1"].faults.add(Delay(5), on=Match(verbs=("list",), resource="jobs", user=new))
+        await fleet.rotate("worker1", "new")
+        await anyio.sleep(2)
+        await fleet.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
+        await until(lambda: not worker(manager).trial)
+        found = worker(manager).usable
+        assert found is not None
+        assert key in found.workloads.informer
+        assert found.workloads.get(key) is None
+
+
+async def test_a_token_that_is_refused_shows_and_the_job_waits_for_a_better_one() -> None:
+    """The configuration that is wanted does not work: that must be seen, and the job is not given up for it."""
+    async with a_running_job() as (fleet, manager):
+        jobs = await fleet.running_on()
+        await fleet.rotate("worker1", "wrong", valid=False)
+        await stays_usable(manager, 1)
+        await until(is_active(fleet, status="False"))
+        assert worker(manager).knows(JOB.gvk)
+        assert worker(manager).usable is None
+        await anyio.sleep(120)
+        await fleet.rotate("worker1", "right")
+        assert await until(is_active(fleet)) < 6
+        assert await fleet.running_on() == jobs
+        assert dig(await fleet.workload(), "status", "clusterName") == "worker1"
+
+
+async def test_a_secret_that_is_broken_for_a_while_costs_nothing_but_the_connection() -> None:
+    async with a_running_job() as (fleet, manager):
+        jobs = await fleet.running_on()
+        await fleet.write_secret("worker1", {})
+        await until(is_active(fleet, status="False"))
+        assert (await fleet.active())["reason"] == "InsecureKubeConfig"
+        assert not worker(manager).reachable
+        assert worker(manager).knows(JOB.gvk)
+        await anyio.sleep(300)
+        await fleet.write_secret("worker1", kubeconfig("worker1"))
+        assert await until(is_active(fleet)) < 1
+        assert await fleet.running_on() == jobs
+
+
+async def test_a_token_that_was_revoked_first_is_replaced_at_once() -> None:
+    async with a_running_job() as (fleet, _):
+        fleet.revoke("worker1", "worker1-token")
+        await until(is_active(fleet, status="False"))
+        await anyio.sleep(100)
+        await fleet.rotate("worker1", "new")
+        assert await until(is_active(fleet)) < 1
+
+
+async def test_going_back_to_the_old_secret_keeps_the_old_connection() -> None:
+    async with a_running_job() as (fleet, manager):
+        watches = fleet.requests("worker1", "watch", WORKLOAD)
+        hold = fleet.workers["worker1"].faults.add(Delay(20), on=Match(user="multikueue:new"))
+        await fleet.rotate("worker1", "new")
+        await stays_usable(manager, 5)
+        await fleet.write_secret("worker1", kubeconfig("worker1"))
+        await stays_usable(manager, 60)
+        assert hold.hits
+        assert fleet.requests("worker1", "watch", WORKLOAD) == watches
+
+
+async def test_a_call_under_way_ends_with_the_old_token() -> None:
+    """The old client is closed only once nothing can be under way any more."""
+    async with a_running_job() as (fleet, manager):
+        old = worker(manager).line
+        await fleet.rotate("worker1", "new")
+        await anyio.sleep(1)
+        assert worker(manager).line is not old
+        assert old is not None
+        assert old.watching.cancel_called
+        assert not old.scope.cancel_called
+        await anyio.sleep(LINGER)
+        await stays_usable(manager, 1)
+
+
+async def test_another_server_is_another_cluster() -> None:
+    """What the old one had says nothing about it: nothing is known until it has answered."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        assert worker(manager).knows(JOB.gvk)
+        fleet.workers["worker2"].faults.partition("reset")
+        moved = kubeconfig("worker1", "worker2-token", server="https://worker2:6443")
+        await fleet.write_secret("worker1", moved)
+        await anyio.sleep(1)
+        assert not worker(manager).reachable
+        assert not worker(manager).knows(JOB.gvk)
+        fleet.workers["worker2"].faults.heal()
+        await until(lambda: worker(manager).reachable)
+
+
+def known(manager: Manager, key: ObjectKey) -> Json | None:
+    """The copy of a Workload, as far as we know."""
+    session = worker(manager).session
+    return session.workloads.get(key) if session is not None else None
+
+
+async def test_a_worker_that_was_built_anew_behind_its_address_gets_the_job_again() -> None:
+    """It has new credentials and nothing else: what the old one had is not taken for what is there."""
+    async with a_running_job(history=100) as (fleet, manager):
+        key = ObjectKey.of(await fleet.workload())
+        before = known(manager, key)
+        fleet.revoke("worker1", "worker1-token")
+        await until(is_active(fleet, status="False"))
+        rebuilt = fleet.workers["worker1"] = server("worker1")
+        await set_up_queues(DirectClient(rebuilt), {"cpu": "4"})
+        assert rebuilt.tokens is not None
+        rebuilt.tokens["new"] = "multikueue:new"
+        await fleet.write_secret("worker1", kubeconfig("worker1", "new"))
+        await until(lambda: worker(manager).reachable)
+        assert known(manager, key) != before
+
+        async def offered() -> bool:
+            return len((await DirectClient(rebuilt).list(WORKLOAD)).items) == 1
+
+        await until(offered, within=10)
+
+
+async def test_a_secret_that_nobody_names_changes_nothing() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        line = worker(manager).line
+        other = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "other", "namespace": KUEUE_NAMESPACE},
+            "data": {"kubeconfig": "e30="},
+        }
+        fleet.manager.registry.create_object(other)
+        await anyio.sleep(5)
+        assert worker(manager).line is line
+
+
+async def test_a_kind_that_is_lost_stays_so_while_credentials_rotate() -> None:
+    """Tokens that are renewed every ten minutes would let its jobs wait for ever."""
+    async with a_running_job() as (fleet, manager):
+        fleet.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("list", "watch"), resource="jobs"))
+        fleet.workers["worker1"].faults.connections.drop()
+        for number in range(3):
+            await anyio.sleep(240)
+            await fleet.rotate("worker1", f"token-{number}")
+            await anyio.sleep(60)
+        session = worker(manager).session
+        lost_for = session.unserved_for(JOB.gvk) if session is not None else None
+        assert lost_for is not None
+        assert lost_for.total_seconds() > 850
