@@ -1,74 +1,125 @@
-"""What stands in the way of copies on a worker: others' objects of the same name, and refusals.
+"""What keeps copies from being created on a worker: refusals, and others' objects of the same name.
 
 Others' objects cannot be seen: our watches show only what carries our label. That one is there is learnt when a
 creation is refused. But the same happens after a lost reply, when the object is our own and its event is on the way. So
-an obstacle counts only once the watch has had time to show the object, and is tried again after a while.
+a taken name counts only once the watch has had time to show the object; and what may pass, as a ResourceQuota or a
+webhook that does not answer, only after a minute. Then the worker is not asked for a while, longer each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import timedelta
 from typing import Final
 
 import attrs
 
+from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
+from multikueue.core.workload.snapshot import Refusal
+from multikueue.errors import AlreadyExists, ApiError, Forbidden, Invalid
 from multikueue.runtime.clock import loop_time
 
 CERTAIN_AFTER: Final = 5.0
-"""Seconds a watch may lag behind the answer to a write; it is milliseconds as a rule."""
-FORGOTTEN_AFTER: Final = 300.0
-"""Seconds until a worker is offered the Workload again: the other object may have been removed."""
+"""Seconds until a taken name or a missing permission counts: a watch may lag behind the answer to a write, and an API
+server that has just started says 403 until it has read its roles."""
+PASSING_FOR: Final = 60.0
+"""Seconds for which a refusal that may pass is tried again on the same worker."""
+REFUSAL_BACKOFF: Final = Backoff(base=300.0, cap=3600.0)
+"""For a worker that refuses an object: somebody has to change something there first."""
+_REMEMBERED_FOR: Final = 3600.0
+"""Seconds after its back-off for which a refusal is remembered, so that the next one waits longer."""
+
+
+@attrs.define(eq=False)
+class _Met:
+    why: str
+    since: float
+    patience: float
+    times: int = 0
+    """How often the worker was left alone because of it."""
+    until: float = 0.0
+    """Until when it is, or was."""
+
+    def settle(self, now: float) -> None:
+        """Leave the worker alone once the refusal has lasted."""
+        if self.until <= self.since and now - self.since >= self.patience:
+            self.times += 1
+            self.until = now + REFUSAL_BACKOFF.delay(self.times)
 
 
 @attrs.define(eq=False)
 class CreateConflicts:
-    """What stands in the way on one worker, by Workload."""
+    """The refusals of one worker, by Workload."""
 
-    _since: dict[tuple[Resource, ObjectKey], dict[ObjectKey, float]] = attrs.field(factory=dict, init=False)
+    _met: dict[tuple[Resource, ObjectKey], dict[ObjectKey, _Met]] = attrs.field(factory=dict, init=False)
 
     def __len__(self) -> int:
         """Of how many Workloads and kinds something is remembered."""
-        return len(self._since)
+        return len(self._met)
 
-    def met(self, resource: Resource, workload: ObjectKey, key: ObjectKey) -> float:
+    def met(self, resource: Resource, workload: ObjectKey, key: ObjectKey, error: ApiError, why: str) -> float:
         """A creation for this Workload was refused; returns for how many seconds that has been so.
 
         Args:
             resource: of the object that was to be created.
             workload: whose object it is.
             key: its name.
+            error: what the worker answered.
+            why: the same for people.
         """
-        now, since = loop_time(), self._since.pop((resource, workload), {})
+        now, known = loop_time(), self._met.pop((resource, workload), {})
         self._forget_abandoned(now)
-        self._since[resource, workload] = since  # it comes last
-        if now - since.get(key, float("-inf")) >= FORGOTTEN_AFTER:
-            since[key] = now
-        return now - since[key]
+        self._met[resource, workload] = known  # it comes last
+        met = known.setdefault(key, _Met(why, now, patience(error)))
+        if met.since < met.until <= now:
+            met.since = now  # it was left alone, and asked again
+        met.why, met.patience = why, patience(error)
+        met.settle(now)
+        return now - met.since
 
-    def block(self, resource: Resource, workload: ObjectKey, *, own: Collection[ObjectKey]) -> float | None:
-        """For how many seconds the Workload is not offered to this worker; None if nothing is in the way.
+    def created(self, resource: Resource, workload: ObjectKey) -> None:
+        """Creations for this Workload are taken now."""
+        self._met.pop((resource, workload), None)
+
+    def refusal(self, resource: Resource, workload: ObjectKey, *, own: Collection[ObjectKey]) -> Refusal | None:
+        """Why and for how long the Workload is not given to this worker; None if nothing is in the way.
 
         Args:
             resource: of the objects that must be created.
             workload: whose objects they are.
             own: our own objects of that kind that can be seen: if one of them was in the way, it was ours.
         """
-        since = self._since.get((resource, workload))
-        if since is None:
+        known = self._met.get((resource, workload))
+        if known is None:
             return None
         now = loop_time()
-        for key in [key for key, met in since.items() if key in own or now - met >= FORGOTTEN_AFTER]:
-            del since[key]
-        if not since:
-            del self._since[resource, workload]
-        certain = [FORGOTTEN_AFTER - (now - met) for met in since.values() if now - met >= CERTAIN_AFTER]
-        return max(1.0, *certain) if certain else None  # a moment too early would be a moment too often
+        for key in [key for key in known if key in own]:
+            del known[key]
+        for met in known.values():
+            met.settle(now)
+        lasting = max((met for met in known.values() if met.until > now), key=lambda met: met.until, default=None)
+        # A moment too early would be a moment too often.
+        return None if lasting is None else Refusal(lasting.why, timedelta(seconds=max(1.0, lasting.until - now)))
 
     def _forget_abandoned(self, now: float) -> None:
         """Forget those of Workloads that nobody asks about any more, the oldest first."""
-        while self._since:
-            oldest, since = next(iter(self._since.items()))
-            if any(now - met < FORGOTTEN_AFTER for met in since.values()):
+        while self._met:
+            oldest, known = next(iter(self._met.items()))
+            if any(now - max(met.since, met.until) < _REMEMBERED_FOR for met in known.values()):
                 return
-            del self._since[oldest]
+            del self._met[oldest]
+
+
+def patience(error: ApiError) -> float:
+    """Seconds for which a creation is tried again in place, by what the worker answered."""
+    match error:
+        case AlreadyExists():
+            return CERTAIN_AFTER
+        case Forbidden() if "cannot create resource" in str(error):  # RBAC's words
+            return CERTAIN_AFTER
+        case Forbidden() if "exceeded quota" in str(error):  # a ResourceQuota's: room may be made any moment
+            return PASSING_FOR
+        case Invalid() | Forbidden():
+            return 0.0
+    return PASSING_FOR

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
 
 import attrs
 
@@ -12,13 +11,13 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, owner
-from multikueue.core.workload.kinship import concerned, have_kin
-from multikueue.runtime.clock import loop_time
+from multikueue.core.workload.siblings import affected, may_have_siblings
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.copy_handlers import STATUS_BATCH, is_of_status_only
 from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.manager_cluster import Changed, ManagerCluster, kubeconfig_path
 from multikueue.runtime.remote import RemoteCluster
+from multikueue.runtime.workload_memory import WorkloadMemory
 
 
 @attrs.define(eq=False)
@@ -26,13 +25,13 @@ class EventHandlers:
     """Routes changes to the controllers' queues. Built before them, connected to them once they exist."""
 
     controller_name: str
+    memory: WorkloadMemory
     _manager: ManagerCluster | None = attrs.field(default=None, init=False)
     _workloads: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
     _clusters: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
     _checks: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
     _hook: ManagerHook | None = attrs.field(default=None, init=False)
     _quotas: Callable[[], None] = attrs.field(default=lambda: None, init=False)
-    _touched_at: dict[ObjectKey, float] = attrs.field(factory=dict, init=False)
 
     def connect(
         self,
@@ -82,14 +81,9 @@ class EventHandlers:
         for workload in self.manager.owned(gvk, key):
             self.remote_workload_changed(workload, after)
 
-    def quiet_for(self, key: ObjectKey) -> timedelta:
-        """How long nothing of this Workload has changed."""
-        now = loop_time()
-        return timedelta(seconds=now - self._touched_at.setdefault(key, now))
-
     def _touched(self, key: ObjectKey) -> None:
         if key in self.manager.workloads.informer:
-            self._touched_at[key] = loop_time()
+            self.memory.touched(key)
 
     def remote_cluster_changed(self, remote: RemoteCluster, *, known: bool) -> None:
         """A worker came or went: whatever waits for one, runs there or lies there is looked at again.
@@ -127,12 +121,12 @@ class EventHandlers:
     def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         self._touched(key)
         if new is None:
-            self._touched_at.pop(key, None)
+            self.memory.forget(key)
         self._enqueue_workloads([key])
         changed = new or old
-        if changed is not None and have_kin(changed) and (owned_by := owner(changed)) is not None:
+        if changed is not None and may_have_siblings(changed) and (owned_by := owner(changed)) is not None:
             siblings = list(self.manager.siblings(key, owned_by))
-            self._enqueue_workloads([ObjectKey.of(one) for one in concerned(old, new, siblings)])
+            self._enqueue_workloads([ObjectKey.of(one) for one in affected(old, new, siblings)])
 
     def _job_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         job = new or old or {}

@@ -34,7 +34,9 @@ from multikueue.runtime.reconcilers.workload import WorkloadReconciler
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import Connect, RemotePool
 from multikueue.runtime.session import SessionSettings
+from multikueue.runtime.snapshots import SnapshotReader
 from multikueue.runtime.worker_executor import WorkerExecutor
+from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = structlog.get_logger(__name__)
 
@@ -93,12 +95,13 @@ class Manager:
     _files: KubeconfigFiles = attrs.field(init=False)
     _queues: Queues = attrs.field(init=False)
     _executor: WorkerExecutor = attrs.field(init=False)
+    _memory: WorkloadMemory = attrs.field(factory=WorkloadMemory, init=False)
     _connected: set[ClusterName] = attrs.field(factory=set, init=False)
     _quotas: _Keys = attrs.field(init=False)
     _controllers: tuple[_Keys, ...] = attrs.field(init=False, default=())
 
     def __attrs_post_init__(self) -> None:
-        handlers = EventHandlers(self.settings.plan.controller_name)
+        handlers = EventHandlers(self.settings.plan.controller_name, self._memory)
         self.cluster = ManagerCluster.build(
             self.client,
             self.adapters,
@@ -132,7 +135,7 @@ class Manager:
         self._cluster_events = EventRecorder(self.client, "multikueue-cluster", self.instance, self.clock)
         self._queues = Queues.build(self.client, self._queues_changed, fraction=self.fraction, slim=False)
         self._executor = WorkerExecutor(
-            EffectExecutor(self, self._events, self.hook), self._plan_again, fraction=self.fraction
+            EffectExecutor(self, self._events, self._memory, self.hook), self._plan_again, fraction=self.fraction
         )
         workloads, clusters, checks, self._quotas = self._build_controllers(handlers)
         self._controllers = (workloads, clusters, checks)
@@ -146,16 +149,8 @@ class Manager:
                 name, reconciler, concurrency=concurrency, fraction=self.fraction, hook=self.controller_hook
             )
 
-        workloads = WorkloadReconciler(
-            self.cluster,
-            self.remotes,
-            self.adapters,
-            self._executor,
-            self.settings.plan,
-            self.dispatcher,
-            self.clock,
-            handlers.quiet_for,
-        )
+        reader = SnapshotReader(self.cluster, self.remotes, self.adapters, self._executor, self._memory)
+        workloads = WorkloadReconciler(reader, self._executor, self.settings.plan, self.dispatcher, self.clock)
         clusters = ClusterReconciler(
             self.cluster, self.remotes, self._files, self._cluster_events, self.settings.namespace, self.clock
         )
@@ -210,8 +205,8 @@ class Manager:
         """The controllers' queues, by controller."""
         return {controller.name: controller.statistics() for controller in self._controllers}
 
-    def place(self, cluster: ClusterName) -> Target | None:
-        """See `performing.Targets`."""
+    def target(self, cluster: ClusterName) -> Target | None:
+        """See `effect_executor.Targets`."""
         if not cluster:
             return self.cluster
         remote = self.remotes.get(cluster)
@@ -222,7 +217,9 @@ class Manager:
 
     def _cluster_changed(self, handlers: EventHandlers, remote: RemoteCluster) -> None:
         if remote.connection.connected:
-            self._executor.answers(remote.name, again=remote.name not in self._connected)
+            self._executor.connected(remote.name)
+            if remote.name not in self._connected:
+                self._memory.reconnected(remote.name)
             self._connected.add(remote.name)
         else:
             self._connected.discard(remote.name)

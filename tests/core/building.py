@@ -167,6 +167,8 @@ class CopyFacts(TypedDict, total=False):
     """What the worker changed in the spec."""
     assignments: list[Json]
     """`status.admission.podSetAssignments`."""
+    owned: bool
+    """Whether the worker's Kueue has found the job that belongs to it."""
     gate: str | None
     """Position of the gate it was made with; None for a copy without."""
     opened_at: str
@@ -187,6 +189,8 @@ def copy_of(local: Json, **facts: Unpack[CopyFacts]) -> Json:
         deleting=facts.get("deleting", False),
         held=facts.get("held", False),
     )
+    if facts.get("owned"):
+        made["metadata"]["labels"][JOB_UID_LABEL] = "uid-job-copy"
     made["spec"] |= facts.get("spec", {})
     made["status"] = {"conditions": list(_copy_conditions(facts))}
     if facts.get("admitted"):

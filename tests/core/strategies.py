@@ -8,7 +8,27 @@ import attrs
 from hypothesis import strategies as st
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.snapshot import (
+    Connected,
+    Connecting,
+    Created,
+    Creating,
+    Idle,
+    Kind,
+    Lost,
+    NothingSent,
+    Reach,
+    Refusal,
+    Removing,
+    Served,
+    Snapshot,
+    Syncing,
+    Unanswered,
+    Unserved,
+    Untracked,
+    Unusable,
+    Worker,
+)
 from tests.core.building import (
     ADAPTER,
     EARLIER,
@@ -28,6 +48,17 @@ ATTEMPTS = st.sampled_from((None, None, EARLIER, UNMARKED))
 NO_FACTS: Json = {}
 STATUSES: st.SearchStrategy[Json] = st.sampled_from(
     (NO_FACTS, {"active": 1}, {"active": 0}, {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]})
+)
+REACHES: st.SearchStrategy[Reach] = st.sampled_from(
+    (
+        *[Connected()] * 4,
+        Connecting(),
+        Lost(),
+        *(Lost(NOW - ago, seen) for ago in (timedelta(minutes=1), timedelta(hours=1)) for seen in (True, False)),
+    )
+)
+KINDS: st.SearchStrategy[Kind] = st.sampled_from(
+    (*[Served()] * 6, Syncing(), Unserved(timedelta(minutes=1)), Unserved(timedelta(hours=1), seen=False), Unusable())
 )
 rarely = st.sampled_from((False, False, False, True))
 mostly = rarely.map(lambda value: not value)
@@ -107,6 +138,7 @@ def workers(draw: st.DrawFn, name: str, local: Json, siblings: tuple[Json, ...] 
             deleting=draw(rarely),
             held=draw(rarely),
             spec=draw(st.sampled_from(({}, {}, {}, {"priority": 1}, {"queueName": "other"}, {"active": False}))),
+            owned=draw(st.booleans()),
             gate=draw(st.sampled_from((None, None, "Closed", "Open"))),
             blocked=draw(rarely),
             assignments=draw(st.sampled_from(([], [{"name": "main", "topologyAssignment": {"levels": ["rack"]}}]))),
@@ -128,16 +160,17 @@ def workers(draw: st.DrawFn, name: str, local: Json, siblings: tuple[Json, ...] 
     if siblings and not any(one["metadata"]["name"] == "train" for one in jobs) and draw(st.booleans()):
         of = draw(st.sampled_from((job(), job(elastic=True))))
         shared = job_copy_of(draw(st.sampled_from(siblings)), of=of, status=draw(STATUSES), uid=f"uid-shared-{name}")
-    lost = draw(st.sampled_from((None, timedelta(minutes=1), timedelta(hours=1))))
     return worker(
         name,
         copy,
         *jobs,
         shared=shared,
-        reachable=draw(mostly),
         configured=draw(mostly),
-        serves_kind=draw(mostly),
-        lost_since=None if lost is None else NOW - lost,
+        reach=draw(REACHES),
+        kind=draw(KINDS),
+        in_flight=draw(st.sampled_from((Idle(), Idle(), Idle(), Creating(), Removing()))),
+        creation=draw(st.sampled_from((Untracked(), NothingSent(), Created(), Unanswered(timedelta(seconds=3))))),
+        refusal=draw(st.sampled_from((None, None, None, Refusal("denied", timedelta(minutes=5))))),
     )
 
 

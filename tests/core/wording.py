@@ -64,6 +64,9 @@ def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:
     if is_true(body, "Finished"):
         return f"finish {(condition(body, 'Finished') or {})['reason']}"
     turned = entry.get("state") != (check(seen.workload, name) or {}).get("state")
+    where = dig(body, "status", "clusterName")
+    if entry.get("message") == f'The workload got reservation on "{where}", its job is being created there':
+        return f"record {where}"
     if turned or dig(body, "status", "clusterName") != dig(seen.workload, "status", "clusterName"):
         return f"admit on {dig(body, 'status', 'clusterName')} as {entry['state']}"
     if dig(body, "status", "admission") != dig(seen.workload, "status", "admission"):

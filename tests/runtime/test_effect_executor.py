@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import contextlib
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import attrs
@@ -11,6 +12,7 @@ import pytest
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import WORKLOAD_FINALIZER
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
+from multikueue.core.model.workloads import attempt_of_copy
 from multikueue.core.workload.effects import (
     MANAGER,
     Announce,
@@ -24,13 +26,26 @@ from multikueue.core.workload.effects import (
     PatchJob,
     PatchJobStatus,
 )
-from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound, ServerFault, Unreachable
+from multikueue.core.workload.snapshot import Created, Refusal, Unanswered, Untracked
+from multikueue.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    NotSent,
+    ServerFault,
+    TooManyRequests,
+    Unreachable,
+)
 from multikueue.kube import Informer
 from multikueue.protocols import ApiClient
-from multikueue.runtime.create_conflicts import CERTAIN_AFTER, FORGOTTEN_AFTER, CreateConflicts
+from multikueue.runtime.create_conflicts import CERTAIN_AFTER, PASSING_FOR, REFUSAL_BACKOFF, CreateConflicts
 from multikueue.runtime.effect_executor import TELL_AFTER, EffectExecutor, Target
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.workload_memory import WorkloadMemory
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse, Registry, Reset
 from multikueue.sandbox.crds import load_crds
 
@@ -57,7 +72,7 @@ def a_job() -> Json:
 
 
 @attrs.define(eq=False)
-class FakePlace:
+class FakeTarget:
     """A cluster in memory."""
 
     client: DirectClient
@@ -69,7 +84,7 @@ class FakePlace:
         return self.jobs if gvk == JOB.gvk else None
 
     @classmethod
-    def build(cls, name: str) -> FakePlace:
+    def build(cls, name: str) -> FakeTarget:
         registry = Registry(name)
         for definition in load_crds():
             registry.create_object(definition)
@@ -82,14 +97,15 @@ class FakePlace:
 class Fleet:
     """The manager and two workers, and what was told and counted."""
 
-    clusters: dict[str, FakePlace] = attrs.field(
-        factory=lambda: {name: FakePlace.build(name or "manager") for name in (MANAGER, W1, W2)}
+    clusters: dict[str, FakeTarget] = attrs.field(
+        factory=lambda: {name: FakeTarget.build(name or "manager") for name in (MANAGER, W1, W2)}
     )
     dispatched_to: list[str] = attrs.field(factory=list)
     admitted_on: list[str] = attrs.field(factory=list)
     gone: set[str] = attrs.field(factory=set)
+    memory: WorkloadMemory = attrs.field(factory=WorkloadMemory)
 
-    def place(self, cluster: ClusterName) -> Target | None:
+    def target(self, cluster: ClusterName) -> Target | None:
         return None if cluster in self.gone else self.clusters[cluster]
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
@@ -99,26 +115,26 @@ class Fleet:
         self.admitted_on.append(cluster)
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
-        raise AssertionError("performing does not connect")
+        raise AssertionError("executing does not connect")
 
     def cluster_removed(self, cluster: ClusterName) -> None:
-        raise AssertionError("performing removes no cluster")
+        raise AssertionError("executing removes no cluster")
 
 
 def executor(fleet: Fleet) -> tuple[EffectExecutor, EventRecorder]:
-    """A effects, and the events it emits."""
+    """An executor, and the events it emits."""
     events = EventRecorder(fleet.clusters[MANAGER].client, "test", "test", lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    return EffectExecutor(fleet, events, fleet), events
+    return EffectExecutor(fleet, events, fleet.memory, fleet), events
 
 
 async def test_a_copy_that_was_created_is_counted() -> None:
     """The metric says how much is offered to whom; what failed was not offered."""
     fleet = Fleet()
     fleet.clusters[W1].client.faults.add(Refuse(500))
-    perform, _ = executor(fleet)
+    executing, _ = executor(fleet)
     with pytest.raises(ServerFault):
-        await perform.perform(a_workload(), (CreateWorkload(W1, a_workload()),))
-    await perform.perform(a_workload(), (CreateWorkload(W2, a_workload()),))
+        await executing.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
+    await executing.execute(a_workload(), (CreateWorkload(W2, a_workload()),))
 
     assert await fleet.clusters[W2].client.get(WORKLOAD, KEY)
     assert fleet.dispatched_to == [W2]
@@ -129,10 +145,10 @@ async def test_what_follows_a_failed_write_on_a_cluster_is_not_done() -> None:
     fleet = Fleet()
     stale = {**a_workload(resourceVersion="1"), "status": {}}
     await fleet.clusters[MANAGER].client.create(WORKLOAD, a_workload())
-    perform, events = executor(fleet)
+    executing, events = executor(fleet)
     effects = (ApplyStatus(MANAGER, stale, "kueue-admission"), Announce("Normal", "admitted"), CountAdmitted("q", W1))
     with pytest.raises(Conflict):
-        await perform.perform(a_workload(), effects)
+        await executing.execute(a_workload(), effects)
 
     assert events.statistics().waiting == 0
     assert fleet.admitted_on == []
@@ -141,8 +157,8 @@ async def test_what_follows_a_failed_write_on_a_cluster_is_not_done() -> None:
 async def test_a_written_object_is_known_before_the_watch_shows_it() -> None:
     """Otherwise the next decision would ask for the same copy again."""
     fleet = Fleet()
-    perform, _ = executor(fleet)
-    await perform.perform(a_workload(), (CreateJob(W1, JOB, a_job()),))
+    executing, _ = executor(fleet)
+    await executing.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
 
     assert fleet.clusters[W1].jobs.get(ObjectKey("default", "job")) is not None
 
@@ -152,13 +168,13 @@ async def test_only_the_object_that_was_seen_is_deleted() -> None:
     fleet = Fleet()
     client = fleet.clusters[W1].client
     await client.create(JOB, a_job())
-    perform, _ = executor(fleet)
+    executing, _ = executor(fleet)
     key = ObjectKey("default", "job")
-    await perform.perform(None, (DeleteJob(W1, JOB, key, uid="another"),))
+    await executing.execute(None, (DeleteJob(W1, JOB, key, uid="another"),))
     assert await client.get(JOB, key)
 
     uid = (await client.get(JOB, key))["metadata"]["uid"]
-    await perform.perform(None, (DeleteJob(W1, JOB, key, uid=uid), DeleteJob(W1, JOB, key, uid=uid)))
+    await executing.execute(None, (DeleteJob(W1, JOB, key, uid=uid), DeleteJob(W1, JOB, key, uid=uid)))
     with pytest.raises(NotFound):
         await client.get(JOB, key)
 
@@ -168,8 +184,8 @@ async def test_kueues_finalizer_does_not_keep_a_copy() -> None:
     fleet = Fleet()
     client = fleet.clusters[W1].client
     made = await client.create(WORKLOAD, a_workload(finalizers=[WORKLOAD_FINALIZER]))
-    perform, _ = executor(fleet)
-    await perform.perform(None, (DeleteWorkload(W1, KEY, made["metadata"]["uid"], (), held=True),))
+    executing, _ = executor(fleet)
+    await executing.execute(None, (DeleteWorkload(W1, KEY, made["metadata"]["uid"], (), held=True),))
     with pytest.raises(NotFound):
         await client.get(WORKLOAD, KEY)
 
@@ -178,11 +194,11 @@ async def test_a_name_that_is_taken_is_told_and_noted() -> None:
     """Somebody else's object is left alone; the message says what to do, and the worker counts as blocked later."""
     fleet = Fleet()
     await fleet.clusters[W1].client.create(JOB, a_job())
-    perform, _ = executor(fleet)
+    executing, _ = executor(fleet)
     with pytest.raises(AlreadyExists, match=r'jobs\.batch "default/job" exists on worker cluster "w1"'):
-        await perform.perform(a_workload(), (CreateJob(W1, JOB, a_job()),))
+        await executing.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
 
-    assert not fleet.clusters[W1].create_conflicts.block(JOB, KEY, own=())
+    assert not fleet.clusters[W1].create_conflicts.refusal(JOB, KEY, own=())
 
 
 @pytest.mark.looptime
@@ -190,30 +206,101 @@ async def test_a_name_that_stays_taken_is_told() -> None:
     """Not at once: right after a lost reply it is our own object."""
     fleet = Fleet()
     await fleet.clusters[W1].client.create(JOB, a_job())
-    perform, events = executor(fleet)
+    executing, events = executor(fleet)
     for waiting in (0, 1):
         with pytest.raises(AlreadyExists):
-            await perform.perform(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+            await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
         assert events.statistics().waiting == waiting
         await anyio.sleep(TELL_AFTER)
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("status", [403, 404, 422], ids=["forbidden", "no such namespace", "invalid"])
-async def test_what_a_worker_refuses_is_told_and_stands_in_the_way(status: int) -> None:
-    """adapters.md H2, 9.9: a webhook, a quota or a missing namespace there; Kueue's controller tries on in silence."""
+@pytest.mark.parametrize(
+    ("error", "lasting"),
+    [
+        (Invalid("spec.x: Invalid value", status=422), 0.0),
+        (Forbidden('admission webhook "policy" denied the request', status=403), 0.0),
+        (Forbidden('User "x" cannot create resource "jobs"', status=403), CERTAIN_AFTER),
+        (AlreadyExists("taken", status=409), CERTAIN_AFTER),
+        (Forbidden("exceeded quota: jobs", status=403), PASSING_FOR),
+        (NotFound("no such namespace", status=404), PASSING_FOR),
+        (TooManyRequests("later", status=429), PASSING_FOR),
+        (ServerFault("failed calling webhook", status=500), PASSING_FOR),
+    ],
+    ids=repr,
+)
+async def test_what_a_worker_refuses_counts_once_it_has_lasted(error: ApiError, lasting: float) -> None:
+    """A policy's word is final; room in a ResourceQuota may be made, and a webhook may answer again."""
+    conflicts = CreateConflicts()
+    conflicts.met(JOB, KEY, KEY, error, str(error))
+    if lasting:
+        await anyio.sleep(lasting - 1)
+        assert conflicts.refusal(JOB, KEY, own=()) is None
+        await anyio.sleep(1)
+    assert conflicts.refusal(JOB, KEY, own=()) == Refusal(str(error), timedelta(seconds=REFUSAL_BACKOFF.base))
+    assert conflicts.refusal(WORKLOAD, KEY, own=()) is None
+    await anyio.sleep(REFUSAL_BACKOFF.base)
+    assert conflicts.refusal(JOB, KEY, own=()) is None
+
+
+@pytest.mark.parametrize(("status", "told"), [(403, 1), (404, 1), (422, 1), (429, 0), (500, 0)])
+async def test_a_refusal_is_noted_and_told(status: int, told: int) -> None:
+    """adapters.md H2, 9.9: Kueue's controller tries on in silence. What may pass by itself is not told."""
     fleet = Fleet()
     fleet.clusters[W1].client.faults.add(Refuse(status), on=Match(verbs=("create",)))
-    perform, events = executor(fleet)
+    executing, events = executor(fleet)
     with pytest.raises(ApiError):
-        await perform.perform(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
-    create_conflicts = fleet.clusters[W1].create_conflicts
-    await anyio.sleep(CERTAIN_AFTER)
-    assert create_conflicts.block(JOB, KEY, own=())
-    assert not create_conflicts.block(WORKLOAD, KEY, own=())
-    await anyio.sleep(FORGOTTEN_AFTER)
-    assert not create_conflicts.block(JOB, KEY, own=())
-    assert events.statistics().waiting == 1
+        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+    assert len(fleet.clusters[W1].create_conflicts) == 1
+    assert events.statistics().waiting == told
+
+
+@pytest.mark.looptime
+async def test_a_worker_that_refuses_again_is_left_alone_for_longer() -> None:
+    """Asking costs a round of the Workload each time."""
+    conflicts, error = CreateConflicts(), Invalid("no", status=422)
+    waits = []
+    for _ in range(6):
+        conflicts.met(JOB, KEY, KEY, error, "no")
+        refusal = conflicts.refusal(JOB, KEY, own=())
+        assert refusal is not None
+        waits.append(refusal.left.total_seconds())
+        await anyio.sleep(waits[-1])
+    assert waits == [300, 600, 1200, 2400, 3600, 3600]
+    conflicts.created(JOB, KEY)
+    assert len(conflicts) == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (Reset(), Unanswered),
+        (Refuse(500), Unanswered),
+        (Refuse(403), Untracked),
+        (Refuse(429), Untracked),
+        (None, Created),
+    ],
+    ids=["no answer", "500", "403", "429", "created"],
+)
+@pytest.mark.looptime
+async def test_it_is_remembered_whether_the_job_may_exist(fault: Reset | Refuse | None, expected: type) -> None:
+    """A creation without an answer may have happened; one that was refused has not."""
+    fleet = Fleet()
+    if fault is not None:
+        fleet.clusters[W1].client.faults.add(fault, on=Match(verbs=("create",)))
+    executing, _ = executor(fleet)
+    with contextlib.suppress(ApiError):
+        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt_of_copy(a_job())), expected)
+    assert isinstance(fleet.memory.creation(W2, KEY, attempt_of_copy(a_job())), Untracked)
+
+
+async def test_nothing_was_sent_to_a_cluster_that_is_gone() -> None:
+    fleet = Fleet(gone={W1})
+    executing, _ = executor(fleet)
+    with pytest.raises(NotSent):
+        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt_of_copy(a_job())), Untracked)
 
 
 @pytest.mark.parametrize("status", [403, 422], ids=["forbidden", "invalid"])
@@ -222,22 +309,22 @@ async def test_a_change_that_is_refused_is_told(status: int) -> None:
     fleet = Fleet()
     for name in (MANAGER, W1):
         fleet.clusters[name].client.faults.add(Refuse(status), on=Match(verbs=("patch",)))
-    perform, events = executor(fleet)
+    executing, events = executor(fleet)
     key = ObjectKey("default", "job")
     effects: tuple[Effect, ...] = (PatchJobStatus(JOB, key, {}), PatchJob(W1, JOB, key, {}))
     for told, effect in enumerate(effects, start=1):
         for _ in "twice":
             with pytest.raises(ApiError):
-                await perform.perform(a_workload(uid="u"), (effect,))
+                await executing.execute(a_workload(uid="u"), (effect,))
         assert events.statistics().waiting == told
 
 
 async def test_a_change_of_what_is_gone_is_no_news() -> None:
     """Whoever deleted it knows."""
     fleet = Fleet()
-    perform, events = executor(fleet)
+    executing, events = executor(fleet)
     with pytest.raises(NotFound):
-        await perform.perform(a_workload(uid="u"), (PatchJobStatus(JOB, ObjectKey("default", "job"), {}),))
+        await executing.execute(a_workload(uid="u"), (PatchJobStatus(JOB, ObjectKey("default", "job"), {}),))
     assert events.statistics().waiting == 0
 
 
@@ -245,9 +332,9 @@ async def test_a_lost_reply_is_an_error_and_no_news() -> None:
     """Whether the write happened is not known: the cache will tell."""
     fleet = Fleet()
     fleet.clusters[W1].client.faults.add(Reset(), on=Match(verbs=("create",)), at="reply")
-    perform, _ = executor(fleet)
+    executing, _ = executor(fleet)
     with pytest.raises(Unreachable):
-        await perform.perform(a_workload(), (CreateWorkload(W1, a_workload()),))
+        await executing.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
 
     assert fleet.clusters[W1].workloads.get(KEY) is None
     assert await fleet.clusters[W1].client.get(WORKLOAD, KEY)
@@ -256,37 +343,37 @@ async def test_a_lost_reply_is_an_error_and_no_news() -> None:
 async def test_a_cluster_that_is_gone_is_unreachable() -> None:
     """It was there when the plan was made."""
     fleet = Fleet(gone={W1})
-    perform, _ = executor(fleet)
+    executing, _ = executor(fleet)
     with pytest.raises(Unreachable, match='cluster "w1" is not connected'):
-        await perform.perform(a_workload(), (CreateWorkload(W1, a_workload()),))
+        await executing.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
 
 
 @pytest.mark.looptime
-async def test_a_block_that_is_all_but_over_is_looked_at_after_a_moment_and_not_at_once() -> None:
+async def test_a_back_off_that_is_all_but_over_is_looked_at_after_a_moment_and_not_at_once() -> None:
     """A remainder of a nanosecond is none for a timedelta: it was looked at again and again without time passing."""
-    create_conflicts = CreateConflicts()
-    create_conflicts.met(JOB, KEY, KEY)
-    await anyio.sleep(FORGOTTEN_AFTER - 0.5)
-    assert create_conflicts.block(JOB, KEY, own=()) == 1.0
+    conflicts = CreateConflicts()
+    conflicts.met(JOB, KEY, KEY, Invalid("no", status=422), "no")
+    await anyio.sleep(REFUSAL_BACKOFF.base - 0.5)
+    assert conflicts.refusal(JOB, KEY, own=()) == Refusal("no", timedelta(seconds=1))
     await anyio.sleep(1.0)
-    assert create_conflicts.block(JOB, KEY, own=()) is None
+    assert conflicts.refusal(JOB, KEY, own=()) is None
 
 
 @pytest.mark.looptime
-async def test_blocks_of_workloads_nobody_asks_about_are_forgotten() -> None:
+async def test_refusals_of_workloads_nobody_asks_about_are_forgotten() -> None:
     """A worker that refuses what others run would cost memory for every job there ever was."""
-    create_conflicts = CreateConflicts()
-    for number in range(20):
-        create_conflicts.met(JOB, ObjectKey("default", f"job-{number}"), KEY)
+    conflicts = CreateConflicts()
+    for number in range(200):
+        conflicts.met(JOB, ObjectKey("default", f"job-{number}"), KEY, Invalid("no", status=422), "no")
         await anyio.sleep(60)
-    assert len(create_conflicts) <= 6
+    assert len(conflicts) <= 66
 
 
 async def test_that_a_kind_has_no_status_to_write_is_told() -> None:
     """Its CustomResourceDefinition came after the manager was asked about it. That a job is gone is no news."""
     fleet = Fleet()
-    perform, events = executor(fleet)
+    executing, events = executor(fleet)
     fleet.clusters[MANAGER].client.faults.add(Refuse(404), on=Match(verbs=("patch",)))
     with pytest.raises(NotFound):
-        await perform.perform(a_workload(uid="u"), (PatchJobStatus(JOB, ObjectKey("default", "job"), {}),))
+        await executing.execute(a_workload(uid="u"), (PatchJobStatus(JOB, ObjectKey("default", "job"), {}),))
     assert events.statistics().waiting == 1

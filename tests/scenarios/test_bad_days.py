@@ -10,7 +10,7 @@ import pytest
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.runtime.create_conflicts import FORGOTTEN_AFTER
+from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
 from tests.scenarios.in_memory import MemoryFleet, MemoryPlane, in_memory
@@ -86,7 +86,7 @@ async def test_a_worker_that_refused_is_asked_again() -> None:
         await fleet.rest(30)
         assert fleet.copy(1) is None
         faults.remove(refusal)
-        await fleet.until(lambda: fleet.copy(1) is not None, seconds=FORGOTTEN_AFTER)
+        await fleet.until(lambda: fleet.copy(1) is not None, seconds=REFUSAL_BACKOFF.cap)
 
 
 async def test_a_worker_where_a_foreign_job_was_in_the_way_is_asked_again() -> None:
@@ -96,7 +96,7 @@ async def test_a_worker_where_a_foreign_job_was_in_the_way_is_asked_again() -> N
         await fleet.admit(1)
         await fleet.rest(30)
         await fleet.worker(1).api.delete(JOB, JOB_KEY, propagation="Background")
-        await fleet.until(lambda: fleet.copy(1) is not None, seconds=FORGOTTEN_AFTER)
+        await fleet.until(lambda: fleet.copy(1) is not None, seconds=REFUSAL_BACKOFF.cap)
         await fleet.assign(1)
 
 

@@ -21,9 +21,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import is_admitted, is_evicted, is_finished
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import retry_evicted
-from multikueue.core.workload.cleaning import clean_all
 from multikueue.core.workload.effects import CreateJob, Effect, Plan
-from multikueue.core.workload.finishing import bring_end_home
+from multikueue.core.workload.ending import clean_all, sync_end
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 from multikueue.errors import KubeconfigError
@@ -33,8 +32,8 @@ from multikueue.runtime import effect_executor as performing
 from multikueue.runtime import session
 from multikueue.runtime.event_handlers import EventHandlers
 from multikueue.runtime.reconcilers import cluster as clusters
-from multikueue.runtime.reconcilers.workload import WorkloadReconciler
 from multikueue.runtime.remote import RemoteCluster
+from multikueue.runtime.snapshots import SnapshotReader
 from tests.simulation.simulating import Run, simulate
 
 Decide = Callable[[Situation], Plan]
@@ -84,7 +83,7 @@ def stale_copies_are_believed() -> AbstractContextManager[None]:
             for worker in seen.workers:
                 copy = worker.workload
                 if worker.reachable and copy is not None and is_finished(copy):
-                    return bring_end_home(seen, copy, seen.jobs_on(worker))
+                    return sync_end(seen, copy, seen.jobs_on(worker))
                 if worker.reachable and copy is not None and is_evicted(copy):
                     return Plan(tuple(retry_evicted(seen, str(seen.assigned_to))))
             return decide(seen)
@@ -96,14 +95,16 @@ def stale_copies_are_believed() -> AbstractContextManager[None]:
 
 def removed_clusters_are_forgotten() -> AbstractContextManager[Any]:
     """28: what lies on a cluster that the config lists no more is not looked at: it counts as gone."""
-    original = WorkloadReconciler._workers
+    original = SnapshotReader._workers
 
-    def workers(self: WorkloadReconciler, key: ObjectKey, config: Json | None, *rest: Any) -> Iterator[Worker]:
-        found = original(self, key, config, *rest)
+    def workers(
+        self: SnapshotReader, key: ObjectKey, workload: Json | None, config: Json | None, *rest: Any
+    ) -> Iterator[Worker]:
+        found = original(self, key, workload, config, *rest)
         for worker in found:
             yield worker if worker.configured or config is None else attrs.evolve(worker, workload=None, jobs=())
 
-    return mock.patch.object(WorkloadReconciler, "_workers", workers)
+    return mock.patch.object(SnapshotReader, "_workers", workers)
 
 
 def finished_jobs_are_made_again() -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
     JOB_UID_LABEL,
+    LAST_WORKER_ANNOTATION,
     MAX_LABEL_VALUE,
     ORIGIN_LABEL,
     ORIGIN_UID_ANNOTATION,
@@ -18,7 +19,14 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
-from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, has_quota, is_finished
+from multikueue.core.model.workloads import (
+    OUT_OF_SYNC,
+    OWNER_NOT_FOUND,
+    finish_reason,
+    has_quota,
+    is_elastic,
+    is_finished,
+)
 
 
 class Drift(Enum):
@@ -50,6 +58,7 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
     marks = {ATTEMPT_ANNOTATION: stamp.attempt, SPEC_ANNOTATION: spec_digest(workload)}
     metadata = bare_metadata(workload, {ORIGIN_LABEL: stamp.origin}, marks)
     metadata["labels"].pop(JOB_UID_LABEL, None)
+    metadata["annotations"].pop(LAST_WORKER_ANNOTATION, None)
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],
@@ -178,3 +187,43 @@ def _shape(workload: Json) -> tuple[object, ...]:
     spec = workload.get("spec") or {}
     pod_sets = [(pod_set.get("name"), pod_set.get("count", 1)) for pod_set in spec.get("podSets") or []]
     return (spec.get("queueName"), pod_sets)
+
+
+def must_be_replaced(workload: Json, remote: Json, spec: str | None = None) -> bool:
+    """Whether the copy differs in something that cannot be patched; see `drift` for `spec`."""
+    return drift(workload, remote, spec) is Drift.SPEC and not is_scaled_down(workload, remote)
+
+
+def drift_patch(workload: Json, remote: Json) -> Json | None:
+    """Merge patch that brings a copy in line that is not beyond mending; None if it is in line."""
+    priority = priority_patch(workload, remote)
+    if not is_scaled_down(workload, remote):
+        return priority
+    counts = _counts(workload)
+    pod_sets = clone(dig(remote, "spec", "podSets") or [])
+    for pod_set in pod_sets:
+        pod_set["count"] = counts[pod_set.get("name")]
+    return {
+        "metadata": {"uid": uid(remote), "annotations": {SPEC_ANNOTATION: spec_digest(workload)}},
+        "spec": {**(priority["spec"] if priority else {}), "podSets": pod_sets},
+    }
+
+
+def is_scaled_down(workload: Json, remote: Json) -> bool:
+    """Whether an elastic job has become smaller, and nothing else that cannot be patched has changed.
+
+    A bigger job gets a new Workload, a slice; a smaller one keeps its own, and so does its copy.
+    """
+    if not is_elastic(workload):
+        return False
+    here, there = _counts(workload), _counts(remote)
+    if here == there or set(here) != set(there) or any(here[name] > there[name] for name in here):
+        return False
+    before = clone(workload)
+    for pod_set in before["spec"]["podSets"]:
+        pod_set["count"] = there[pod_set.get("name")]
+    return drift(before, remote) is not Drift.SPEC
+
+
+def _counts(workload: Json) -> dict[str | None, int]:
+    return {pod_set.get("name"): pod_set.get("count", 1) for pod_set in dig(workload, "spec", "podSets") or []}

@@ -54,9 +54,13 @@ ADMISSION_MANAGER: Final = "kueue-admission"
 """Field manager of the admission-owned part of a Workload's status; Kueue's core writes under it too."""
 
 ATTEMPT_ANNOTATION: Final = "multikueue.dev/attempt"
-"""On every copy: the attempt it was made for (`multikueue.core.attempt`)."""
+"""On every copy: the attempt it was made for (`core.model.workloads.attempt`)."""
 SPEC_ANNOTATION: Final = "multikueue.dev/spec"
 """On a Workload copy: digest of the manager's spec it was made from."""
+
+LAST_WORKER_ANNOTATION: Final = "multikueue.dev/last-worker"
+"""On a Workload of the manager that was evicted while its worker was out of sight: that worker. It is gone once the
+worker has been seen, or has been lost for `workerLostTimeout`."""
 
 MAX_LABEL_VALUE: Final = 63
 MAX_CONDITION_MESSAGE: Final = 32_768

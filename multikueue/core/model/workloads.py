@@ -15,9 +15,11 @@ from multikueue.core.model.labels import (
     GROUP_WORKLOAD_ANNOTATION,
     JOB_OWNER_GVK_ANNOTATION,
     JOB_OWNER_NAME_ANNOTATION,
+    JOB_UID_LABEL,
+    SLICE_REPLACEMENT_ANNOTATION,
 )
 from multikueue.core.model.names import GVK, Json
-from multikueue.core.model.objects import annotations_of, counted, dig, digest, uid
+from multikueue.core.model.objects import annotations_of, counted, dig, digest, labels_of, uid
 
 
 class CheckState(StrEnum):
@@ -70,6 +72,16 @@ def is_evicted(workload: Json) -> bool:
     return is_true(workload, "Evicted")
 
 
+def is_stopping(copy: Json) -> bool:
+    """Whether a worker's Kueue has taken the copy out of its quota, or never let it in: its job does not go on."""
+    return not is_finished(copy) and (is_evicted(copy) or not is_admitted(copy))
+
+
+def has_had_owner(copy: Json) -> bool:
+    """Whether a job has ever stood behind the copy: the worker's Kueue notes the job it adopts, and keeps the note."""
+    return JOB_UID_LABEL in labels_of(copy) or bool(dig(copy, "metadata", "ownerReferences"))
+
+
 def finish_reason(workload: Json) -> str:
     """Reason of the Finished condition; empty if there is none."""
     return str((condition(workload, "Finished") or {}).get("reason") or "")
@@ -119,6 +131,11 @@ def is_elastic(obj: Json) -> bool:
 def is_replaced(workload: Json) -> bool:
     """Whether a bigger slice of its elastic job has taken its place: the job itself has not ended."""
     return is_elastic(workload) and is_finished(workload) and finish_reason(workload) == SLICE_REPLACED
+
+
+def replaces_slice(workload: Json) -> bool:
+    """Whether it takes the place of a smaller slice of an elastic job, which may be running."""
+    return is_elastic(workload) and SLICE_REPLACEMENT_ANNOTATION in annotations_of(workload)
 
 
 def is_made_for(workload: Json, job: Json) -> bool:
@@ -179,16 +196,24 @@ def attempt(workload: Json, *, evictions_ago: int = 0) -> str:
     A Workload can be evicted and get quota again within 300 ms, so the state in between may never be seen. The
     attempt tells its copies apart all the same: the object's UID, how often it was evicted, and when it got quota.
     """
-    evictions = dig(workload, "status", "schedulingStats", "evictions") or []
     reserved = condition(workload, "QuotaReserved") or {}
-    total = sum(int(entry.get("count") or 0) for entry in evictions) - evictions_ago
-    return digest([uid(workload), total, reserved.get("lastTransitionTime")])
+    return digest([uid(workload), evictions(workload) - evictions_ago, reserved.get("lastTransitionTime")])
+
+
+def evictions(workload: Json) -> int:
+    """How often it has been evicted so far. Kueue counts an eviction as it begins."""
+    listed = dig(workload, "status", "schedulingStats", "evictions") or []
+    return sum(int(entry.get("count") or 0) for entry in listed)
+
+
+def attempt_of_copy(copy: Json) -> str:
+    """The attempt that a copy was made for; empty if it does not say."""
+    return annotations_of(copy).get(ATTEMPT_ANNOTATION) or ""
 
 
 def is_of_attempt(copy: Json, wanted: str) -> bool:
     """Whether a copy was made for that attempt. Copies of Kueue's own controller do not say: they are taken over."""
-    made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
-    return made_for is None or made_for == wanted
+    return attempt_of_copy(copy) in ("", wanted)
 
 
 def pod_counts(workload: Json) -> dict[str, int]:

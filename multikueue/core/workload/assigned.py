@@ -1,60 +1,64 @@
-"""A Workload that a worker has: bring its status home, and notice when the worker has it no more.
+"""A Workload with a recorded worker: create its job there once, sync its status, and notice when it is there no more.
 
 `clusterName` is sticky. Only the copy there counts; copies elsewhere are never believed, whatever they say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from multikueue.core.model.copies import is_spent
+from multikueue.core.model.copies import drift_patch, is_spent
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     CheckState,
     finish_reason,
+    has_had_owner,
     is_admitted,
     is_evicted,
     is_finished,
+    is_of_attempt,
 )
-from multikueue.core.workload.check_updates import admit, finish, retry, retry_evicted, retry_out_of_sync, tell_placed
-from multikueue.core.workload.cleaning import clean_all
-from multikueue.core.workload.drift import drift_patch
+from multikueue.core.workload.check_updates import (
+    admit,
+    finish,
+    retry,
+    retry_evicted,
+    retry_out_of_sync,
+    tell_placed,
+)
+from multikueue.core.workload.earlier_attempts import left_of_loss
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.workload.finishing import KUEUE_GRACE, bring_end_home, finish_as, sync_status
-from multikueue.core.workload.hearing import FIRST_WORD
-from multikueue.core.workload.members import create_missing, remove_left
+from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, finish_as, sync_end, sync_status
+from multikueue.core.workload.groups import create_missing, creates_for_group, remove_left
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.snapshot import Created, NothingSent, Worker
 
 
 def follow_assigned(situation: Situation) -> Plan:
-    """Decide by what the assigned worker shows; remove copies everywhere else."""
-    name = situation.assigned_to
-    others = tuple(clean_all(situation.workers, keep=name))
-    worker = situation.snapshot.worker(name) if name else None
-    if name is None:
+    """Decide by what the recorded worker shows; remove copies everywhere else."""
+    if situation.assigned_to is None:
         base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
-        return Plan((retry(situation, base), *others))
-    if worker is None or not worker.reachable:
-        return wait_for_lost(situation, worker, others)
-    if not worker.serves_kind:
-        return wait_for_kind(situation, worker, others)
-    copy = worker.workload
-    followed = (
-        follow_finished(situation, worker, copy)
-        if copy is not None and is_finished(copy)
-        else _follow(situation, worker)
-    )
-    return attrs.evolve(followed, effects=(*followed.effects, *others))
+        return Plan((retry(situation, base), *clean_all(situation.workers)))
+    return on_recorded_worker(situation, _follow)
+
+
+def on_recorded_worker(situation: Situation, follow: Callable[[Situation, Worker], Plan]) -> Plan:
+    """Decide by what the recorded worker shows, or wait until it can be seen; remove copies everywhere else."""
+    name = situation.assigned_to
+    worker = situation.snapshot.worker(name) if name else None
+    if worker is not None and worker.in_sight:
+        decided = follow(situation, worker)
+    else:
+        decided = _wait_out_of_sight(situation, worker)
+    return attrs.evolve(decided, effects=(*decided.effects, *clean_all(situation.workers, keep=name)))
 
 
 def follow_unchecked(situation: Situation) -> Plan:
-    """Our check is not on it any more. Let the job run on and bring its end home; nothing can be asked of Kueue."""
+    """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
     name = situation.assigned_to
     others = tuple(clean_all(situation.workers, keep=name))
     worker = situation.snapshot.worker(name) if name else None
@@ -62,56 +66,76 @@ def follow_unchecked(situation: Situation) -> Plan:
         return Plan(others)
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is not None and is_finished(copy) and not is_spent(copy):
-        end = bring_end_home(situation, copy, jobs)
+        end = sync_end(situation, copy, jobs)
         return attrs.evolve(end, effects=(*end.effects, *others))
     return Plan((*(effect for job in jobs for effect in sync_status(situation, job)), *others))
 
 
-def wait_for_lost(situation: Situation, worker: Worker | None, others: tuple[Effect, ...]) -> Plan:
-    """Keep the assignment for a while: the job may well be running, and may not run twice."""
-    if worker is not None and worker.awaited:  # that it was lost when we were started says nothing about now
-        return Plan(others, look_again=FIRST_WORD.total_seconds())
-    lost_since = worker.lost_since if worker is not None else None
-    timeout = situation.settings.worker_lost_timeout
-    waited = situation.now - lost_since if lost_since is not None else None
-    if waited is None:
-        return Plan(others, look_again=timeout.total_seconds())
-    if waited < timeout:
-        return Plan(others, look_again=(timeout - waited).total_seconds())
-    return Plan((*_retry_once(situation, "Admitting remote lost"), *others))
+def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
+    """The recorded worker, or the job's kind there, cannot be seen.
 
+    The job may well be running, and may not run twice: the assignment is kept for `worker_lost_timeout`. Where this
+    process knows that nothing was ever sent there, there is nothing to wait for.
 
-def wait_for_kind(situation: Situation, worker: Worker, others: tuple[Effect, ...]) -> Plan:
-    """The job cannot be seen: neither its absence nor its end is a fact. Its Workload can, so Kueue's word counts.
-
-    After a while that word has to do for the job's end, too; and a job of which nothing is heard is given up as on a
-    worker that is lost.
+    While only the kind cannot be seen, the Workload copy can, and its Kueue's word counts: of an eviction at once, of
+    the job's end after the same time.
     """
-    copy, timeout = worker.workload, situation.settings.worker_lost_timeout
+    if worker is None:
+        return Plan(look_again=situation.settings.worker_lost_timeout.total_seconds())
+    copy = worker.workload if worker.reachable else None
     if copy is not None and is_evicted(copy) and not is_finished(copy):
-        return Plan((*retry_evicted(situation, worker.name), *others))
-    waited = worker.unserved_for or timedelta(0)
-    if waited < timeout:
-        return Plan(others, look_again=(timeout - waited).total_seconds())
+        return Plan(tuple(retry_evicted(situation, worker.name)))
+    left = left_of_loss(situation, worker)
+    if left is not None and not (situation.state is CheckState.PENDING and isinstance(worker.creation, NothingSent)):
+        return Plan(look_again=left.total_seconds())
     if copy is not None and is_finished(copy) and not is_spent(copy):
-        return Plan((finish_as(situation, copy), *others))
-    return Plan((*_retry_once(situation, "Admitting remote lost"), *others))
+        return Plan((finish_as(situation, copy),))
+    return Plan(tuple(_retry_once(situation, "Admitting remote lost")))
 
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
-    copy = worker.workload
-    jobs = situation.jobs_on(worker)
+    copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is None:
         return Plan(tuple(_follow_vanished(situation, jobs)))
+    if is_finished(copy):
+        return follow_finished(situation, worker, copy)
     if is_evicted(copy):
         return Plan(tuple(retry_evicted(situation, worker.name)))
-    lost = not is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy)
-    if not lost and (jobs or situation.adapter.workload_only):
+    if not is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
+        return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
+    stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
+    if stale:
+        return Plan(tuple(effect for job in stale for effect in delete_job(worker.name, job)))
+    if may_create(situation, worker):
+        return _create(situation, worker)
+    if jobs or situation.adapter.workload_only:
         return Plan(tuple(_synchronise(situation, worker, copy, jobs)))
-    if not lost and situation.snapshot.quiet_for < KUEUE_GRACE:
+    if situation.snapshot.quiet_for < KUEUE_GRACE:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
+
+
+def may_create(situation: Situation, worker: Worker) -> bool:
+    """Whether the job is still to be created on the recorded worker: once only.
+
+    Its Workload copy there has never had an owner, so no job has ever stood behind it; and this process has not created
+    one whose adoption it has yet to see. Afterwards a missing job has vanished: it ended and its TTL has passed, or
+    somebody deleted it. Of a group the first Workload on the worker creates the job they share.
+    """
+    copy = worker.workload
+    if situation.state is not CheckState.PENDING or situation.adapter.workload_only or situation.jobs_on(worker):
+        return False
+    if copy is None or not is_of_attempt(copy, situation.attempt) or has_had_owner(copy):
+        return False
+    return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.is_delegated
+
+
+def _create(situation: Situation, worker: Worker) -> Plan:
+    """Create the job, or give the worker up if it refuses it for good."""
+    if worker.refusal is None:
+        return Plan(tuple(create_missing(situation, worker)))
+    return Plan(tuple(_retry_once(situation, f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}')))
 
 
 def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Effect]:
@@ -128,7 +152,7 @@ def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Eff
 def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """The copy on the assigned worker is Finished: the job has ended, or the worker has given it up."""
     if not is_spent(copy):
-        return bring_end_home(situation, copy, situation.jobs_on(worker))
+        return sync_end(situation, copy, situation.jobs_on(worker))
     if finish_reason(copy) == OUT_OF_SYNC and situation.state is CheckState.READY:
         return Plan(tuple(retry_out_of_sync(situation, worker.name)))
     return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
@@ -136,7 +160,6 @@ def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
     if situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending:
-        # somebody has taken the check away and put it back
         yield from admit(situation, worker.name, CheckState.READY, copy)
     else:
         yield from tell_placed(situation, copy)

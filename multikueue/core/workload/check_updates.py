@@ -18,7 +18,6 @@ from multikueue.core.model.status_apply import (
 from multikueue.core.model.workloads import CheckState, cluster_queue, nominated
 from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, CountAdmitted, Effect
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.topology import placed
 
 
 def reject(situation: Situation, base: str) -> Effect:
@@ -57,11 +56,20 @@ def nominate(situation: Situation, names: tuple[str, ...], message: str | None =
     return _admission(situation, changes)
 
 
-def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
-    """Record that a worker has it: `clusterName`, no nominations, the check in `state`, and what `copy` has placed.
+def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
+    """Record the worker that gets the job, before the job is created there: the check stays Pending.
 
-    Nominations may be another field manager's. Leaving them out would only give up our own; the API server refuses a
-    `clusterName` beside any, so they are made an empty list of ours.
+    Whoever looks after a crash knows the one cluster that may have this attempt's job. Ready comes last: it makes the
+    manager's Kueue start its own job, and a started job cannot be copied.
+    """
+    if situation.adapter.keeps_check_pending:
+        return admit(situation, cluster, CheckState.PENDING)
+    message = f'The workload got reservation on "{cluster}", its job is being created there'
+    return iter((_recorded(situation, cluster, CheckState.PENDING, message),))
+
+
+def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
+    """Say that a worker has it: `clusterName`, the check in `state`, and what `copy` has placed.
 
     Args:
         situation: the Workload.
@@ -70,8 +78,21 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
         copy: the worker's Workload.
     """
     message = f'The workload was admitted on "{cluster}"'
+    yield _recorded(situation, cluster, state, message, copy)
+    yield Announce("Normal", message)
+    yield CountAdmitted(cluster_queue(situation.workload), cluster)
+
+
+def _recorded(
+    situation: Situation, cluster: ClusterName, state: CheckState, message: str, copy: Json | None = None
+) -> Effect:
+    """The write of `clusterName`.
+
+    Nominations may be another field manager's. Leaving them out would only give up our own; the API server refuses a
+    `clusterName` beside any, so they are made an empty list of ours.
+    """
     entry = check_entry(situation.workload, situation.check, state, message, situation.now)
-    yield _admission(
+    return _admission(
         situation,
         {
             "admissionChecks": with_check(situation.workload, entry),
@@ -80,8 +101,6 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
             **_placed(situation, copy),
         },
     )
-    yield Announce("Normal", message)
-    yield CountAdmitted(cluster_queue(situation.workload), cluster)
 
 
 def tell_placed(situation: Situation, copy: Json) -> Iterator[Effect]:
@@ -140,3 +159,33 @@ def _admission(situation: Situation, changes: dict[str, object]) -> Effect:
 
 def _with_previous(situation: Situation, base: str) -> str:
     return f'{base}, Previously: "{situation.state}"'
+
+
+def placed(workload: Json, remote: Json) -> Json | None:
+    """The manager's `status.admission`, with the topology of what the worker has placed no longer delayed.
+
+    The placement itself stays the worker's: its nodes mean nothing to the manager. Kueue admits the Workload once no
+    pod set is awaited.
+
+    Args:
+        workload: the manager's Workload.
+        remote: the admitted copy.
+
+    Returns:
+        None if nothing awaited has been placed.
+    """
+    there = {one.get("name") for one in _assignments(remote) if one.get("topologyAssignment")}
+    awaited = [
+        one.get("delayedTopologyRequest") == "Pending" and one.get("name") in there for one in _assignments(workload)
+    ]
+    if not any(awaited):
+        return None
+    flipped = [
+        {**one, "delayedTopologyRequest": "Ready"} if ready else one
+        for one, ready in zip(_assignments(workload), awaited, strict=True)
+    ]
+    return {**workload["status"]["admission"], "podSetAssignments": flipped}
+
+
+def _assignments(workload: Json) -> list[Json]:
+    return dig(workload, "status", "admission", "podSetAssignments") or []

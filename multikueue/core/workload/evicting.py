@@ -1,7 +1,7 @@
 """A Workload the manager is evicting: stop its job where it runs, then let the manager know that nothing runs.
 
-Kueue keeps the quota until the manager's job shows no active pods. So the status that comes home here decides when
-the quota is free; without quota, the next row removes the copies.
+Kueue keeps the quota until the manager's job shows no active pods. So the status synced here decides when the quota is
+free; without quota, the next row removes the copies.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from multikueue.core.model.copies import is_spent, is_started, prebuilt_workload
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating
-from multikueue.core.model.workloads import is_admitted, is_elastic, is_evicted, is_finished
+from multikueue.core.model.workloads import is_elastic, is_finished, is_stopping
 from multikueue.core.workload.check_updates import deactivate_copy
-from multikueue.core.workload.cleaning import clean, clean_all, delete_job
+from multikueue.core.workload.earlier_attempts import may_run_for, note_last_worker
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.finishing import bring_end_home, patch_status, sync_status
-from multikueue.core.workload.hearing import FIRST_WORD
+from multikueue.core.workload.ending import clean, clean_all, delete_job, patch_status, sync_end, sync_status
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -31,29 +30,29 @@ POD_GRACE: Final = timedelta(seconds=30)
 
 
 def stop_evicted(situation: Situation) -> Plan:
-    """Stop the copy that runs, remove those that do not, and bring the end home."""
+    """Stop the copy that runs, remove those that do not, and sync how it ends."""
     for worker in situation.workers:
         if _has_finished(situation, worker):
             assert worker.workload is not None, "a finished copy is there"
-            end = bring_end_home(situation, worker.workload, situation.jobs_on(worker))
+            end = sync_end(situation, worker.workload, situation.jobs_on(worker))
             return attrs.evolve(end, effects=(*end.effects, *clean_all(situation.workers, keep=worker.name)))
-    effects: list[Effect] = []
+    effects: list[Effect] = [*note_last_worker(situation)]
     seen: list[Json] = []
     stopping: list[Json] = []
     for worker in situation.workers:
         if not worker.reachable:
             continue
         effects += _stop(situation, worker)
-        if not worker.serves_kind:
+        if not worker.in_sight:
             continue  # what is known of its jobs is of an earlier time
         # Once the copy is gone, what others of a group run there is not this Workload's.
         others = situation.shared_job_on(worker) if worker.workload is None else None
         jobs = [job for job in situation.jobs_on(worker) if job is not others]
         seen += jobs
-        stopping += jobs if _is_stopping(worker.workload) else ()
-    unseen = [left for worker in situation.workers if (left := _may_run_unseen(situation, worker)) is not None]
-    if unseen:
-        return Plan(tuple(effects), look_again=min(unseen))
+        stopping += jobs if _stops(worker.workload) else ()
+    hidden = [left for worker in situation.workers if (left := may_run_for(situation, worker)) is not None]
+    if hidden:
+        return Plan(tuple(effects), look_again=min(hidden).total_seconds())
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
         effects += _tell(situation, stopping)
     return Plan(tuple(effects))
@@ -78,18 +77,18 @@ def tell_gone(situation: Situation) -> Iterator[Effect]:
 
 def _may_run(situation: Situation) -> bool:
     return any(
-        (worker.in_sight and situation.jobs_on(worker)) or _may_run_unseen(situation, worker)
+        (worker.in_sight and situation.jobs_on(worker)) or may_run_for(situation, worker) is not None
         for worker in situation.workers
     )
 
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy, jobs = worker.workload, situation.jobs_on(worker)
-    unneeded = not situation.adapter.workload_only and worker.serves_kind
-    gone = not jobs and (unneeded or _is_stopping(copy))
+    unneeded = not situation.adapter.workload_only and worker.in_sight
+    gone = not jobs and (unneeded or _stops(copy))
     if copy is None or gone or is_finished(copy):
         yield from clean(worker)
-    elif not _is_stopping(copy) and not is_true(copy, "DeactivationTarget"):
+    elif not _stops(copy) and not is_true(copy, "DeactivationTarget"):
         yield deactivate_copy(situation, worker.name, copy)
     else:
         yield from _stop_for_replaced(situation, worker)
@@ -102,9 +101,8 @@ def _stop_for_replaced(situation: Situation, worker: Worker) -> Iterator[Effect]
             yield from delete_job(worker.name, one)
 
 
-def _is_stopping(copy: Json | None) -> bool:
-    """Whether the worker's Kueue has taken it out of its quota, or never let it in: its job stops or has stopped."""
-    return copy is not None and not is_finished(copy) and (is_evicted(copy) or not is_admitted(copy))
+def _stops(copy: Json | None) -> bool:
+    return copy is not None and is_stopping(copy)
 
 
 def _has_finished(situation: Situation, worker: Worker) -> bool:
@@ -115,28 +113,6 @@ def _has_finished(situation: Situation, worker: Worker) -> bool:
     made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
     of_this = made_for is None or made_for in situation.attempts_being_evicted
     return of_this and (situation.have_ended(situation.jobs_on(worker)) or situation.adapter.workload_only)
-
-
-def _may_run_unseen(situation: Situation, worker: Worker) -> float | None:
-    """Seconds for which the job may still run there without being seen; None if it does not."""
-    if worker.reachable:
-        return None if worker.serves_kind else _may_run_hidden(situation, worker)
-    if worker.known and not situation.jobs_on(worker):
-        return None
-    if worker.awaited:
-        return FIRST_WORD.total_seconds()
-    waited = situation.now - worker.lost_since if worker.lost_since is not None else timedelta(0)
-    left = (situation.settings.worker_lost_timeout - waited).total_seconds()
-    return left if left > 0 else None
-
-
-def _may_run_hidden(situation: Situation, worker: Worker) -> float | None:
-    """The same for a worker that shows its Workloads and does not serve the kind of their jobs any more."""
-    timeout = situation.settings.worker_lost_timeout
-    if worker.workload is not None:
-        return None if _is_stopping(worker.workload) else timeout.total_seconds()
-    left = (timeout - (worker.unserved_for or timedelta(0))).total_seconds()
-    return left if situation.jobs_on(worker) and left > 0 else None
 
 
 def _tell(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:

@@ -1,20 +1,29 @@
-"""Several Workloads of one job (a LeaderWorkerSet has one per replica): all of them go to the same worker.
+"""Groups: several Workloads of one job, and several jobs of one Workload.
 
-The first of them finds the worker; the others follow. They are nominated for exactly that worker, so that Kueue's
-webhook accepts it as their `clusterName`.
+A LeaderWorkerSet has one Workload per replica, and all of them go to the same worker: the first finds it, the others
+are nominated for exactly that one, so that Kueue's webhook accepts it as their `clusterName`.
+
+A pod group is one Workload with several jobs, its pods. The copies on the worker follow the manager's: one that is new
+gets a copy, one that is gone takes its copy along. What has ended, or is being deleted, is not run again; what the
+manager's Kueue has started is not copied.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidates, Dispatcher, Nomination
+from multikueue.core.model.copies import is_copy_of, is_started
 from multikueue.core.model.names import Json
-from multikueue.core.model.workloads import component_index
-from multikueue.core.workload.effects import Announce, Plan
+from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.workloads import cluster_name, component_index, is_elastic
+from multikueue.core.workload.effects import Announce, CreateJob, Effect, Plan
+from multikueue.core.workload.ending import delete_job
 from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import JobCopy, Worker
 
 
 @attrs.frozen
@@ -31,8 +40,8 @@ class Follow:
 
 def chooser(situation: Situation) -> Dispatcher:
     """Who says where it is offered: the group, if it has a place, or the operator's dispatcher."""
-    place = situation.group_place
-    return situation.dispatcher if place is None else Follow(place)
+    places = situation.group_places
+    return Follow(places[0]) if places else situation.dispatcher
 
 
 def is_split(situation: Situation) -> bool:
@@ -58,3 +67,53 @@ def must_wait(situation: Situation) -> bool:
         return False
     others = [component_index(one) for one in situation.group]
     return index < 0 or any(other is not None and 0 <= other < index for other in others)
+
+
+def creates_for_group(situation: Situation) -> bool:
+    """Whether this Workload is the one of its group that creates the job: the first of those on its worker."""
+    index = component_index(situation.workload)
+    if index is None:
+        return True
+    here = (one for one in situation.group if cluster_name(one) == situation.assigned_to)
+    return all(index < (component_index(one) or 0) for one in here)
+
+
+def missing_on(situation: Situation, worker: Worker) -> list[Json]:
+    """The manager's jobs that should have a copy there and have none, in the order of their names."""
+    taken = {_name(copy.object) for copy in (*worker.jobs, *worker.shared) if _is_of_kind(situation, copy)}
+    return [job for name, job in sorted(situation.jobs.items()) if name not in taken and _should_run(situation, job)]
+
+
+def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """Make the copies that are missing."""
+    if situation.adapter.workload_only:
+        return
+    for job in missing_on(situation, worker):
+        copy = situation.adapter.copy(job, situation.stamp)
+        yield CreateJob(worker.name, situation.adapter.resource, copy)
+
+
+def remove_left(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """Remove the copies of members that are gone, or about to go, or another of the same name by now."""
+    if not situation.has_members:
+        return
+    for copy in worker.jobs:
+        local = situation.jobs.get(_name(copy.object))
+        left = local is None or is_terminating(local) or not is_copy_of(copy.object, local)
+        if left and _is_of_kind(situation, copy):
+            yield from delete_job(worker.name, copy)
+
+
+def _should_run(situation: Situation, job: Json) -> bool:
+    kept_marks = situation.adapter.resizable and is_elastic(job)  # Kueue does not put such a job back
+    if is_terminating(job) or (is_started(job) and not kept_marks):
+        return False
+    return not situation.has_members or situation.adapter.outcome(job) is None
+
+
+def _is_of_kind(situation: Situation, copy: JobCopy) -> bool:
+    return copy.resource == situation.adapter.resource
+
+
+def _name(job: Json) -> str:
+    return str(job["metadata"]["name"])

@@ -1,61 +1,105 @@
-"""A Workload with quota and no worker: offer it, watch who admits it, hand it over."""
+"""A Workload with quota and no worker: offer it, watch who admits it, record that worker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
-import attrs
-
-from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Nomination
-from multikueue.core.model.copies import is_spent
+from multikueue.core.dispatchers.dispatcher import Candidates, Nomination
+from multikueue.core.model.copies import drift_patch, is_spent
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import annotations_of, is_terminating
 from multikueue.core.model.workloads import (
+    OUT_OF_SYNC,
     CheckState,
     check,
+    finish_reason,
     is_active,
+    is_admitted,
+    is_evicted,
     is_finished,
     is_of_attempt,
     nominated,
     other_checks_ready,
 )
-from multikueue.core.workload.check_updates import admit, nominate
-from multikueue.core.workload.cleaning import clean
-from multikueue.core.workload.drift import drift_patch
+from multikueue.core.workload.check_updates import admit, nominate, record
+from multikueue.core.workload.earlier_attempts import FIRST_ANSWER, note_last_worker, until_stopped
 from multikueue.core.workload.effects import CreateWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.groups import chooser
-from multikueue.core.workload.hearing import PATIENCE, unheard, until_clear
-from multikueue.core.workload.members import create_missing, missing_on, remove_left
+from multikueue.core.workload.ending import clean
+from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.preemption_gates import gated, open_next
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.snapshot import Connecting, Removing, Worker
+
+NOBODY_TAKES_IT = "No worker cluster takes it: "
+"""How the check's message begins while all workers refuse."""
 
 
 def dispatch(situation: Situation) -> Plan:
-    """Take the first worker that admitted it, or offer it to more."""
+    """Record the first worker that admitted it, or offer it to more."""
     stale = tuple(clean_stale(situation))
-    nomination = _nomination(situation)
-    unclear = until_clear(situation)
-    if situation.winner is not None and unclear is None and _may_have_it(situation, situation.winner, nomination):
-        return Plan((*_hand_over(situation, situation.winner, nomination), *stale))
+    noted = tuple(note_last_worker(situation))
+    nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
+    chosen = winner(situation)
+    held_up = until_stopped(situation, chosen) if chosen is not None else None
+    if chosen is not None and held_up is None and _may_have_it(situation, chosen, nomination):
+        if noted:  # this write gives the Workload another resourceVersion: the record is made from that
+            return Plan((*noted, *stale))
+        return Plan((*_hand_over(situation, chosen), *stale))
     if not other_checks_ready(situation.workload, situation.check):
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
     if not is_active(situation.workload):
         return Plan(stale)  # Kueue is about to evict it
     opened = open_next(situation, nomination.names)
-    waits = (nomination.look_again, opened.look_again, unclear, _until_all_have_answered(situation))
+    waits = (nomination.look_again, opened.look_again, _seconds(held_up), _until_first_answers(situation))
     again = [seconds for seconds in waits if seconds is not None]
-    effects = (*opened.effects, *_offer(situation, nomination), *stale)
+    offers = noted or tuple(_nominate(situation, nomination))
+    effects = (*opened.effects, *offers, *_offer(situation, nomination), *stale)
     return Plan(effects, look_again=min(again, default=None))
 
 
-def _nomination(situation: Situation) -> Nomination:
-    """Whom to offer it to. Those that have yet to say whether they have it stay: only here it stands that they may."""
-    chosen = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
-    kept = [name for name in unheard(situation) if name not in chosen.names]
-    if chosen.binding or not kept:
-        return chosen
-    return attrs.evolve(chosen, names=(*chosen.names[: MAX_NOMINATIONS - len(kept)], *kept))
+def _may_have_it(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
+    """Whether its name stands, if others choose the names. A job that is there is not taken away again."""
+    return not nomination.binding or chosen.name in nomination.names or situation.job_on(chosen) is not None
+
+
+def winner(situation: Situation) -> Worker | None:
+    """The worker that gets the Workload: the first of the config that has admitted it, of those it is offered to.
+
+    One that has the job already comes first: a controller that records last has been here before. Clocks of workers
+    play no part. Where the rest of its group is, no other worker gets it.
+    """
+    places = situation.group_places or [worker.name for worker in situation.workers]
+    admitted = [
+        worker for worker in situation.workers if worker.name in places and worker.can_run and _holds(situation, worker)
+    ]
+    having = [
+        worker for worker in admitted if any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
+    ]
+    offered = [worker for worker in admitted if worker.name in nominated(situation.workload)]
+    return next(iter(having or offered or admitted), None)
+
+
+def _holds(situation: Situation, worker: Worker) -> bool:
+    """Whether it has admitted this attempt, and is not about to give it up again."""
+    if worker.workload is None:
+        return _has_ended_on(situation, worker)
+    copy = situation.current(worker)
+    if copy is None or not is_admitted(copy):
+        return False
+    if is_finished(copy):  # out of sync with the job it has: the user is told so once it is assigned
+        return not is_spent(copy) or (finish_reason(copy) == OUT_OF_SYNC and situation.job_on(worker) is not None)
+    removed = isinstance(worker.in_flight, Removing) or is_terminating(copy)
+    return not removed and not is_evicted(copy) and not is_spent(copy) and not situation.must_be_replaced(copy)
+
+
+def _has_ended_on(situation: Situation, worker: Worker) -> bool:
+    """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""
+    jobs = situation.jobs_on(worker)
+    if not jobs or any(annotations_of(job).get(ATTEMPT_ANNOTATION) != situation.attempt for job in jobs):
+        return False
+    return situation.adapter.outcome_of(jobs) is not None
 
 
 def _candidates(situation: Situation) -> Candidates:
@@ -69,24 +113,19 @@ def _candidates(situation: Situation) -> Candidates:
     )
 
 
-def _until_all_have_answered(situation: Situation) -> float | None:
-    """For how many seconds more those that have yet to answer are left their turn; None if nobody is."""
-    return (PATIENCE - situation.snapshot.running_for).total_seconds() if _awaited(situation) else None
-
-
 def _awaited(situation: Situation) -> list[ClusterName]:
-    """Who has yet to answer, and is left its turn because we have just started."""
-    starting = situation.snapshot.running_for < PATIENCE
-    return [worker.name for worker in situation.workers if starting and worker.configured and worker.awaited]
+    """Configured workers that have yet to answer for the first time, shortly after our start: they keep their turn."""
+    if situation.snapshot.running_for >= FIRST_ANSWER:
+        return []
+    return [worker.name for worker in situation.workers if worker.configured and isinstance(worker.reach, Connecting)]
+
+
+def _until_first_answers(situation: Situation) -> float | None:
+    return (FIRST_ANSWER - situation.snapshot.running_for).total_seconds() if _awaited(situation) else None
 
 
 def _message(situation: Situation) -> str:
     return str((check(situation.workload, situation.check) or {}).get("message") or "")
-
-
-def _may_have_it(situation: Situation, winner: Worker, nomination: Nomination) -> bool:
-    """Whether its name stands, if others choose the names. A job that has been made there is not taken away again."""
-    return not nomination.binding or winner.name in nomination.names or situation.job_on(winner) is not None
 
 
 def wait_for_group(situation: Situation) -> Plan:
@@ -95,53 +134,62 @@ def wait_for_group(situation: Situation) -> Plan:
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:
-    """Copies of an earlier attempt, which nobody may have seen end."""
+    """Remove copies of an earlier attempt, which nobody may have seen end."""
     for worker in situation.workers:
         yield from clean(worker, unless=lambda copy: is_of_attempt(copy, situation.attempt))
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    """What `clean_stale` leaves, so that no object is deleted by both."""
+    """Remove what `clean_stale` leaves, so that no object is deleted by both."""
     return clean(worker, unless=lambda copy: not is_of_attempt(copy, situation.attempt))
 
 
-def _hand_over(situation: Situation, winner: Worker, nomination: Nomination) -> Iterator[Effect]:
-    """Give the job to the winner; once its copy is seen there, record it. The losers' copies go at once."""
-    if winner.name not in nominated(situation.workload):
+def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
+    """Record the worker; its job is created there afterwards, and only there. The losers' copies go at once."""
+    if chosen.name not in nominated(situation.workload):
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
-        yield nominate(situation, (winner.name,))
-    elif _has_jobs(situation, winner):
+        yield nominate(situation, (chosen.name,))
+    elif _needs_no_job(situation, chosen):
         state = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
-        yield from admit(situation, winner.name, state, winner.workload)
-    else:
-        yield from remove_left(situation, winner)
-        yield from create_missing(situation, winner)
+        yield from admit(situation, chosen.name, state, chosen.workload)
+    elif tuple(create_missing(situation, chosen)):  # the manager's job can be copied: its Kueue has put it back
+        yield from record(situation, chosen.name)
     for worker in situation.workers:
-        if worker.name != winner.name:
+        if worker.name != chosen.name:
             yield from _clean_current(situation, worker)
 
 
-def _has_jobs(situation: Situation, winner: Worker) -> bool:
+def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
     """Whether the job is there, all of it, or need not be: it has run, or somebody else brings it."""
-    jobs = situation.jobs_on(winner)
-    if not all(situation.is_current(winner, job) for job in jobs):
+    jobs = situation.jobs_on(chosen)
+    if not all(situation.is_current(chosen, job) for job in jobs):
         return False
-    complete = bool(jobs) and not missing_on(situation, winner)
-    return complete or situation.adapter.workload_only or _has_run(winner)
+    has_run = chosen.workload is None or is_finished(chosen.workload)
+    return has_run or situation.adapter.workload_only or (bool(jobs) and not missing_on(situation, chosen))
 
 
-def _has_run(winner: Worker) -> bool:
-    """Whether the job has ended there: one that is gone by now (its TTL) is not made again."""
-    return winner.workload is not None and is_finished(winner.workload)
+def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
+    told = nomination.message
+    if not nomination.names and not nomination.binding:
+        told = _refusals(situation) or told
+    elif told is None and _message(situation).startswith(NOBODY_TAKES_IT):
+        told = ""
+    message = told if told != _message(situation) else None
+    if nomination.names != nominated(situation.workload) or message is not None:
+        yield nominate(situation, nomination.names, message)
+
+
+def _refusals(situation: Situation) -> str | None:
+    """What to tell while all workers of the config refuse it; None if one does not."""
+    configured = [worker for worker in situation.workers if worker.configured]
+    refused = [f"{worker.name}: {worker.refusal.why}" for worker in configured if worker.refusal is not None]
+    return NOBODY_TAKES_IT + "; ".join(refused) if refused and len(refused) == len(configured) else None
 
 
 def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
-    """Make copies on the nominated workers, mend those that differ, remove those of workers no longer nominated."""
-    message = nomination.message if nomination.message != _message(situation) else None
-    if nomination.names != nominated(situation.workload) or message is not None:
-        yield nominate(situation, nomination.names, message)
+    """Make copies on the nominated workers, patch those that differ, remove those of workers no longer nominated."""
     for worker in situation.workers:
-        if worker.name not in nomination.names or not worker.configured or worker.blocked:
+        if worker.name not in nomination.names or not worker.configured or worker.refusal is not None:
             yield from _clean_current(situation, worker)
         elif worker.can_run:
             yield from _offer_to(situation, worker)
@@ -150,17 +198,21 @@ def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
 def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if worker.is_empty:
         made = situation.new_copy
-        alone = situation.settings.orchestrated_preemption and situation.group_place is None
+        alone = situation.settings.orchestrated_preemption and not situation.group_places
         yield CreateWorkload(worker.name, gated(made) if alone else made)
     elif worker.workload is None:
         yield from _clean_current(situation, worker)  # a job that cannot run and is in the way
     elif (copy := situation.current(worker)) is not None and not is_terminating(copy):
-        yield from _mend(situation, worker, copy)
+        yield from _keep_in_line(situation, worker, copy)
 
 
-def _mend(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
-    """Bring a copy back in line: patch it, or remove it so that a new one can be made."""
+def _keep_in_line(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
+    """Patch a copy that differs, or remove it so that a new one can be made."""
     if situation.must_be_replaced(copy) or is_spent(copy):
         yield from _clean_current(situation, worker)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+
+
+def _seconds(wait: timedelta | None) -> float | None:
+    return None if wait is None else wait.total_seconds()

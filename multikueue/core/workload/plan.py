@@ -18,13 +18,13 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState, has_quota, is_elastic, is_finished, is_replaced
 from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
 from multikueue.core.workload.check_updates import reject
-from multikueue.core.workload.cleaning import clean_all, keeps_job_alive
+from multikueue.core.workload.earlier_attempts import note_last_worker
 from multikueue.core.workload.effects import Announce, Effect, Plan
+from multikueue.core.workload.ending import clean_all, clean_finished, keeps_job_alive
 from multikueue.core.workload.evicting import POD_GRACE, stop_evicted, tell_gone, tell_stopped
-from multikueue.core.workload.finishing import clean_finished
 from multikueue.core.workload.groups import is_split, must_wait, tell_split
 from multikueue.core.workload.pending import dispatch, wait_for_group
-from multikueue.core.workload.siblings import settled
+from multikueue.core.workload.siblings import with_owned_jobs
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
@@ -43,7 +43,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    situation = Situation(settled(snapshot), settings, dispatcher, now)
+    situation = Situation(with_owned_jobs(snapshot), settings, dispatcher, now)
     row = next(row for row in TABLE if row.applies(situation))
     try:
         decided = row.decide(situation)
@@ -56,9 +56,9 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
 
 
 def _earliest(look_again: float | None, situation: Situation) -> float | None:
-    """When to look again, now that blocks end, too: nobody tells when they do."""
-    blocks = [worker.blocked_for.total_seconds() for worker in situation.workers if worker.blocked_for is not None]
-    return min(blocks if look_again is None else [look_again, *blocks], default=None)
+    """When to look again, now that refusals are asked again, too: no event tells when."""
+    waits = [worker.refusal.left.total_seconds() for worker in situation.workers if worker.refusal is not None]
+    return min(waits if look_again is None else [look_again, *waits], default=None)
 
 
 def _is_gone(situation: Situation) -> bool:
@@ -116,7 +116,7 @@ def _is_live(slice_: Json) -> bool:
 
 def _let_go(situation: Situation) -> Plan:
     cleaned = _clean_up(situation)
-    return attrs.evolve(cleaned, effects=(*cleaned.effects, *tell_stopped(situation)))
+    return attrs.evolve(cleaned, effects=(*cleaned.effects, *note_last_worker(situation), *tell_stopped(situation)))
 
 
 def _is_rejected(situation: Situation) -> bool:
@@ -230,7 +230,7 @@ TABLE: tuple[Row, ...] = (
     Row("retrying", _is_retrying, _wait),  # Kueue is about to evict it
     # it may run, and we need its job from here on
     Row("job unknown", _job_is_unknown, _wait),
-    Row("placed slice", is_placed_slice, follow_slice),
+    Row("slice replacement", is_placed_slice, follow_slice),
     Row("assigned", _is_assigned, follow_assigned),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", _delegation_is_unknown, _wait),

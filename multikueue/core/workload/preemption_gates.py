@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.core.model.conditions import is_true, parse_timestamp, timestamp
+from multikueue.core.model.copies import is_spent
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating
@@ -41,7 +42,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
         if worker.can_run
         and worker.name in names
         and (copy := situation.current(worker)) is not None
-        and _is_waiting(copy)
+        and _is_waiting(situation, copy)
     ]
     if not situation.settings.orchestrated_preemption:  # any more: what was made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in offered if _opened_at(copy) is None))
@@ -55,9 +56,11 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     return Plan((_open(situation, *blocked[0]),), look_again=timeout.total_seconds())
 
 
-def _is_waiting(copy: Json) -> bool:
+def _is_waiting(situation: Situation, copy: Json) -> bool:
+    """Whether it has our gate, and is not about to be removed."""
     named = any(gate.get("name") == GATE for gate in dig(copy, "spec", "preemptionGates") or [])
-    return named and not is_terminating(copy) and not is_finished(copy)
+    stays = not is_spent(copy) and not situation.must_be_replaced(copy)
+    return named and stays and not is_terminating(copy) and not is_finished(copy)
 
 
 def _opened_at(copy: Json) -> datetime | None:

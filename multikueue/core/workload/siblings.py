@@ -1,10 +1,12 @@
-"""Whose a job copy is when several Workloads stand for one job.
+"""Several Workloads of one job: who owns the job copy, and who is told of a change.
 
 An elastic job has one Workload per size, its slices; a group (LeaderWorkerSet) has one per replica. All of them lead
-to the same job copy, and the copy names at most one. Whoever owns it may remove it; for the others it is only there.
+to the same job copy, and the copy names at most one. Its owner may remove it; the others share it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import attrs
 
@@ -25,14 +27,16 @@ from multikueue.core.model.workloads import (
 from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
 
 
-def settled(snapshot: Snapshot) -> Snapshot:
+def with_owned_jobs(snapshot: Snapshot) -> Snapshot:
     """The snapshot in which `Worker.jobs` are the copies this Workload owns, and `Worker.shared` the others'."""
     if not snapshot.siblings and not any(worker.shared for worker in snapshot.workers):
         return snapshot
-    return attrs.evolve(snapshot, workers=tuple(_settled(snapshot, worker) for worker in snapshot.workers))
+    return attrs.evolve(
+        snapshot, workers=tuple(_worker_with_owned_jobs(snapshot, worker) for worker in snapshot.workers)
+    )
 
 
-def _settled(snapshot: Snapshot, worker: Worker) -> Worker:
+def _worker_with_owned_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
     own: list[JobCopy] = []
     shared: list[JobCopy] = []
     for copy in (*worker.jobs, *worker.shared):
@@ -88,3 +92,37 @@ def _of_slices(members: list[Json], named: str) -> str:
 
 def _name(workload: Json) -> str:
     return str(workload["metadata"]["name"])
+
+
+def may_have_siblings(workload: Json) -> bool:
+    """Whether other Workloads may stand for the same job: slices of an elastic job, parts of a group."""
+    return is_elastic(workload) or component_index(workload) is not None
+
+
+def affected(old: Json | None, new: Json | None, siblings: Sequence[Json]) -> list[Json]:
+    """The siblings whose next step may depend on this change: as few as will do, or large groups would storm the queue.
+
+    Args:
+        old: the Workload before; None if it is new.
+        new: the Workload now; None if it is gone.
+        siblings: the other Workloads of its job.
+    """
+    changed = new or old
+    if (
+        changed is None
+        or not may_have_siblings(changed)
+        or (old is not None and new is not None and _says(old) == _says(new))
+    ):
+        return []
+    if is_elastic(changed):
+        return list(siblings)
+    place = cluster_name(changed) or (cluster_name(old) if old is not None else None)
+    if place is None:  # it came or went before it had a place: the group may be complete now
+        return sorted(siblings, key=lambda one: component_index(one) or 0)[:1]
+    if any(cluster_name(one) == place for one in siblings):
+        return []  # the group was there before, and is there still
+    return list(siblings)
+
+
+def _says(workload: Json) -> tuple[object, ...]:
+    return (cluster_name(workload), is_replaced(workload))

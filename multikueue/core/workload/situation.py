@@ -10,33 +10,28 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.adapter import JobAdapter, Stamp
-from multikueue.core.model.copies import is_copy_of, is_spent, spec_digest, workload_copy
+from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digest, workload_copy
 from multikueue.core.model.guard import Guard
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, is_terminating
+from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
-    OUT_OF_SYNC,
     CheckState,
     Owner,
     attempt,
     check_state,
     cluster_name,
     component_index,
-    finish_reason,
     has_members,
     has_quota,
-    is_admitted,
     is_elastic,
     is_evicted,
     is_finished,
     is_of_attempt,
-    nominated,
     owner,
     pod_counts,
 )
-from multikueue.core.workload.drift import must_be_replaced
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.errors import RuleError
 
 
 @attrs.frozen(eq=False)
@@ -115,7 +110,7 @@ class Situation:
 
     @cached_property
     def has_members(self) -> bool:
-        """Whether several jobs stand behind it: see `core.workload.members`."""
+        """Whether several jobs stand behind it: see `core.workload.groups`."""
         return has_members(self.workload)
 
     @property
@@ -177,11 +172,6 @@ class Situation:
         """The workers that have others of its group."""
         return tuple(sorted({name for one in self.group if (name := cluster_name(one)) is not None}))
 
-    @property
-    def group_place(self) -> str | None:
-        """The worker that its group is on."""
-        return next(iter(self.group_places), None)
-
     def jobs_on(self, worker: Worker) -> list[Json]:
         """The copies of its jobs on that worker: one for most kinds."""
         if self.has_members:
@@ -217,51 +207,23 @@ class Situation:
         copy = worker.workload
         return copy if copy is not None and is_of_attempt(copy, self.attempt) else None
 
-    @cached_property
-    def winner(self) -> Worker | None:
-        """The worker that takes the Workload while none is assigned.
-
-        One that has the job already keeps it, out of reach too; otherwise it is the first of the config that has
-        admitted it, of those it is offered to if there are any: they may be down to the one that was chosen before.
-        Clocks of workers play no part. Where the rest of its group is, no other worker takes it.
-        """
-        places = self.group_places or [worker.name for worker in self.workers]
-        holding = [worker for worker in self.workers if worker.name in places and self._holds(worker)]
-        admitted = [worker for worker in holding if worker.can_run]
-        starting = [worker for worker in self.workers if worker.starting]
-        if starting:  # whether or not it can be reached: the job may be there already
-            return next((worker for worker in starting if worker in admitted), None)
-        having = [worker for worker in holding if self.has_it(worker)]
-        offered = [worker for worker in admitted if worker.name in nominated(self.workload)]
-        return next(iter(having or offered or admitted), None)
-
-    def has_it(self, worker: Worker) -> bool:
-        """Whether this attempt's job is there. Out of sight only all of it counts: nothing could be added."""
-        jobs = [job for job in self.jobs_on(worker) if self.is_current(worker, job)]
-        return len(jobs) == len(self.jobs) > 0 if not worker.can_run else bool(jobs)
-
     def is_current(self, worker: Worker, job: Json) -> bool:
         """Whether a job there is this attempt's. One that others of the group run on is nobody's leftover."""
         return is_of_attempt(job, self.attempt) or job is self.shared_job_on(worker)
 
-    def _holds(self, worker: Worker) -> bool:
-        """Whether it has admitted this attempt, and is not about to give it up again."""
-        if worker.workload is None:
-            return self.has_ended_on(worker)
-        copy = self.current(worker)
-        if copy is None or not is_admitted(copy):
-            return False
-        if is_finished(copy):  # out of sync with the job it has: the user is told so once it is assigned
-            return not is_spent(copy) or (finish_reason(copy) == OUT_OF_SYNC and self.job_on(worker) is not None)
-        leaving = worker.removing or is_evicted(copy) or is_terminating(copy) or is_spent(copy)
-        return not leaving and not self.must_be_replaced(copy)
+    def stale_jobs_on(self, worker: Worker) -> list[JobCopy]:
+        """The jobs there that an earlier attempt has left behind. What others of a group run on is no leftover."""
+        if component_index(self.workload) is not None:
+            return []
+        return [copy for copy in worker.jobs if not is_of_attempt(copy.object, self.attempt)]
 
-    def has_ended_on(self, worker: Worker) -> bool:
-        """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""
-        jobs = self.jobs_on(worker) if worker.workload is None else []
-        if not jobs or any(annotations_of(job).get(ATTEMPT_ANNOTATION) != self.attempt for job in jobs):
+    @property
+    def is_delegated(self) -> bool:
+        """Whether it is certain that the manager's controllers leave the job to us."""
+        try:
+            return self.job is not None and self.adapter.not_delegated(self.job, self.settings.controller_name) is None
+        except RuleError:
             return False
-        return self.adapter.outcome_of(jobs) is not None
 
 
 def _owner_uids(workload: Json) -> set[str]:

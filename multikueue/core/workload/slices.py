@@ -9,25 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
-from multikueue.core.model.copies import is_spent, is_started, prebuilt_workload
+from multikueue.core.model.copies import drift_patch, is_spent, is_started, prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
     CheckState,
     is_admitted,
-    is_elastic,
     is_evicted,
     is_finished,
     is_of_attempt,
+    replaces_slice,
 )
-from multikueue.core.workload.assigned import follow_finished, wait_for_kind, wait_for_lost
+from multikueue.core.workload.assigned import follow_finished, on_recorded_worker
 from multikueue.core.workload.check_updates import admit, finish, retry
-from multikueue.core.workload.cleaning import clean_all, delete_workload
-from multikueue.core.workload.drift import drift_patch
 from multikueue.core.workload.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.workload.finishing import KUEUE_GRACE, sync_status
+from multikueue.core.workload.ending import KUEUE_GRACE, delete_workload, sync_status
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -37,7 +33,7 @@ def leave_to_successor(situation: Situation) -> Plan:
     effects: list[Effect] = []
     for worker in situation.workers:
         copy = worker.workload
-        if copy is not None and worker.reachable and worker.serves_kind and not _leads_to(situation, worker):
+        if copy is not None and worker.in_sight and not _leads_to(situation, worker):
             effects += delete_workload(worker.name, copy)
     return Plan(tuple(effects))
 
@@ -49,31 +45,26 @@ def _leads_to(situation: Situation, worker: Worker) -> bool:
 
 
 def is_placed_slice(situation: Situation) -> bool:
-    """Whether an elastic job's Workload has a worker that has not taken it yet."""
+    """Whether a slice that takes another's place has a worker that has not taken it yet. A first slice is a new job."""
     pending = situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending
     ours = not situation.adapter.workload_only
-    return ours and pending and situation.assigned_to is not None and is_elastic(situation.workload)
+    return ours and pending and situation.assigned_to is not None and replaces_slice(situation.workload)
 
 
 def follow_slice(situation: Situation) -> Plan:
     """Bring a slice to the worker that runs its job, and hand the job over to it."""
-    name = situation.assigned_to
-    others = tuple(clean_all(situation.workers, keep=name))
-    worker = situation.snapshot.worker(name) if name else None
-    if worker is None or not worker.reachable:
-        return wait_for_lost(situation, worker, others)
-    if not worker.serves_kind:
-        return wait_for_kind(situation, worker, others)
+    return on_recorded_worker(situation, _follow)
+
+
+def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = situation.current(worker)
     if copy is not None and is_finished(copy):
-        end = follow_finished(situation, worker, copy)
-        return attrs.evolve(end, effects=(*end.effects, *others))
+        return follow_finished(situation, worker, copy)
     if _cannot_go_on(situation, worker):
         if situation.snapshot.quiet_for < KUEUE_GRACE:
-            return Plan(others, look_again=KUEUE_GRACE.total_seconds())
-        return Plan((retry(situation, "Admitting remote no longer exists"), *others))
-    decided = _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
-    return attrs.evolve(decided, effects=(*decided.effects, *others))
+            return Plan(look_again=KUEUE_GRACE.total_seconds())
+        return Plan((retry(situation, "Admitting remote no longer exists"),))
+    return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
 
 
 def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:

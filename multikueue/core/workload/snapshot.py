@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 import attrs
 
@@ -38,6 +39,115 @@ class JobCopy:
 
 
 @attrs.frozen
+class Connecting:
+    """This process has just begun to connect: no answer and no failure yet."""
+
+
+@attrs.frozen
+class Connected:
+    """Its Workloads are being watched: only then is absence a fact."""
+
+
+@attrs.frozen
+class Lost:
+    """It cannot be reached."""
+
+    since: datetime | None = None
+    """By the manager's clock; None if that is not known."""
+    seen: bool = True
+    """Whether this process has read its Workloads and jobs before it was lost: then it shows what was there."""
+
+
+Reach: TypeAlias = Connecting | Connected | Lost
+"""Whether a worker can be reached."""
+
+
+@attrs.frozen
+class Syncing:
+    """The first list of the kind is not complete yet."""
+
+
+@attrs.frozen
+class Served:
+    """Jobs of the kind are being watched, or need not be."""
+
+
+@attrs.frozen
+class Unserved:
+    """Watching the kind fails."""
+
+    failing_for: timedelta = timedelta(0)
+    seen: bool = True
+    """Whether this process has read its jobs before that."""
+
+
+@attrs.frozen
+class Unusable:
+    """The kind is watched, but no job of it may be created there: its definition lacks a field that copies need."""
+
+    why: str = ""
+
+
+Kind: TypeAlias = Syncing | Served | Unserved | Unusable
+"""What a worker makes of the job's kind."""
+
+
+@attrs.frozen
+class Idle:
+    """Nothing is in flight."""
+
+
+@attrs.frozen
+class Creating:
+    """The job is being created."""
+
+
+@attrs.frozen
+class Removing:
+    """The Workload copy is being removed: it will be gone before that shows."""
+
+
+InFlight: TypeAlias = Idle | Creating | Removing
+"""What this process is doing there at this moment."""
+
+
+@attrs.frozen
+class Untracked:
+    """An earlier process may have sent a creation."""
+
+
+@attrs.frozen
+class NothingSent:
+    """Nobody has sent one: this process saw the attempt before a worker was recorded, and has sent none."""
+
+
+@attrs.frozen
+class Created:
+    """The worker answered that the job was created."""
+
+
+@attrs.frozen
+class Unanswered:
+    """A creation was sent, and there was no answer: the job may exist."""
+
+    ago: timedelta
+
+
+Creation: TypeAlias = Untracked | NothingSent | Created | Unanswered
+"""What this process knows of creating this attempt's job on a worker."""
+
+
+@attrs.frozen
+class Refusal:
+    """The worker refuses an object of this Workload, or somebody else's object has its name."""
+
+    why: str
+    """In the worker's words."""
+    left: timedelta
+    """How long it is not asked again."""
+
+
+@attrs.frozen
 class Worker:
     """What is known of one worker, and what of this Workload lies there.
 
@@ -45,30 +155,14 @@ class Worker:
     """
 
     name: ClusterName
-    reachable: bool = True
-    """Whether its Workloads are being watched right now: only then is absence a fact."""
     configured: bool = True
     """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
-    serves_kind: bool = True
-    """Whether the job's kind is being watched there."""
-    unserved_for: timedelta | None = None
-    """For how long that has failed; None while it does not."""
-    known: bool = True
-    """Whether this process has ever seen what lies there."""
-    awaited: bool = False
-    """Whether it has yet to say anything for the first time: it is neither lost, nor known to be there."""
-    blocked: bool = False
-    """Whether somebody else's object has the name of one of ours there, or it refuses ours."""
-    blocked_for: timedelta | None = None
-    """For how long it is left alone because of that; None if only a change there can end it."""
-    starting: bool = False
-    """Whether the job is being created there just now."""
-    removing: bool = False
-    """Whether what lies there is being removed just now."""
-    unsure_for: timedelta | None = None
-    """How long ago the job was to be created there, if it cannot be told whether it was: there was no answer."""
-    lost_since: datetime | None = None
-    """Since when it cannot be reached, by the manager's clock."""
+    reach: Reach = Connected()
+    kind: Kind = Served()
+    in_flight: InFlight = Idle()
+    creation: Creation = Untracked()
+    refusal: Refusal | None = None
+    """Its back-off, while it has one."""
     workload: Json | None = None
     jobs: tuple[JobCopy, ...] = ()
     """Its jobs there: those that name it."""
@@ -76,9 +170,26 @@ class Worker:
     """The owner's job there, where it names another Workload of the same owner or none: see `siblings`."""
 
     @property
+    def reachable(self) -> bool:
+        """Whether its Workloads are being watched."""
+        return isinstance(self.reach, Connected)
+
+    @property
     def in_sight(self) -> bool:
         """Whether its copies are being watched: what does not show is not there, or was made a moment ago."""
-        return self.reachable and self.serves_kind
+        return self.reachable and isinstance(self.kind, Served | Unusable)
+
+    @property
+    def seen(self) -> bool:
+        """Whether this process knows, or knew before the worker was lost, what lies there."""
+        match self.reach, self.kind:
+            case Connecting(), _:
+                return False
+            case Lost(seen=seen), _:
+                return seen
+            case _, Unserved(seen=seen):
+                return seen
+        return not isinstance(self.kind, Syncing)
 
     @property
     def is_empty(self) -> bool:
@@ -88,7 +199,7 @@ class Worker:
     @property
     def can_run(self) -> bool:
         """Whether it can be offered the job now."""
-        return self.in_sight and self.configured and not self.blocked
+        return self.reachable and isinstance(self.kind, Served) and self.configured and self.refusal is None
 
 
 @attrs.frozen
@@ -109,8 +220,10 @@ class Snapshot:
     in_vain: Mapping[str, Json] = attrs.field(factory=dict)
     """By the name of a job: the patch of its status that the manager answered without changing anything. Its API server
     drops what its definition of the kind does not know, and fills in what it does."""
+    last_worker: ClusterName | None = None
+    """The worker that was recorded last, in this attempt or an earlier one, as far as this process has seen."""
     running_for: timedelta = timedelta.max
-    """How long this process has been listening to workers."""
+    """How long this process has been connecting to workers."""
     quiet_for: timedelta = timedelta(0)
     """How long nothing of it has changed, here or on a worker, as far as this process has seen."""
     siblings: tuple[Json, ...] = ()

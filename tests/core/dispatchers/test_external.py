@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from multikueue.core.dispatchers.external import External
 from multikueue.core.model.workloads import nominated
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateWorkload
-from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.snapshot import Lost, Snapshot
 from tests.core.building import copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.strategies import snapshots
 from tests.core.wording import in_words
@@ -35,7 +35,7 @@ def test_a_name_that_leads_nowhere_is_ignored(name: str) -> None:
     """The others are offered it, and no error repeats (item 43). The name stays: it is not ours to take away."""
     workers = (
         worker("w1"),
-        worker("lost", reachable=False),
+        worker("lost", reach=Lost()),
         worker("unconfigured", configured=False),
     )
     seen = snapshot(workload(nominated=(name, "w1")), *workers)

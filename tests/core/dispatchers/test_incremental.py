@@ -311,4 +311,4 @@ class TestWriting:
     def test_the_first_to_admit_wins_whatever_round_it_is(self) -> None:
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), worker("w2"), worker("w3"))
-        assert in_words(seen, decide(seen, Incremental(step=1))) == ["create job on w1"]
+        assert in_words(seen, decide(seen, Incremental(step=1))) == ["record w1"]

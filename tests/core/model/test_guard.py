@@ -13,7 +13,7 @@ from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.guard import Guard
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import Announce
-from multikueue.core.workload.finishing import KUEUE_GRACE
+from multikueue.core.workload.ending import KUEUE_GRACE
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.errors import RuleError
 from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload

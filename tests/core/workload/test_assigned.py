@@ -10,10 +10,24 @@ import pytest
 
 from multikueue.adapters import JobKind
 from multikueue.core.model.adapter import Stamp
-from multikueue.core.model.labels import ADMISSION_MANAGER, CONTROLLER_NAME
+from multikueue.core.model.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, CONTROLLER_NAME
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import Announce, ApplyStatus, PatchJob, PatchWorkload
-from multikueue.core.workload.snapshot import Worker
+from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.workloads import attempt
+from multikueue.core.workload.effects import Announce, ApplyStatus, CreateJob, PatchJob, PatchWorkload
+from multikueue.core.workload.snapshot import (
+    Connecting,
+    Created,
+    Creation,
+    Lost,
+    NothingSent,
+    Refusal,
+    Unanswered,
+    Unserved,
+    Untracked,
+    Worker,
+)
+from multikueue.errors import RuleError
 from tests.core.building import (
     ADAPTER,
     EARLIER,
@@ -67,7 +81,7 @@ class TestStickiness:
 
     def test_a_copy_elsewhere_is_left_until_its_worker_is_back(self) -> None:
         """Nothing can be done there now, and nothing here waits for it."""
-        seen = snapshot(LOCAL, running(), worker("w2", copy_of(LOCAL), reachable=False), job=RUNNING_JOB)
+        seen = snapshot(LOCAL, running(), worker("w2", copy_of(LOCAL), reach=Lost()), job=RUNNING_JOB)
         assert decide(seen).effects == ()
 
     def test_a_worker_taken_from_the_config_keeps_its_job(self) -> None:
@@ -91,19 +105,19 @@ class TestLostWorkers:
     )
     def test_it_is_waited_for_and_then_given_up(self, minutes: int, words: list[str], look_again: float | None) -> None:
         """The job may well be running: it is not started elsewhere before the operator's timeout."""
-        lost = worker("w1", reachable=False, serves_kind=False, lost_since=NOW - timedelta(minutes=minutes))
+        lost = worker("w1", reach=Lost(NOW - timedelta(minutes=minutes)))
         seen = snapshot(LOCAL, lost)
         decided = decide(seen)
         assert (in_words(seen, decided), decided.look_again) == (words, look_again)
 
     def test_the_timeout_is_the_operators(self) -> None:
         """Short for a fleet of spot clusters, long for one whose API servers are upgraded by hand."""
-        lost = worker("w1", reachable=False, lost_since=NOW - timedelta(seconds=61))
+        lost = worker("w1", reach=Lost(NOW - timedelta(seconds=61)))
         settings = attrs.evolve(SETTINGS, worker_lost_timeout=timedelta(minutes=1))
         seen = snapshot(LOCAL, lost)
         assert in_words(seen, decide(seen, settings=settings)) == ["retry: Admitting remote lost"]
 
-    @pytest.mark.parametrize("workers", [(), (worker("w1", reachable=False),)], ids=["unknown", "no word yet"])
+    @pytest.mark.parametrize("workers", [(), (worker("w1", reach=Lost()),)], ids=["unknown", "no word yet"])
     def test_a_worker_nobody_has_heard_of_is_waited_for(self, workers: tuple[Worker, ...]) -> None:
         """A manager that has just started does not evict what runs on workers it has not reached yet."""
         decided = decide(snapshot(LOCAL, *workers))
@@ -111,18 +125,17 @@ class TestLostWorkers:
 
     def test_what_lies_elsewhere_goes_meanwhile(self) -> None:
         """Waiting for one worker is no reason to hold another's quota."""
-        seen = snapshot(LOCAL, worker("w1", reachable=False, lost_since=NOW), worker("w2", copy_of(LOCAL)))
+        seen = snapshot(LOCAL, worker("w1", reach=Lost(NOW)), worker("w2", copy_of(LOCAL)))
         assert in_words(seen, decide(seen)) == ["delete workload on w2"]
 
     def test_a_worker_that_stopped_serving_the_kind_is_waited_for(self) -> None:
         """Without a view of the jobs, a missing job is not a fact."""
-        seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True), serves_kind=False), worker("w2"))
+        seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True), kind=Unserved()), worker("w2"))
         assert decide(seen).effects == ()
 
     def test_while_it_is_first_asked_that_it_was_lost_before_the_start_says_nothing(self) -> None:
         """The manager was off for an hour: it must not evict everything before the first connection attempt."""
-        before = NOW - timedelta(hours=1)
-        w1 = worker("w1", reachable=False, serves_kind=False, known=False, awaited=True, lost_since=before)
+        w1 = worker("w1", reach=Connecting())
         decided = decide(snapshot(LOCAL, w1, running_for=timedelta(0)))
         assert (decided.effects, decided.look_again) == ((), 60)
 
@@ -144,7 +157,7 @@ class TestLostWorkers:
     ) -> None:
         """Its CRD or a permission is gone. What the worker's Kueue says of the Workload is known meanwhile."""
         made = copy_of(LOCAL, **copy) if copy is not None else None
-        w1 = worker("w1", made, serves_kind=False, unserved_for=timedelta(minutes=minutes))
+        w1 = worker("w1", made, kind=Unserved(timedelta(minutes=minutes)))
         seen = snapshot(LOCAL, w1, worker("w2"))
         decided = decide(seen)
         assert (in_words(seen, decided), decided.look_again) == (words, look_again)
@@ -153,13 +166,13 @@ class TestLostWorkers:
         local = workload(cluster="w1")
         made = copy_of(local, admitted=True, evicted=True)
         pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
-        w1 = worker("w1", made, serves_kind=False, unserved_for=timedelta(minutes=1))
+        w1 = worker("w1", made, kind=Unserved(timedelta(minutes=1)))
         seen = snapshot(local, w1, adapter=pods)
         assert in_words(seen, decide(seen)) == ['retry: Workload evicted on worker cluster: "w1"', "tell"]
 
     def test_the_check_says_why_under_our_own_name(self) -> None:
         """One entry and nothing else, so that Kueue's part of the status stays Kueue's."""
-        lost = worker("w1", reachable=False, lost_since=NOW - timedelta(hours=1))
+        lost = worker("w1", reach=Lost(NOW - timedelta(hours=1)))
         (write,) = decide(snapshot(LOCAL, lost)).effects
         assert isinstance(write, ApplyStatus)
         assert write.field_manager == CONTROLLER_NAME
@@ -296,9 +309,9 @@ class TestUnchecked:
     @pytest.mark.parametrize(
         "w1",
         [
-            worker("w1", reachable=False, serves_kind=False, lost_since=NOW - timedelta(hours=1)),
+            worker("w1", reach=Lost(NOW - timedelta(hours=1))),
             worker("w1"),
-            worker("w1", copy_of(TAKEN_OFF, admitted=True), serves_kind=False),
+            worker("w1", copy_of(TAKEN_OFF, admitted=True), kind=Unserved()),
         ],
         ids=["lost", "empty", "kind not served"],
     )
@@ -310,7 +323,7 @@ class TestUnchecked:
         back = worker("w2", copy_of(self.TAKEN_OFF, attempt=EARLIER), job_copy_of(self.TAKEN_OFF, attempt=EARLIER))
         removed = ["delete job on w2", "delete workload on w2"]
         assert self.words(running(self.TAKEN_OFF), back) == ["copy job status", *removed]
-        assert self.words(worker("w1", reachable=False), back) == removed
+        assert self.words(worker("w1", reach=Lost()), back) == removed
 
     def test_where_only_our_check_holds_it_back_it_runs_on_the_manager_from_now_on(self) -> None:
         """Pods: the manager's lose their gates with it."""
@@ -325,3 +338,95 @@ class TestUnchecked:
 
     def test_what_never_was_ours_is_not_touched_when_it_is_evicted(self) -> None:
         assert self.words(worker("w1"), local=workload(check=None, evicted="Preempted")) == []
+
+
+class TestCreatingOnce:
+    """The worker is recorded, and its job is made there: once."""
+
+    RECORDED = workload(cluster="w1")
+
+    def words(self, where: Worker, **facts: Any) -> list[str]:
+        seen = snapshot(self.RECORDED, where, **facts)
+        return in_words(seen, decide(seen))
+
+    def admitted(self, *jobs: Json, **facts: Any) -> Worker:
+        copied = {name: facts.pop(name) for name in ("owned", "attempt") if name in facts}
+        return worker("w1", copy_of(self.RECORDED, admitted=True, **copied), *jobs, **facts)
+
+    def test_the_job_is_created_on_the_recorded_worker(self) -> None:
+        """What is created is what the kind's row says, with the marks of this attempt."""
+        (made,) = decide(snapshot(self.RECORDED, self.admitted())).effects
+        assert isinstance(made, CreateJob)
+        assert made.cluster == "w1"
+        assert "managedBy" not in made.object["spec"]
+        assert annotations_of(made.object)[ATTEMPT_ANNOTATION] == attempt(self.RECORDED)
+
+    def test_ready_comes_last(self) -> None:
+        assert self.words(self.admitted(job_copy_of(self.RECORDED)))[0] == "admit on w1 as Ready"
+
+    def test_a_job_whose_workload_has_had_an_owner_is_not_made_again(self) -> None:
+        """It has run: its TTL has passed, or somebody deleted it."""
+        seen = snapshot(self.RECORDED, self.admitted(owned=True))
+        assert (decide(seen).effects, decide(seen).look_again) == ((), 5)
+        late = attrs.evolve(seen, quiet_for=timedelta(seconds=5))
+        assert in_words(late, decide(late)) == ["retry: Admitting remote no longer exists"]
+
+    def test_nor_one_that_was_created_and_whose_adoption_has_yet_to_show(self) -> None:
+        """The watch of Workloads may be behind that of jobs, which saw it come and go."""
+        assert self.words(self.admitted(creation=Created())) == []
+
+    @pytest.mark.parametrize("creation", [Unanswered(timedelta(seconds=1)), NothingSent(), Untracked()], ids=repr)
+    def test_one_without_an_answer_is_tried_again(self, creation: Creation) -> None:
+        """There is one name for it: a second one is refused."""
+        assert self.words(self.admitted(creation=creation)) == ["create job on w1"]
+
+    def test_a_copy_of_an_earlier_attempt_gets_no_job(self) -> None:
+        assert "create job on w1" not in self.words(self.admitted(attempt=EARLIER))
+
+    def test_a_job_of_an_earlier_attempt_goes_first(self) -> None:
+        left = job_copy_of(self.RECORDED, attempt=EARLIER)
+        assert self.words(self.admitted(left)) == ["delete job on w1"]
+
+    def test_nothing_is_created_while_it_is_unclear_who_runs_the_job(self) -> None:
+        """A rule that fails cannot tell whether the manager's controllers would run it as well."""
+
+        def fails(job: Json, controller_name: str) -> str | None:
+            raise RuleError("unclear")
+
+        class Unclear(JobKind):
+            def not_delegated(self, job: Json, controller_name: str) -> str | None:
+                return fails(job, controller_name)
+
+        unclear = Unclear(**{field.name: getattr(ADAPTER, field.name) for field in attrs.fields(JobKind)})
+        assert "create job on w1" not in self.words(self.admitted(), adapter=unclear)
+
+    def test_a_refusal_for_good_sends_it_back_in_the_workers_words(self) -> None:
+        denied = Refusal('admission webhook "policy" denied the request: no', timedelta(minutes=5))
+        assert self.words(self.admitted(refusal=denied)) == [
+            'retry: Worker cluster "w1" refuses the job: admission webhook "policy" denied the request: no'
+        ]
+
+    def test_a_worker_lost_before_anything_was_sent_is_given_up_at_once(self) -> None:
+        """Nobody waits for a job that cannot be there."""
+        lost = self.admitted(reach=Lost(NOW), creation=NothingSent())
+        assert self.words(lost) == ["retry: Admitting remote lost"]
+        assert self.words(self.admitted(kind=Unserved(), creation=NothingSent())) == ["retry: Admitting remote lost"]
+
+    @pytest.mark.parametrize("creation", [Unanswered(timedelta(seconds=1)), Created(), Untracked()], ids=repr)
+    def test_otherwise_it_keeps_the_job_for_a_while(self, creation: Creation) -> None:
+        assert self.words(self.admitted(reach=Lost(NOW), creation=creation)) == []
+
+    def test_a_first_slice_of_an_elastic_job_is_created_like_any_job(self) -> None:
+        """Only a replacement has a job to take over; its annotation tells."""
+        local = workload(cluster="w1", elastic=True)
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=job(elastic=True))
+        assert decide(seen).row == "assigned"
+        assert in_words(seen, decide(seen)) == ["create job on w1"]
+
+    def test_of_a_group_the_first_on_the_worker_creates_the_job(self) -> None:
+        """The others share it."""
+        first, second = (workload(name=f"part-{index}", index=str(index), cluster="w1") for index in (0, 1))
+        two = attrs.evolve(ADAPTER, workloads=lambda _: 2, keeps_check_pending=True)
+        for local, other, words in ((first, second, ["create job on w1"]), (second, first, [])):
+            seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), adapter=two, siblings=(other,))
+            assert in_words(seen, decide(seen)) == words

@@ -12,8 +12,8 @@ from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
-from multikueue.core.workload.snapshot import Worker
-from tests.core.building import NOW, CopyFacts, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from multikueue.core.workload.snapshot import Connecting, Lost, Unserved, Worker
+from tests.core.building import CopyFacts, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
 BEFORE = workload(cluster="w1", check="Ready")
@@ -71,7 +71,7 @@ def test_a_workload_evicted_before_it_ran_is_not_offered_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "workers", [(), (worker("w1"),), (worker("w1", reachable=False),)], ids=["no worker", "no copy", "lost"]
+    "workers", [(), (worker("w1"),), (worker("w1", reach=Lost()),)], ids=["no worker", "no copy", "lost"]
 )
 def test_when_nothing_can_be_seen_running_the_quota_is_let_go(workers: tuple[Worker, ...]) -> None:
     """A job lost with its worker would show active pods, and hold its quota, for ever."""
@@ -82,15 +82,14 @@ def test_when_nothing_can_be_seen_running_the_quota_is_let_go(workers: tuple[Wor
 
 def test_the_quota_is_held_while_the_worker_is_first_asked() -> None:
     """That it was lost when the manager was started, an hour ago by its object, says nothing about now."""
-    before = NOW - timedelta(hours=1)
-    asked = worker("w1", reachable=False, serves_kind=False, known=False, awaited=True, lost_since=before)
+    asked = worker("w1", reach=Connecting())
     decided = decide(snapshot(EVICTED, asked, job=RUNNING_JOB))
     assert (decided.effects, decided.look_again) == ((), 60)
 
 
 def test_what_was_known_of_a_kind_that_is_lost_is_not_believed() -> None:
     """The worker's Kueue has stopped it. Its last known status says that it runs, and was written again and again."""
-    stopped = worker("w1", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, status={"active": 1}), serves_kind=False)
+    stopped = worker("w1", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, status={"active": 1}), kind=Unserved())
     (patch,) = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
     assert isinstance(patch, PatchJobStatus)
     assert patch.patch["status"] == {"active": 0, "ready": 0}
@@ -98,18 +97,18 @@ def test_what_was_known_of_a_kind_that_is_lost_is_not_believed() -> None:
 
 def test_the_quota_is_held_while_a_job_of_a_kind_that_is_lost_may_run_without_its_workload() -> None:
     """Its deletion may have been refused with the permission that was lost."""
-    left = worker("w1", None, job_copy_of(BEFORE), serves_kind=False, unserved_for=timedelta(minutes=5))
+    left = worker("w1", None, job_copy_of(BEFORE), kind=Unserved(timedelta(minutes=5)))
     seen = snapshot(EVICTED, left, job=RUNNING_JOB)
     assert in_words(seen, decide(seen)) == ["delete job on w1"]
     assert decide(seen).look_again == 600
-    over = snapshot(EVICTED, attrs.evolve(left, unserved_for=timedelta(minutes=15)), job=RUNNING_JOB)
+    over = snapshot(EVICTED, attrs.evolve(left, kind=Unserved(timedelta(minutes=15))), job=RUNNING_JOB)
     assert in_words(over, decide(over)) == ["delete job on w1", "copy job status"]
 
 
 def test_the_quota_is_held_while_another_worker_still_runs_the_job() -> None:
     """Two copies ran, by whatever accident: the quota is free when both are gone."""
     other = worker("w2", None, job_copy_of(BEFORE))
-    seen = snapshot(EVICTED, worker("w1", reachable=False), other, job=RUNNING_JOB)
+    seen = snapshot(EVICTED, worker("w1", reach=Lost()), other, job=RUNNING_JOB)
     assert in_words(seen, decide(seen)) == ["delete job on w2"]
 
 

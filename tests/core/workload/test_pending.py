@@ -16,9 +16,10 @@ from multikueue.core.model.labels import (
     STARTED_LABELS,
 )
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, with_value
+from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import attempt
-from multikueue.core.workload.effects import ApplyStatus, CreateJob, CreateWorkload
+from multikueue.core.workload.effects import ApplyStatus, CreateWorkload
+from multikueue.core.workload.snapshot import Lost, Refusal, Removing, Unserved
 from tests.core.applying import carry_out
 from tests.core.building import (
     ADAPTER,
@@ -60,7 +61,7 @@ class TestOffering:
 
     @pytest.mark.parametrize(
         "facts",
-        [{"reachable": False}, {"configured": False}, {"serves_kind": False}],
+        [{"reach": Lost()}, {"configured": False}, {"kind": Unserved()}],
         ids=lambda facts: next(iter(facts)),
     )
     def test_a_worker_that_cannot_run_it_is_not_asked(self, facts: Json) -> None:
@@ -70,7 +71,7 @@ class TestOffering:
 
     def test_a_nominated_worker_out_of_reach_stays_nominated(self) -> None:
         """A flapping link rewrites no pending Workload, and raises no error (items 11, 43)."""
-        seen = snapshot(OFFERED, worker("w1", reachable=False), worker("w2", copy_of(OFFERED)))
+        seen = snapshot(OFFERED, worker("w1", reach=Lost()), worker("w2", copy_of(OFFERED)))
         assert decide(seen).effects == ()
 
     def test_a_worker_taken_from_the_config_loses_its_copy(self) -> None:
@@ -114,13 +115,23 @@ class TestOffering:
 
 
 class TestWinning:
-    def test_the_winner_gets_the_job_and_the_losers_go_at_once(self) -> None:
-        """The losers' quota is free before the winner's pods start."""
+    def test_the_winner_is_recorded_and_the_losers_go_at_once(self) -> None:
+        """The losers' quota is free before the winner's pods start; nothing is created anywhere before the record."""
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED, uid="b")))
-        assert in_words(seen, decide(seen)) == ["create job on w1", "delete workload on w2"]
+        assert in_words(seen, decide(seen)) == ["record w1", "delete workload on w2"]
 
-    def test_clusters_are_recorded_once_the_job_is_seen_there(self) -> None:
-        """The check turns Ready, clusterName is set and the nominations are gone, in one write."""
+    def test_the_record_leaves_the_check_pending(self) -> None:
+        """Ready makes the manager's Kueue start its own job, which cannot be copied any more."""
+        decided = decide(snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True))))
+        (write,) = decided.effects
+        assert isinstance(write, ApplyStatus)
+        assert (write.object["status"]["clusterName"], write.object["status"]["nominatedClusterNames"]) == ("w1", [])
+        (entry,) = write.object["status"]["admissionChecks"]
+        assert entry["state"] == "Pending"
+        assert entry["message"] == 'The workload got reservation on "w1", its job is being created there'
+
+    def test_a_job_that_is_there_already_is_taken_over_in_one_write(self) -> None:
+        """The check turns Ready, clusterName is set and the nominations are gone."""
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True), job_copy_of(OFFERED)))
         decided = decide(seen)
         assert in_words(seen, decided) == ADMIT_W1
@@ -156,20 +167,20 @@ class TestWinning:
             worker("w2", copy_of(local, admitted=True, uid="a")),
             worker("w1", copy_of(local, admitted=True, uid="b")),
         )
-        assert in_words(seen, decide(seen)) == ["create job on w2", "delete workload on w1"]
+        assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1"]
 
     def test_one_that_is_being_removed_cannot_win_any_more(self) -> None:
         """It lost to one whose lane was taken; if it won now, that one would be removed as well (seed 6454)."""
-        first = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), removing=True)
+        first = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), in_flight=Removing())
         seen = snapshot(OFFERED, first, worker("w2", copy_of(OFFERED, admitted=True, uid="b")))
-        assert in_words(seen, decide(seen))[0] == "create job on w2"
+        assert in_words(seen, decide(seen))[0] == "record w2"
 
     def test_one_that_was_chosen_stays_chosen_when_others_admit_it_too(self) -> None:
         """Else each would be removed as the other's loser, and all made again (simulation, seed 6598)."""
         local = workload(nominated=("w2",))
         first, second = (worker(name, copy_of(local, admitted=True)) for name in ("w1", "w2"))
         seen = snapshot(local, first, second)
-        assert in_words(seen, decide(seen)) == ["create job on w2", "delete workload on w1"]
+        assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1"]
 
     def test_a_job_that_the_managers_kueue_still_has_started_is_not_copied_yet(self) -> None:
         """adapters.md H1: what Kueue added to its pods is the manager's; it puts them back when it stops the job."""
@@ -188,9 +199,9 @@ class TestWinning:
     def test_a_loser_out_of_reach_holds_nobody_up(self) -> None:
         """Its copy goes when it is back (item 31)."""
         seen = snapshot(
-            OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED), reachable=False)
+            OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED), reach=Lost())
         )
-        assert in_words(seen, decide(seen)) == ["create job on w1"]
+        assert in_words(seen, decide(seen)) == ["record w1"]
 
     def test_a_copy_of_an_earlier_attempt_never_wins(self) -> None:
         """Kueue evicts and reserves again within 300 ms: the copy still says Admitted, for the attempt before."""
@@ -199,7 +210,7 @@ class TestWinning:
         seen = snapshot(local, stale)
         assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
 
-    def test_a_stale_job_is_removed_before_the_winner_gets_its_own(self) -> None:
+    def test_a_stale_job_is_removed_before_its_worker_is_recorded(self) -> None:
         """The stale job may have run with another spec."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, attempt=EARLIER)))
@@ -259,13 +270,11 @@ class TestWinning:
         seen = snapshot(local, taken)
         assert in_words(seen, decide(seen)) == ADMIT_W1
 
-    def test_the_job_copy_is_the_adapters(self) -> None:
-        """What is created is what the kind's row says."""
-        local = workload(nominated=("w1",))
-        (made,) = decide(snapshot(local, worker("w1", copy_of(local, admitted=True)))).effects
-        assert isinstance(made, CreateJob)
-        assert "managedBy" not in made.object["spec"]
-        assert dig(made.object, "metadata", "annotations", ATTEMPT_ANNOTATION) == attempt(local)
+    def test_a_kind_that_ready_would_start_is_recorded_in_kueues_words(self) -> None:
+        """Its check stays Pending for good, so the record is all that is written."""
+        pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
+        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), adapter=pods)
+        assert in_words(seen, decide(seen)) == ["admit on w1 as Pending", "tell", "count cq w1"]
 
     def test_a_kind_that_ready_would_start_keeps_its_check_pending(self) -> None:
         """Ready would ungate pods on the manager as well (D14)."""
@@ -278,13 +287,13 @@ class TestWinning:
         """Another object that names this Workload does not stand for the owner's job."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, name="other")))
-        assert in_words(seen, decide(seen)) == ["create job on w1"]
+        assert in_words(seen, decide(seen)) == ["record w1"]
 
 
 def test_a_worker_that_is_left_alone_for_a_while_is_looked_at_again_afterwards() -> None:
     """Nobody tells when a block ends: it is a time."""
     for left in (timedelta(seconds=120), timedelta(seconds=7)):
-        decided = decide(snapshot(OFFERED, worker("w1", blocked=True, blocked_for=left)))
+        decided = decide(snapshot(OFFERED, worker("w1", refusal=Refusal("denied", left))))
         assert decided.look_again == left.total_seconds()
 
 
@@ -292,3 +301,31 @@ def test_a_deactivated_workload_is_offered_to_nobody() -> None:
     """Its copies would say so, too, and be of no use: they were made and removed as fast as the worker took it."""
     local = workload(nominated=("w1",), spec={"active": False})
     assert decide(snapshot(local, worker("w1"))).effects == ()
+
+
+class TestRefusing:
+    """Workers that refuse it are left alone for a while; their words are told."""
+
+    DENIED = Refusal('admission webhook "policy" denied the request', timedelta(minutes=5))
+
+    def test_while_all_refuse_it_stays_pending_with_the_reasons(self) -> None:
+        seen = snapshot(OFFERED, *(worker(name, refusal=self.DENIED) for name in ("w1", "w2")))
+        seen = attrs.evolve(seen, workload=workload())
+        (write,) = decide(seen).effects
+        assert isinstance(write, ApplyStatus)
+        (entry,) = write.object["status"]["admissionChecks"]
+        assert entry["state"] == "Pending"
+        assert entry["message"] == f"No worker cluster takes it: w1: {self.DENIED.why}; w2: {self.DENIED.why}"
+        assert decide(carry_out(seen, decide(seen))).effects == ()
+
+    def test_the_others_are_offered_it(self) -> None:
+        seen = snapshot(workload(), worker("w1", refusal=self.DENIED), worker("w2"))
+        assert in_words(seen, decide(seen)) == ["nominate w2", "create workload on w2"]
+
+    def test_the_reasons_are_taken_back_once_one_may_be_asked_again(self) -> None:
+        refused = snapshot(workload(), worker("w1", refusal=self.DENIED))
+        told = carry_out(refused, decide(refused))
+        again = attrs.evolve(told, workers=(worker("w1"),))
+        (write, _) = decide(again).effects
+        assert isinstance(write, ApplyStatus)
+        assert write.object["status"]["admissionChecks"][0]["message"] == ""

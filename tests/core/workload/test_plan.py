@@ -11,7 +11,7 @@ import pytest
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.workload.effects import Announce
 from multikueue.core.workload.plan import TABLE
-from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.snapshot import Lost, Snapshot, Worker
 from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
@@ -36,7 +36,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "evicted",
         "retrying",
         "job unknown",
-        "placed slice",
+        "slice replacement",
         "assigned",
         "delegation unknown",
         "split group",
@@ -71,7 +71,8 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         (workload(), {}, "pending"),
         (workload(finished="WorkloadSliceReplaced", elastic=True), {}, "replaced"),
         (workload(finished="WorkloadSliceReplaced"), {}, "finished"),
-        (workload(cluster="w1", elastic=True), {}, "placed slice"),
+        (workload(cluster="w1", elastic=True), {}, "assigned"),
+        (workload(cluster="w1", elastic=True, replaces="older"), {}, "slice replacement"),
         (workload(cluster="w1", check="Ready", elastic=True), {}, "assigned"),
         (workload(index="1"), {"siblings": (workload(name="a", index="0"),)}, "waiting group"),
     ],
@@ -159,9 +160,9 @@ class TestDeletedByHand:
         assert self.words(worker("w1"), local=gone, siblings=others) == ["copy job status"]
 
     def test_but_not_while_it_may_run_unseen(self) -> None:
-        kept = worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE), reachable=False, serves_kind=False)
-        assert self.words(attrs.evolve(kept, lost_since=NOW - timedelta(minutes=1))) == []
-        assert self.words(attrs.evolve(kept, lost_since=NOW - timedelta(minutes=15))) == ["copy job status"]
+        kept = worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE), reach=Lost())
+        assert self.words(attrs.evolve(kept, reach=Lost(NOW - timedelta(minutes=1)))) == []
+        assert self.words(attrs.evolve(kept, reach=Lost(NOW - timedelta(minutes=15)))) == ["copy job status"]
 
     @pytest.mark.parametrize(
         "facts",

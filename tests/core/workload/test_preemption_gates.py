@@ -11,7 +11,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Plan
 from multikueue.core.workload.preemption_gates import GATE
-from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.snapshot import Lost, Snapshot, Worker
 from tests.core.building import NOW, SETTINGS, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words
 
@@ -112,7 +112,7 @@ def test_the_while_is_the_operators() -> None:
         worker("w1", copy_of(OFFERED, blocked=True)),
         worker("w1", copy_of(OFFERED, gate="Closed", blocked=True, deleting=True)),
         worker("w1", copy_of(OFFERED, gate="Open")),
-        worker("w1", copy_of(OFFERED, gate="Closed", blocked=True), reachable=False),
+        worker("w1", copy_of(OFFERED, gate="Closed", blocked=True), reach=Lost()),
     ],
     ids=["made without a gate", "being deleted", "open already", "out of reach"],
 )

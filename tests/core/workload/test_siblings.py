@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.kinship import concerned, have_kin
+from multikueue.core.workload.siblings import affected, may_have_siblings
 from tests.core.building import workload
 
 
@@ -23,38 +23,38 @@ PLACED = part("0", "w1")
 
 def test_plain_workloads_have_no_kin() -> None:
     """They pay nothing for groups."""
-    assert not have_kin(workload())
-    assert concerned(None, workload(cluster="w1"), [A]) == []
-    assert concerned(None, None, [A]) == []
+    assert not may_have_siblings(workload())
+    assert affected(None, workload(cluster="w1"), [A]) == []
+    assert affected(None, None, [A]) == []
 
 
 def test_a_place_found_or_lost_is_told_to_all() -> None:
     """They follow, or look for another."""
-    assert names(concerned(A, PLACED, [B, C])) == ["set-1", "set-2"]
-    assert names(concerned(PLACED, A, [B, C])) == ["set-1", "set-2"]
-    assert names(concerned(PLACED, None, [B, C])) == ["set-1", "set-2"]
+    assert names(affected(A, PLACED, [B, C])) == ["set-1", "set-2"]
+    assert names(affected(PLACED, A, [B, C])) == ["set-1", "set-2"]
+    assert names(affected(PLACED, None, [B, C])) == ["set-1", "set-2"]
 
 
 def test_a_place_the_group_has_is_no_news() -> None:
     """Or n members would wake each other n times over (item 7)."""
-    assert concerned(B, part("1", "w1"), [PLACED, C]) == []
+    assert affected(B, part("1", "w1"), [PLACED, C]) == []
 
 
 @pytest.mark.parametrize("changed", [(A, A), (PLACED, PLACED)], ids=["unplaced", "placed"])
 def test_other_changes_are_told_to_nobody(changed: tuple[Json, Json]) -> None:
     """Conditions and counters change all the time."""
-    assert concerned(*changed, [B, C]) == []
+    assert affected(*changed, [B, C]) == []
 
 
 def test_a_new_part_is_told_to_the_first_alone() -> None:
     """The group may be complete now; only the first one acts on that."""
-    assert names(concerned(None, C, [B, A])) == ["set-0"]
-    assert concerned(None, A, []) == []
+    assert names(affected(None, C, [B, A])) == ["set-0"]
+    assert affected(None, A, []) == []
 
 
 def test_slices_hear_when_one_is_replaced() -> None:
     """The newer one takes the job over."""
     old, new = workload(elastic=True, cluster="w1"), workload(name="bigger", elastic=True)
     replaced = workload(elastic=True, cluster="w1", finished="WorkloadSliceReplaced")
-    assert names(concerned(old, replaced, [new])) == ["bigger"]
-    assert concerned(replaced, replaced, [new]) == []
+    assert names(affected(old, replaced, [new])) == ["bigger"]
+    assert affected(replaced, replaced, [new]) == []

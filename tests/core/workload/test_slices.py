@@ -8,16 +8,16 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, PREBUILT_WORKLOAD, SPEC_ANNOTATION, STARTED_LABELS
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import SLICE_REPLACED, attempt
-from multikueue.core.workload.drift import drift_patch
 from multikueue.core.workload.effects import PatchJob, PatchWorkload
-from multikueue.core.workload.finishing import KUEUE_GRACE
-from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.ending import KUEUE_GRACE
+from multikueue.core.workload.snapshot import Lost, Refusal, Snapshot, Unserved, Worker
 from tests.core.applying import carry_out
 from tests.core.building import (
     EARLIER,
@@ -190,7 +190,9 @@ class TestGrowing:
         assert "finish Succeeded" in words(seen)
 
     @pytest.mark.parametrize(
-        "facts", [{}, {"configured": False}, {"blocked": True}], ids=["waits there", "left the config", "blocked"]
+        "facts",
+        [{}, {"configured": False}, {"refusal": Refusal("denied", timedelta(minutes=5))}],
+        ids=["waits there", "left the config", "blocked"],
     )
     def test_a_job_that_ends_at_its_old_size_ends_the_slice_that_waits(self, facts: Json) -> None:
         """The worker has no room for it, and never will."""
@@ -206,9 +208,9 @@ class TestGrowing:
     @pytest.mark.parametrize(
         ("where", "expected"),
         [
-            (worker("w1", reachable=False), []),
-            (worker("w1", reachable=False, lost_since=NOW - timedelta(hours=1)), ["retry: Admitting remote lost"]),
-            (worker("w1", serves_kind=False), []),
+            (worker("w1", reach=Lost()), []),
+            (worker("w1", reach=Lost(NOW - timedelta(hours=1))), ["retry: Admitting remote lost"]),
+            (worker("w1", kind=Unserved()), []),
             (worker("w1", configured=False, shared=OLD_JOB), []),
         ],
         ids=["out of reach", "lost", "kind not seen", "drained"],
@@ -244,7 +246,7 @@ class TestReplaced:
         seen = snapshot(REPLACED, worker("w1", copy, shared=NEW_JOB), siblings=(NEW,), job=BIG)
         assert words(seen) == ["delete workload on w1"]
 
-    @pytest.mark.parametrize("facts", [{"reachable": False}, {"serves_kind": False}], ids=["lost", "job not seen"])
+    @pytest.mark.parametrize("facts", [{"reach": Lost()}, {"kind": Unserved()}], ids=["lost", "job not seen"])
     def test_it_stays_where_the_job_cannot_be_seen(self, facts: Json) -> None:
         """A worker's Kueue stops a job whose Workload is gone."""
         seen = snapshot(REPLACED, worker("w1", copy_of(old()), **facts), worker("w2"), siblings=(NEW,), job=BIG)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.snapshot import Lost, Worker
 from tests.core.building import WorkloadFacts, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
@@ -27,7 +27,7 @@ COLUMNS: dict[str, Callable[[Json], Worker]] = {
     "out of sync": lambda made: worker("w1", copy_of(made, admitted=True, finished="OutOfSync"), job_copy_of(made)),
     "ended, no wl": lambda made: worker("w1", None, _done(made)),
     "job only": lambda made: worker("w1", None, job_copy_of(made)),
-    "unreachable": lambda made: worker("w1", reachable=False, serves_kind=False),
+    "unreachable": lambda made: worker("w1", reach=Lost()),
 }
 """What the worker shows; `made` is the Workload its copies were made from."""
 
@@ -39,7 +39,8 @@ def _done(made: Json) -> Json:
 x: list[str] = []
 offer, make = ["nominate w1"], ["create workload on w1"]
 drop, job_, both = ["delete workload on w1"], ["delete job on w1"], ["delete job on w1", "delete workload on w1"]
-start, admit = ["create job on w1"], ["admit on w1 as Ready", "tell", "count cq w1"]
+start, record = ["create job on w1"], ["record w1"]
+admit = ["admit on w1 as Ready", "tell", "count cq w1"]
 gone, back = ["retry: Admitting remote no longer exists"], ['retry: Workload evicted on worker cluster: "w1"', "tell"]
 status, stop, renew, ended = ["copy job status"], ["stop on w1"], offer + both, ["copy job status", "finish Succeeded"]
 sync = ['retry: Remote workload on worker cluster "w1" is out of sync with its user job, resetting for re-dispatch']
@@ -51,7 +52,7 @@ LOCAL: dict[str, WorkloadFacts] = {
     "pending": {},
     "offered": {"nominated": ("w1",)},
     "assigned": {"cluster": "w1", "check": "Ready"},
-    "put back": {"cluster": "w1"},
+    "recorded": {"cluster": "w1"},
     "retrying": {"cluster": "w1", "check": "Retry"},
     "evicted": {"evicted": "Preempted to accommodate another", "evictions": 1},
     "finished": {"finished": "Succeeded"},
@@ -60,7 +61,7 @@ LOCAL: dict[str, WorkloadFacts] = {
     "new slice": {"quota": False, "elastic": True, "replaces": "older"},
     "its place": {"cluster": "w1", "elastic": True, "replaces": "older"},
 }
-"""What the manager's Workload says. `put back`: somebody has reset our check; `its place`: the slice has quota."""
+"""What the manager's Workload says. `its place`: the slice has quota."""
 
 # fmt: off
 MATRIX = (
@@ -68,9 +69,9 @@ MATRIX = (
     ("rejected",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),  # (27)
     ("no quota",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("pending",   (offer + make, offer, offer,   offer,  offer,   offer,  renew,  offer,      offer, offer + job_, x)),
-    ("offered",   (make,         x,     start,   admit,  admit,   x,      both,   admit,      admit, job_,  x)),  # (19)
+    ("offered",   (make,         x,     record,  admit,  admit,   x,      both,   admit,      admit, job_,  x)),  # (19)
     ("assigned",  (gone,         gone,  x,       status, status,  back,   gone,   sync,       ended, gone,  x)),  # (15)
-    ("put back",  (gone,         gone,  x,       admit + status, status, back, gone, gone,    ended, gone,  x)),
+    ("recorded",  (gone,         gone,  start,   admit + status, status, back, gone, gone,    ended, gone,  x)),
     ("retrying",  (x,            x,     x,       x,      x,       x,      x,      x,          x,     x,     x)),
     ("evicted",   (x,            drop,  drop,    stop,   status,  status, status, both,       job_,  job_,  x)),  # (21)
     ("finished",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),

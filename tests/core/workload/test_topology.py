@@ -6,8 +6,8 @@ import pytest
 
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
+from multikueue.core.workload.check_updates import placed
 from multikueue.core.workload.effects import ApplyStatus
-from multikueue.core.workload.topology import placed
 from tests.core.building import WorkloadFacts, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload
+from multikueue.core.workload.snapshot import Unserved
 from tests.core.building import (
     copy_of,
     decide,
@@ -40,7 +41,7 @@ class TestDeleting:
     def test_clusters_out_of_the_config_are_cleaned_too(self) -> None:
         """A cluster that leaves a config is cleaned, never forgotten (item 28)."""
         local = workload(deleting=True)
-        seen = snapshot(local, worker("w9", copy_of(local), job_copy_of(local), configured=False, serves_kind=False))
+        seen = snapshot(local, worker("w9", copy_of(local), job_copy_of(local), configured=False, kind=Unserved()))
         assert in_words(seen, decide(seen)) == ["delete job on w9", "delete workload on w9"]
 
     def test_the_local_job_may_be_gone_when_its_copies_are_cleaned(self) -> None:

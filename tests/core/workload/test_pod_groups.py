@@ -12,8 +12,8 @@ from multikueue.core.model.labels import STARTED_LABELS
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import has_members
 from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, Plan
-from multikueue.core.workload.finishing import KUEUE_GRACE
-from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.ending import KUEUE_GRACE
+from multikueue.core.workload.snapshot import Lost, Snapshot
 from tests.core.building import KEY, NAMESPACE, copy_of, decide, snapshot, workload
 from tests.core.pods import BROKEN, DONE, GROUP, POD, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import in_words
@@ -41,11 +41,18 @@ def admitted(local: Json, **facts: Any) -> Json:
 class TestHandingOver:
     def test_every_member_gets_a_copy(self) -> None:
         """The worker's Kueue starts the group when its pods are there."""
-        decided = decide(seen(NOMINATED, [pod("b"), pod("a")], place("w1", admitted(NOMINATED))))
+        decided = decide(seen(PLACED, [pod("b"), pod("a")], place("w1", admitted(PLACED))))
         assert names(decided, CreateJob) == ["a", "b"]
         assert len(decided.effects) == 2
 
-    def test_it_is_recorded_once_all_are_there_and_the_check_stays_pending(self) -> None:
+    def test_its_worker_is_recorded_before_any_pod_is_made(self) -> None:
+        assert words(seen(NOMINATED, [pod("a"), pod("b")], place("w1", admitted(NOMINATED)))) == [
+            "admit on w1 as Pending",
+            "tell",
+            "count cq w1",
+        ]
+
+    def test_pods_that_are_there_already_are_taken_over_and_the_check_stays_pending(self) -> None:
         """Ready would open the gates on the manager (design D14)."""
         pods = [pod("a"), pod("b")]
         shown = seen(NOMINATED, pods, place("w1", admitted(NOMINATED), *(copied(NOMINATED, one) for one in pods)))
@@ -53,22 +60,19 @@ class TestHandingOver:
 
     def test_only_what_is_missing_is_made(self) -> None:
         """A creation failed in the middle, or a process ended there."""
-        decided = decide(
-            seen(NOMINATED, [pod("a"), pod("b")], place("w1", admitted(NOMINATED), copied(NOMINATED, pod("a"))))
-        )
+        decided = decide(seen(PLACED, [pod("a"), pod("b")], place("w1", admitted(PLACED), copied(PLACED, pod("a")))))
         assert names(decided, CreateJob) == ["b"]
-        assert len(decided.effects) == 1
 
     @pytest.mark.parametrize("other", [pod("b", DONE), pod("b", BROKEN), pod("b", deleting=True)], ids=lambda _: "")
     def test_what_has_ended_or_is_going_is_not_run_again(self, other: Json) -> None:
         """adapters.md H5: Kueue's controller makes copies of such pods, too."""
-        decided = decide(seen(NOMINATED, [pod("a"), other], place("w1", admitted(NOMINATED))))
+        decided = decide(seen(PLACED, [pod("a"), other], place("w1", admitted(PLACED))))
         assert names(decided, CreateJob) == ["a"]
 
     def test_pods_of_an_earlier_attempt_go_first(self) -> None:
         """They may have run; the names are free afterwards."""
-        left = copied(NOMINATED, pod("a"), stale=True)
-        shown = seen(NOMINATED, [pod("a")], place("w1", admitted(NOMINATED), left))
+        left = copied(PLACED, pod("a"), stale=True)
+        shown = seen(PLACED, [pod("a")], place("w1", admitted(PLACED), left))
         assert words(shown) == ["delete job on w1"]
 
     def test_a_group_of_which_no_pod_can_be_seen_waits(self) -> None:
@@ -77,7 +81,7 @@ class TestHandingOver:
 
     def test_a_pod_nobody_noted_as_owner_speaks_for_the_group_as_well(self) -> None:
         """Kueue adds owners as it goes; the first one may have been replaced."""
-        decided = decide(seen(NOMINATED, [pod("z")], place("w1", admitted(NOMINATED))))
+        decided = decide(seen(PLACED, [pod("z")], place("w1", admitted(PLACED))))
         assert names(decided, CreateJob) == ["z"]
 
 
@@ -131,7 +135,7 @@ class TestFollowing:
 
     def test_a_group_that_vanished_is_tried_again(self) -> None:
         """But not before its end may have been told."""
-        shown = seen(PLACED, [pod("a", RUNNING)], place("w1", admitted(PLACED)))
+        shown = seen(PLACED, [pod("a", RUNNING)], place("w1", admitted(PLACED, owned=True)))
         assert decide(shown).look_again == KUEUE_GRACE.total_seconds()
         assert words(attrs.evolve(shown, quiet_for=QUIET)) == ["retry: Admitting remote no longer exists"]
 
@@ -254,7 +258,7 @@ class TestEvicting:
     def test_not_while_one_may_still_run(self) -> None:
         """On a worker that cannot be reached."""
         idle = group("a", quota=False)
-        away = place("w1", None, copied(PLACED, pod("a")), reachable=False)
+        away = place("w1", None, copied(PLACED, pod("a")), reach=Lost())
         assert words(seen(idle, [pod("a", RUNNING)], away)) == []
 
 

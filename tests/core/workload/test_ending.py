@@ -12,7 +12,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
-from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.snapshot import Lost, Unserved, Worker
 from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
@@ -105,7 +105,7 @@ class TestCleaning:
 
     def test_they_stay_while_the_job_cannot_be_seen(self) -> None:
         """Its kind's watch is down: its result comes home when it is up again."""
-        hidden = worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded"), serves_kind=False)
+        hidden = worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded"), kind=Unserved())
         assert decide(snapshot(self.FINISHED, hidden, job=RUNNING_JOB)).effects == ()
 
     def test_a_job_stopped_by_hand_on_the_manager_goes_without_more(self) -> None:
@@ -114,7 +114,7 @@ class TestCleaning:
         seen = snapshot(self.FINISHED, running, job=RUNNING_JOB)
         assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
 
-    @pytest.mark.parametrize("workers", [(), (worker("w1", reachable=False),)], ids=["unknown", "lost"])
+    @pytest.mark.parametrize("workers", [(), (worker("w1", reach=Lost()),)], ids=["unknown", "lost"])
     def test_a_worker_out_of_reach_holds_up_nobody_elses_cleaning(self, workers: tuple[Worker, ...]) -> None:
         """The others' copies go now."""
         seen = snapshot(self.FINISHED, *workers, worker("w2", copy_of(LOCAL)), job=RUNNING_JOB)

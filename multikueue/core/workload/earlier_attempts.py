@@ -1,0 +1,118 @@
+"""Whether an earlier attempt of the job may still run where it cannot be seen.
+
+This attempt's job is created on the recorded worker only, so at most one cluster has it. But an eviction erases
+`clusterName`, and the manager's Kueue may reserve quota again before the earlier job has been seen to stop. Nobody else
+may be recorded before that is clear: the job would run twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import annotations_of, uid
+from multikueue.core.model.workloads import evictions, is_stopping
+from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import Connecting, Creating, Lost, Syncing, Unanswered, Unserved, Worker
+
+FIRST_ANSWER: Final = timedelta(seconds=60)
+"""How long a worker may take to answer, or to fail to, for the first time after a start: a request's deadline is half
+as long."""
+LATE_CREATION: Final = timedelta(seconds=10)
+"""How long a creation that was not answered may take to show in a watch that works: a request can be held up on its
+way, and arrive after its sender has given up."""
+
+
+def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
+    """How long nobody may be recorded, because an earlier attempt may still run elsewhere; None: go on.
+
+    Args:
+        situation: the Workload, with quota and no worker.
+        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other.
+    """
+    waits = [
+        left
+        for worker in situation.workers
+        if worker.name != chosen.name and (left := may_run_for(situation, worker)) is not None
+    ]
+    return max(waits, default=None)
+
+
+def may_run_for(situation: Situation, worker: Worker) -> timedelta | None:
+    """For how much longer a job of this Workload may run there without being seen; None: it does not."""
+    if isinstance(worker.in_flight, Creating):
+        return FIRST_ANSWER
+    if worker.in_sight:
+        return _positive(LATE_CREATION - worker.creation.ago) if isinstance(worker.creation, Unanswered) else None
+    if worker.reachable and worker.workload is not None:  # only its jobs are hidden: its Kueue's word counts
+        return None if is_stopping(worker.workload) else situation.settings.worker_lost_timeout
+    return left_of_loss(situation, worker) if _may_have_one(situation, worker) else None
+
+
+def left_of_loss(situation: Situation, worker: Worker) -> timedelta | None:
+    """What is left of `worker_lost_timeout` for a worker out of sight; None: it is over."""
+    timeout = situation.settings.worker_lost_timeout
+    match worker.reach, worker.kind:
+        case Connecting(), _:
+            return FIRST_ANSWER  # that it was lost when we started says nothing about now
+        case Lost(since=None), _:
+            return timeout
+        case Lost(since=since), _ if since is not None:
+            return _positive(timeout - (situation.now - since))
+        case _, Unserved(failing_for=failing_for):
+            return _positive(timeout - failing_for)
+        case _, Syncing():
+            return FIRST_ANSWER
+    return None
+
+
+def note_last_worker(situation: Situation) -> Iterator[Effect]:
+    """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it."""
+    noted = noted_worker(situation.workload)
+    wanted = next((worker.name for worker in situation.workers if _is_in_doubt(situation, worker)), None)
+    if noted != wanted:
+        metadata: Json = {"uid": uid(situation.workload), "annotations": {LAST_WORKER_ANNOTATION: wanted}}
+        yield PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
+
+
+def noted_worker(workload: Json) -> ClusterName | None:
+    """The worker that `note_last_worker` has kept on the Workload."""
+    noted = annotations_of(workload).get(LAST_WORKER_ANNOTATION)
+    return ClusterName(noted) if noted else None
+
+
+def _is_in_doubt(situation: Situation, worker: Worker) -> bool:
+    recorded = situation.assigned_to is not None
+    return not recorded and worker.name == _last_worker(situation) and may_run_for(situation, worker) is not None
+
+
+def _may_have_one(situation: Situation, worker: Worker) -> bool:
+    """Whether a job of this Workload may be on a worker out of sight."""
+    known = situation.jobs_on(worker)
+    if isinstance(worker.creation, Unanswered) or not all(_has_stopped(situation, worker, job) for job in known):
+        return True
+    last = _last_worker(situation)
+    if last is not None:
+        return last == worker.name and not worker.seen
+    return not worker.seen and (situation.evicted or evictions(situation.workload) > 0)
+
+
+def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether the job was seen to have ended or stopped before the worker went out of sight."""
+    if situation.adapter.outcome(job) is not None:
+        return True
+    showed_it = not situation.adapter.keeps_status and situation.adapter.release_patch(job) is None
+    return showed_it and (worker.workload is None or is_stopping(worker.workload))
+
+
+def _last_worker(situation: Situation) -> ClusterName | None:
+    recorded = situation.assigned_to
+    return ClusterName(recorded) if recorded else situation.snapshot.last_worker or noted_worker(situation.workload)
+
+
+def _positive(left: timedelta) -> timedelta | None:
+    return left if left > timedelta(0) else None

@@ -1,0 +1,127 @@
+"""The end of a job: its status is synced to the manager, then its Workload is finished, then the copies are removed.
+
+The manager's Kueue finishes a Workload by itself once it sees that the job has ended. We do it only where that does
+not happen: writing at the same moment would make one of the two writes fail. Copies are removed by UID, and only those
+that carry our label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from typing import Final
+
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.labels import WORKLOAD_FINALIZER
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import dig, is_terminating, uid
+from multikueue.core.model.workloads import is_elastic
+from multikueue.core.workload.check_updates import finish
+from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchJobStatus, Plan
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import JobCopy, Worker
+
+KUEUE_GRACE: Final = timedelta(seconds=5)
+"""How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
+
+
+def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
+    """The assigned worker's Workload copy is Finished: finish the manager's.
+
+    Args:
+        situation: the Workload.
+        copy: the Finished copy.
+        jobs: the job copies. One that is gone is not made again: it has run.
+    """
+    quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
+    ends = bool(jobs) and situation.adapter.ends
+    if ends and not situation.have_ended(jobs) and not quiet:
+        # The job's own watch is a little behind the Workload's.
+        return Plan(look_again=KUEUE_GRACE.total_seconds())
+    patches = tuple(patch for job in jobs for patch in sync_status(situation, job))
+    if ends and (patches or not quiet):
+        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
+    return Plan((*patches, finish_as(situation, copy)))
+
+
+def finish_as(situation: Situation, copy: Json) -> Effect:
+    """Finish the manager's Workload in the words of a Finished copy."""
+    ended = condition(copy, "Finished") or {}
+    return finish(situation, str(ended.get("reason", "")), str(ended.get("message", "")))
+
+
+def clean_finished(situation: Situation) -> Plan:
+    """The manager's Workload is Finished: remove the copies, but not before the job's last status is home."""
+    name = situation.assigned_to
+    worker = situation.snapshot.worker(name) if name else None
+    if worker is None or not worker.reachable or situation.snapshot.adapter is None:
+        return Plan(tuple(clean_all(situation.workers)))
+    ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
+    patches = tuple(patch for job in ended for patch in sync_status(situation, job))
+    keep = name if patches or not worker.in_sight else None
+    look_again = KUEUE_GRACE.total_seconds() if patches else None  # they may change nothing, and then nobody tells us
+    return Plan((*patches, *clean_all(situation.workers, keep=keep)), look_again=look_again)
+
+
+def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
+    """Copy the job's status home, if the kind's rule wants it and it differs."""
+    local = situation.job_of(remote)
+    if local is not None:
+        yield from patch_status(situation, local, situation.adapter.status_patch(local, remote, situation.now))
+
+
+def patch_status(situation: Situation, local: Json, patch: Json | None) -> Iterator[Effect]:
+    """Write the status of the manager's job, wherever its kind has it; but not what was written in vain."""
+    adapter, key = situation.adapter, ObjectKey.of(local)
+    if patch is not None and patch != situation.snapshot.in_vain.get(key.name):
+        yield PatchJobStatus(adapter.resource, key, patch, subresource=adapter.status_subresource)
+
+
+def delete_job(cluster: ClusterName, copy: JobCopy) -> Iterator[Effect]:
+    """Delete one job copy, unless that is under way."""
+    if not is_terminating(copy.object):
+        yield DeleteJob(cluster, copy.resource, ObjectKey.of(copy.object), uid(copy.object))
+
+
+def delete_workload(cluster: ClusterName, workload: Json) -> Iterator[Effect]:
+    """Delete one Workload copy and take Kueue's finalizer off it, whichever of the two is not done yet."""
+    finalizers = dig(workload, "metadata", "finalizers") or []
+    held = WORKLOAD_FINALIZER in finalizers
+    if held or not is_terminating(workload):
+        remaining = tuple(entry for entry in finalizers if entry != WORKLOAD_FINALIZER)
+        yield DeleteWorkload(cluster, ObjectKey.of(workload), uid(workload), remaining, held)
+
+
+def clean(worker: Worker, unless: Callable[[Json], bool] = lambda _: False) -> Iterator[Effect]:
+    """Remove what lies on one worker: jobs first, so that none is left without the Workload that leads to it.
+
+    A job that belongs to another Workload stays, and so does what it needs; see `keeps_job_alive`.
+
+    Args:
+        worker: where; nothing can be done there while it is out of reach, its caches bring us back.
+        unless: copies to keep.
+    """
+    if not worker.reachable:
+        return
+    for copy in worker.jobs:
+        if not unless(copy.object):
+            yield from delete_job(worker.name, copy)
+    if worker.workload is not None and not unless(worker.workload) and not keeps_job_alive(worker):
+        yield from delete_workload(worker.name, worker.workload)
+
+
+def keeps_job_alive(worker: Worker) -> bool:
+    """Whether the Workload copy there is one that an elastic job names which has passed on to a newer slice.
+
+    The worker's Kueue would stop the job without it. The newer slice soon gives the job its own name.
+    """
+    name = worker.workload["metadata"]["name"] if worker.workload is not None else None
+    return any(prebuilt_workload(copy.object) == name and is_elastic(copy.object) for copy in worker.shared)
+
+
+def clean_all(workers: Iterable[Worker], keep: str | None = None) -> Iterator[Effect]:
+    """Remove everything everywhere, but on the worker named `keep`."""
+    for worker in workers:
+        if worker.name != keep:
+            yield from clean(worker)

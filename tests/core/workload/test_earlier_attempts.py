@@ -1,0 +1,160 @@
+"""Nobody is recorded while an earlier attempt of the job may still run where it cannot be seen."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import with_value
+from multikueue.core.workload.effects import PatchWorkload, Plan
+from multikueue.core.workload.snapshot import (
+    Connecting,
+    Creating,
+    Lost,
+    Snapshot,
+    Syncing,
+    Unanswered,
+    Unserved,
+    Worker,
+)
+from tests.core.building import ADAPTER, EARLIER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.wording import in_words
+
+AGAIN = workload(nominated=("w1", "w2"), evictions=1)
+"""It was evicted, and has quota again."""
+RECORD = ["record w1"]
+W2 = ClusterName("w2")
+
+
+def beside(other: Worker, local: Json = AGAIN, **facts: Any) -> Snapshot:
+    """w1 has admitted it, and `other` may have something of before."""
+    return snapshot(local, worker("w1", copy_of(local, admitted=True)), other, **facts)
+
+
+def decided(other: Worker, **facts: Any) -> tuple[list[str], Plan]:
+    seen = beside(other, **facts)
+    return in_words(seen, decide(seen)), decide(seen)
+
+
+def ago(**time: float) -> Lost:
+    return Lost(NOW - timedelta(**time))
+
+
+def unseen(**time: float) -> Lost:
+    return Lost(NOW - timedelta(**time), seen=False)
+
+
+class TestSameAttempt:
+    """The recorded worker is the one cluster that may have this attempt's job: nobody waits for others."""
+
+    FIRST = workload(nominated=("w1", "w2"))
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            worker("w2", reach=Connecting()),
+            worker("w2", reach=unseen(seconds=1)),
+            worker("w2", reach=Lost(seen=False)),
+            worker("w2", copy_of(FIRST, admitted=True), reach=ago(seconds=1)),
+            worker("w2", kind=Syncing()),
+            worker("w2", kind=Unserved(seen=False)),
+        ],
+        ids=["connecting", "lost", "never seen", "lost with a copy", "syncing", "kind not served"],
+    )
+    def test_nobody_waits_right_after_a_start(self, other: Worker) -> None:
+        """Measured beside a real Kueue: a worker that dropped within a minute of our start stalled every job for it."""
+        assert decided(other, local=self.FIRST, running_for=timedelta(0))[0][:1] == RECORD
+
+
+class TestLastWorker:
+    """The worker that had the job before the eviction."""
+
+    def test_one_that_dropped_with_the_job_is_waited_for(self) -> None:
+        left = worker("w2", copy_of(AGAIN, attempt=EARLIER, admitted=True), job_copy_of(AGAIN, attempt=EARLIER))
+        words, plan = decided(attrs.evolve(left, reach=ago(minutes=5)), last_worker=W2)
+        assert (words, plan.look_again) == (["patch workload on "], 600)
+        assert decided(attrs.evolve(left, reach=ago(minutes=15)), last_worker=W2)[0] == RECORD
+
+    def test_one_whose_answer_to_the_creation_was_lost_with_it(self) -> None:
+        """Recorded, created, link lost, evicted, reserved again: the job was never seen."""
+        away = worker("w2", copy_of(AGAIN, attempt=EARLIER), reach=ago(minutes=5), creation=Unanswered(timedelta(0)))
+        assert decided(away, last_worker=W2)[0] == ["patch workload on "]
+        assert decided(attrs.evolve(away, reach=ago(minutes=15)), last_worker=W2)[0] == RECORD
+
+    def test_a_creation_without_an_answer_soon_shows_in_a_watch_that_works(self) -> None:
+        words, plan = decided(worker("w2", creation=Unanswered(timedelta(seconds=3))))
+        assert (words[:1] == RECORD, plan.look_again) == (False, 7)
+        assert decided(worker("w2", creation=Unanswered(timedelta(seconds=10))))[0][:1] == RECORD
+
+    def test_a_creation_in_flight_is_waited_for(self) -> None:
+        assert decided(worker("w2", in_flight=Creating()))[0][:1] != RECORD
+
+    @pytest.mark.parametrize("status", [{"active": 0}, {"conditions": [{"type": "Complete", "status": "True"}]}])
+    def test_one_that_was_seen_to_stop_is_not_waited_for(self, status: Json) -> None:
+        copy = copy_of(AGAIN, attempt=EARLIER, evicted=True)
+        left = worker("w2", copy, job_copy_of(AGAIN, attempt=EARLIER, status=status), reach=ago(minutes=1))
+        assert decided(left, last_worker=W2)[0] == RECORD
+
+    def test_kinds_that_keep_their_status_are_not_seen_to_stop(self) -> None:
+        """Their quota is free before anybody knows."""
+        sets = attrs.evolve(ADAPTER, status=None)
+        left = worker("w2", copy_of(AGAIN, attempt=EARLIER), job_copy_of(AGAIN, attempt=EARLIER, status={}))
+        words, plan = decided(attrs.evolve(left, reach=ago(minutes=5)), adapter=sets)
+        assert (words[:1] == RECORD, plan.look_again) == (False, 600)
+
+    def test_one_without_a_job_when_it_was_lost_is_not_waited_for(self) -> None:
+        assert decided(worker("w2", reach=ago(seconds=1)), last_worker=W2)[0] == RECORD
+
+
+class TestAfterAStart:
+    """A process that has just started has not seen the eviction."""
+
+    def test_a_lost_worker_it_has_never_seen_is_waited_for(self) -> None:
+        """Only for Workloads that were evicted before: others cannot have an earlier attempt."""
+        words, plan = decided(worker("w2", reach=unseen(minutes=5)))
+        assert (words, plan.look_again) == ([], 600)
+        assert decided(worker("w2", reach=unseen(minutes=15)))[0] == RECORD
+
+    def test_one_that_was_not_asked_yet_has_a_minute(self) -> None:
+        words, plan = decided(worker("w2", reach=Connecting()), running_for=timedelta(seconds=5))
+        assert words == []
+        assert plan.look_again is not None
+        assert plan.look_again <= 60
+
+    def test_the_note_on_the_workload_says_which_one(self) -> None:
+        """Others need not be waited for."""
+        noted = with_value(AGAIN, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w2")
+        assert decided(worker("w3", reach=unseen(minutes=5)), local=noted)[0] != []
+        assert decided(worker("w2", reach=unseen(minutes=5)), local=noted)[0] == []
+
+
+class TestNote:
+    """What a restart must not forget stands on the Workload, while it matters."""
+
+    @pytest.mark.parametrize(
+        "local",
+        [workload(evicted="Preempted", evictions=1), workload(quota=False, evictions=1), AGAIN],
+        ids=["evicted", "no quota", "again"],
+    )
+    def test_it_is_written_while_the_worker_is_out_of_sight(self, local: Json) -> None:
+        left = worker("w2", None, job_copy_of(AGAIN, attempt=EARLIER), reach=ago(minutes=1))
+        seen = snapshot(local, left, last_worker=W2, job=job(suspended=True))
+        notes = [effect for effect in decide(seen).effects if isinstance(effect, PatchWorkload)]
+        assert [note.patch["metadata"]["annotations"] for note in notes] == [{LAST_WORKER_ANNOTATION: "w2"}]
+
+    def test_it_is_taken_away_once_the_worker_was_seen(self) -> None:
+        """Before anybody is recorded: the record is made from the Workload without it."""
+        noted = with_value(AGAIN, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w2")
+        seen = beside(worker("w2"), local=noted)
+        (note,) = decide(seen).effects
+        assert isinstance(note, PatchWorkload)
+        assert note.patch["metadata"]["annotations"] == {LAST_WORKER_ANNOTATION: None}
+
+    def test_copies_do_not_have_it(self) -> None:
+        noted = with_value(workload(), ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w2")
+        assert LAST_WORKER_ANNOTATION not in copy_of(noted)["metadata"]["annotations"]

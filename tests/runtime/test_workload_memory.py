@@ -1,0 +1,83 @@
+"""What a process remembers of Workloads between reconciles."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.model.workloads import attempt
+from multikueue.core.workload.snapshot import Created, NothingSent, Unanswered, Untracked
+from multikueue.runtime.workload_memory import WorkloadMemory
+from tests.core.building import KEY, workload
+
+pytestmark = pytest.mark.looptime
+
+W1, W2 = ClusterName("w1"), ClusterName("w2")
+PENDING, RECORDED = workload(), workload(cluster="w1")
+NOW = attempt(PENDING)
+
+
+async def test_an_attempt_that_was_seen_without_a_worker_has_nothing_sent() -> None:
+    """Nobody but this process can have created its job since."""
+    memory = WorkloadMemory()
+    assert memory.creation(W1, KEY, NOW) == Untracked()
+    memory.observe(KEY, PENDING)
+    memory.observe(KEY, RECORDED)
+    assert memory.creation(W1, KEY, NOW) == NothingSent()
+    assert memory.creation(W1, KEY, "another attempt") == Untracked()
+
+
+async def test_one_that_was_recorded_when_this_process_first_saw_it_is_not_known() -> None:
+    memory = WorkloadMemory()
+    memory.observe(KEY, RECORDED)
+    assert memory.creation(W1, KEY, NOW) == Untracked()
+
+
+async def test_a_creation_is_remembered_for_its_attempt_alone() -> None:
+    memory = WorkloadMemory()
+    memory.sending(W1, KEY, NOW)
+    memory.created(W1, KEY)
+    assert memory.creation(W1, KEY, NOW) == Created()
+    assert memory.creation(W2, KEY, NOW) == Untracked()
+    assert memory.creation(W1, KEY, "the next attempt") == Untracked()
+
+
+async def test_one_without_an_answer_concerns_later_attempts_as_well() -> None:
+    """It may arrive late."""
+    memory = WorkloadMemory()
+    memory.sending(W1, KEY, NOW)
+    memory.unanswered(W1, KEY)
+    await anyio.sleep(3)
+    assert memory.creation(W1, KEY, "the next attempt") == Unanswered(timedelta(seconds=3))
+
+
+async def test_what_is_seen_of_a_worker_counts_from_when_it_is_back() -> None:
+    """What it shows first may be older than the job."""
+    memory = WorkloadMemory()
+    memory.sending(W1, KEY, NOW)
+    memory.unanswered(W1, KEY)
+    await anyio.sleep(60)
+    memory.reconnected(W1)
+    await anyio.sleep(2)
+    assert memory.creation(W1, KEY, NOW) == Unanswered(timedelta(seconds=2))
+    memory.reconnected(W2)
+    assert memory.creation(W1, KEY, NOW) == Unanswered(timedelta(seconds=2))
+
+
+async def test_the_last_worker_outlives_the_eviction() -> None:
+    memory = WorkloadMemory()
+    memory.observe(KEY, RECORDED)
+    memory.observe(KEY, workload(evictions=1))
+    assert memory.last_worker(KEY) == W1
+
+
+async def test_nothing_is_kept_of_workloads_that_are_gone() -> None:
+    memory = WorkloadMemory()
+    for number in range(100):
+        key = ObjectKey("team", f"job-{number}")
+        memory.touched(key)
+        memory.forget(key)
+    assert len(memory) == 0
