@@ -33,7 +33,7 @@ from multikueue.core.workload.check_updates import (
 from multikueue.core.workload.earlier_attempts import left_of_loss
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, finish_as, sync_end, sync_status
-from multikueue.core.workload.groups import create_missing, creates_for_group, remove_left
+from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_left
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Created, NothingSent, Worker
 
@@ -106,8 +106,11 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
     if stale:
         return Plan(tuple(effect for job in stale for effect in delete_job(worker.name, job)))
+    if worker.refusal is not None and not has_had_owner(copy) and missing_on(situation, worker):
+        why = f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}'
+        return Plan(tuple(_retry_once(situation, why)))
     if may_create(situation, worker):
-        return _create(situation, worker)
+        return Plan(tuple(create_missing(situation, worker)))
     if jobs or situation.adapter.workload_only:
         return Plan(tuple(_synchronise(situation, worker, copy, jobs)))
     if situation.snapshot.quiet_for < KUEUE_GRACE:
@@ -129,13 +132,6 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     if copy is None or not is_of_attempt(copy, situation.attempt) or has_had_owner(copy):
         return False
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.is_delegated
-
-
-def _create(situation: Situation, worker: Worker) -> Plan:
-    """Create the job, or give the worker up if it refuses it for good."""
-    if worker.refusal is None:
-        return Plan(tuple(create_missing(situation, worker)))
-    return Plan(tuple(_retry_once(situation, f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}')))
 
 
 def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Effect]:

@@ -30,7 +30,7 @@ from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.preemption_gates import gated, open_next
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Connecting, Removing, Worker
+from multikueue.core.workload.snapshot import Removing, Worker
 
 NOBODY_TAKES_IT = "No worker cluster takes it: "
 """How the check's message begins while all workers refuse."""
@@ -117,7 +117,7 @@ def _awaited(situation: Situation) -> list[ClusterName]:
     """Configured workers that have yet to answer for the first time, shortly after our start: they keep their turn."""
     if situation.snapshot.running_for >= FIRST_ANSWER:
         return []
-    return [worker.name for worker in situation.workers if worker.configured and isinstance(worker.reach, Connecting)]
+    return [worker.name for worker in situation.workers if worker.configured and not worker.answered]
 
 
 def _until_first_answers(situation: Situation) -> float | None:

@@ -192,6 +192,11 @@ class Worker:
         return not isinstance(self.kind, Syncing)
 
     @property
+    def answered(self) -> bool:
+        """Whether it has answered, or failed to, since this process began to connect: about Workloads and the kind."""
+        return not isinstance(self.reach, Connecting) and not (self.reachable and isinstance(self.kind, Syncing))
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing of this Workload is there, as far as can be seen."""
         return self.workload is None and not self.jobs
