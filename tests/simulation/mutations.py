@@ -18,11 +18,13 @@ import attrs
 
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.workloads import is_admitted, is_evicted, is_finished
+from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
+from multikueue.core.workload import pending
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import retry_evicted
-from multikueue.core.workload.effects import CreateJob, Effect, Plan
+from multikueue.core.workload.effects import ApplyStatus, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import clean_all, sync_end
+from multikueue.core.workload.pending import winner
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 from multikueue.errors import KubeconfigError
@@ -34,6 +36,7 @@ from multikueue.runtime.event_handlers import EventHandlers
 from multikueue.runtime.reconcilers import cluster as clusters
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.snapshots import SnapshotReader
+from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.simulating import Run, simulate
 
 Decide = Callable[[Situation], Plan]
@@ -192,6 +195,35 @@ def errors_quote_kubeconfigs() -> AbstractContextManager[Any]:
     return mock.patch.object(clusters, "parse_worker_kubeconfig", parse)
 
 
+def jobs_are_created_before_the_record() -> AbstractContextManager[None]:
+    """The order of Kueue's controller: the job is made on the worker that has admitted it, and then recorded."""
+
+    def change(decide: Decide) -> Decide:
+        def decided(seen: Situation) -> Plan:
+            plan, chosen = decide(seen), winner(seen)
+            recorded = (effect for effect in plan.effects if isinstance(effect, ApplyStatus))
+            if chosen is None or not any(cluster_name(effect.object) == chosen.name for effect in recorded):
+                return plan
+            if seen.job_on(chosen) is not None:
+                return plan
+            others = (effect for effect in plan.effects if not isinstance(effect, ApplyStatus))
+            return attrs.evolve(plan, effects=(_create_job(seen, chosen), *others))
+
+        return decided
+
+    return _row("pending", change)
+
+
+def lost_answers_count_as_not_sent() -> AbstractContextManager[Any]:
+    """A creation without an answer is taken for one that has not left: nobody waits for the worker."""
+    return mock.patch.object(WorkloadMemory, "unanswered", WorkloadMemory.not_created)
+
+
+def earlier_attempts_are_forgotten() -> AbstractContextManager[Any]:
+    """What ran before an eviction, on a worker out of sight since, is not waited for."""
+    return mock.patch.object(pending, "until_stopped", return_value=None)
+
+
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         mutation.__name__: mutation
@@ -205,6 +237,9 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             every_admitted_worker_runs_it,
             failed_deletions_are_forgotten,
             errors_quote_kubeconfigs,
+            jobs_are_created_before_the_record,
+            lost_answers_count_as_not_sent,
+            earlier_attempts_are_forgotten,
         )
     }
 )

@@ -33,6 +33,8 @@ class Promises:
 
     world: World
     reach: Reach
+    lost_timeout: float
+    """Seconds a worker must be out of reach before what runs there may start elsewhere."""
     running: dict[ObjectKey, dict[str, tuple[str, float]]] = attrs.field(factory=dict)
     """Per job: on which workers it runs, as which object, since when."""
     ended: set[tuple[ObjectKey, str]] = attrs.field(factory=set)
@@ -108,6 +110,11 @@ class Promises:
         for other in elsewhere:
             if other != worker.name and all(self.reach.longer_than(name, GRACE) for name in (other, worker.name)):
                 self.broken.append(f"{key} starts on {worker.name} while it runs on {other}")
+            out_for = self.reach.out_for(other)
+            if other != worker.name and out_for is not None and out_for < self.lost_timeout:
+                self.broken.append(
+                    f"{key} starts on {worker.name} while it runs on {other}, out of reach for {out_for:.0f} s only"
+                )
         local = find(self.world.manager, JOB, key)
         if local is not None and (key, local["metadata"]["uid"]) in self.ended:
             self.broken.append(f"{key} starts on {worker.name} after it has ended")

@@ -26,6 +26,7 @@ class Reach:
     manager_since: float | None = 0.0
     """Since when the manager's API can be reached; None: it cannot be."""
     _since: dict[str, float] = attrs.field(factory=dict)
+    _out_since: dict[str, float] = attrs.field(factory=dict)
 
     def listen(self) -> None:
         """Begin to follow."""
@@ -42,6 +43,11 @@ class Reach:
         since = self.since(worker)
         return since is not None and anyio.current_time() - since >= seconds
 
+    def out_for(self, worker: str) -> float | None:
+        """For how many seconds a worker has been out of reach; None: it is within reach."""
+        since = self._out_since.get(worker)
+        return None if since is None else anyio.current_time() - since
+
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         del old, new
         if row.plural in (SECRET.plural, MULTIKUEUE_CLUSTER.plural):
@@ -56,8 +62,10 @@ class Reach:
         for name in self.world.workers:
             if self._is_within_reach(name):
                 self._since.setdefault(name, now)
+                self._out_since.pop(name, None)
             else:
                 self._since.pop(name, None)
+                self._out_since.setdefault(name, now)
 
     def _is_within_reach(self, worker: str) -> bool:
         link = self.world.workers[worker].link

@@ -10,7 +10,7 @@ import anyio
 import attrs
 import structlog
 
-from tests.simulation.daemon import Daemon
+from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.endings import leaks, orphans, overspent, unfinished
 from tests.simulation.foreign import Foreigners
 from tests.simulation.promises import BrokenPromise, Promises
@@ -62,7 +62,7 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
 async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> Run:
     world = World.draw(seed)
     reach = Reach(world)
-    promises = Promises(world, reach)
+    promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     scene = Scene(world, Daemon(world), promises, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out)
     broken = ""
