@@ -15,9 +15,9 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.errors import SandboxError
 from multikueue.protocols import ApiClient
-from multikueue.sandbox.apiserver.serving.direct import DirectClient
+from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, definition

@@ -13,7 +13,7 @@ import attrs
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound
-from multikueue.sandbox.apiserver.serving.direct import DirectClient
+from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
 from multikueue.sandbox.apiserver.verbs.patching import MERGE_PATCH
 from multikueue.sandbox.apiserver.verbs.registry import Registry

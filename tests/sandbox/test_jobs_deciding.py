@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.jobs.deciding import decide_run
-from multikueue.sandbox.jobs.options import RunnerOptions, fate, parse_duration
+from multikueue.sandbox.jobs.deciding import RunnerOptions, decide_run, fate, parse_duration
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
 from tests.sandbox.kueue_objects import condition, job

@@ -9,7 +9,7 @@ import pytest
 
 from multikueue.core.model.kinds import EVENT, JOB
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.apiserver.serving.direct import DirectClient
+from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, JobRunner, RunnerOptions
 from tests.sandbox.kueue_objects import condition, is_true, job

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.names import GVK
-from multikueue.sandbox.kueue.naming import prebuilt_name, workload_name
+from multikueue.core.model.workload_names import workload_name
 
 PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
 
@@ -37,6 +38,6 @@ def test_a_long_name_is_cut_to_what_the_api_takes() -> None:
 def test_the_annotation_names_the_prebuilt_workload_before_the_label() -> None:
     """A worker's Kueue with its default gates reads them in this order."""
     both = {"metadata": {"labels": {PREBUILT: "old"}, "annotations": {PREBUILT: "new"}}}
-    assert prebuilt_name(both) == "new"
-    assert prebuilt_name({"metadata": {"labels": {PREBUILT: "old"}}}) == "old"
-    assert prebuilt_name({"metadata": {}}) == ""
+    assert prebuilt_workload(both) == "new"
+    assert prebuilt_workload({"metadata": {"labels": {PREBUILT: "old"}}}) == "old"
+    assert prebuilt_workload({"metadata": {}}) == ""

@@ -16,8 +16,7 @@ from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue.assigning import Scheduler
 from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_workloads import admission
-from multikueue.sandbox.kueue.performing import Performer
-from multikueue.sandbox.kueue.recording import Recorder
+from multikueue.sandbox.kueue.performing import Performer, Recorder
 from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, released
 from multikueue.sandbox.kueue.stores import Stores
 from tests.sandbox.kueue_objects import cluster_queue, flavor, job, local_queue

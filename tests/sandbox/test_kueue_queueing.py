@@ -9,7 +9,7 @@ import pytest
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import Json, Resource
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.selectors import Selector
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions
 from multikueue.sandbox.kueue import SmallKueue

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 import anyio
 import attrs
 
-from multikueue.sandbox.apiserver.verbs.statuses import REASONS, StatusError
+from multikueue.sandbox.apiserver.status_errors import REASONS, StatusError
 
 Side: TypeAlias = Literal["request", "reply"]
 PartitionMode: TypeAlias = Literal["hang", "reset"]

@@ -12,10 +12,9 @@ import attrs
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.kinds.builtin_kinds import builtin_types
-from multikueue.sandbox.apiserver.storage.resources import DEFINITIONS, NAMESPACES, GroupResource, ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import DEFINITIONS, NAMESPACES, GroupResource, ResourceType, types_of
+from multikueue.sandbox.apiserver.status_errors import no_route, not_found
 from multikueue.sandbox.apiserver.storage.store import Entry, Key, Store
-from multikueue.sandbox.apiserver.validation.crds import types_of
-from multikueue.sandbox.apiserver.verbs.statuses import no_route, not_found
 
 Clock: TypeAlias = Callable[[], datetime]
 

@@ -14,15 +14,15 @@ from typing import Any
 import anyio
 
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.sandbox.apiserver.serving.encoding import clone
+from multikueue.sandbox.apiserver.encoding import clone
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import StatusError, no_route
 from multikueue.sandbox.apiserver.storage.cluster import Clock, Cluster, WriteOptions, utc_now, view
-from multikueue.sandbox.apiserver.storage.collecting import Collector
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.watching import WatchCursor, WatchOptions
 from multikueue.sandbox.apiserver.verbs import creating, deleting, listing, patching, updating
+from multikueue.sandbox.apiserver.verbs.collecting import Collector
 from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions, Page
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError, no_route
 from multikueue.sandbox.apiserver.verbs.updating import Target
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")

@@ -1,22 +1,21 @@
-"""What the server serves: one `ResourceType` per group, version and plural, whether builtin or from a CRD."""
+"""What the server serves: one `ResourceType` per group, version and plural, builtin or from a CRD."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TypeAlias
 
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.apply.fieldsets import Path
-from multikueue.sandbox.apiserver.apply.typed_shapes import Shape
-from multikueue.sandbox.apiserver.validation.builtin_schemas import (
+from multikueue.sandbox.apiserver.kinds.builtin_schemas import (
     builtin_schema,
     builtin_shape,
     metadata_schema,
     reader,
 )
+from multikueue.sandbox.apiserver.kinds.shapes import Path, Shape
 
 GroupResource: TypeAlias = tuple[str, str]
 """Group and plural: the versions of a kind share one set of objects."""
@@ -29,6 +28,7 @@ _STATUS: frozenset[Path] = frozenset([("f:status",)])
 _SPEC: frozenset[Path] = frozenset([("f:spec",)])
 _METADATA: frozenset[Path] = frozenset([("f:metadata",)])
 _POD_METADATA: frozenset[Path] = frozenset([("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")])
+_AGE: Json = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
 @attrs.define(eq=False, slots=False)
@@ -200,3 +200,39 @@ class ResourceType:
     def stored_version(self) -> str:
         """The version its objects are stored in."""
         return self.custom.storage if self.custom else self.version
+
+
+def types_of(definition: Json) -> Iterator[ResourceType]:
+    """The rows of a valid CRD."""
+    spec = definition["spec"]
+    storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
+    for version in spec["versions"]:
+        if version.get("served", True):
+            yield _type_of(definition, version, storage)
+
+
+def _type_of(definition: Json, version: Json, storage: str) -> ResourceType:
+    spec, names = definition["spec"], definition["spec"]["names"]
+    subresources = version.get("subresources") or {}
+    fields = version.get("selectableFields") or ()
+    return ResourceType(
+        group=spec["group"],
+        version=version["name"],
+        plural=names["plural"],
+        kind=names["kind"],
+        namespaced=spec["scope"] == "Namespaced",
+        singular=names.get("singular") or names["kind"].lower(),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=tuple(subresources),
+        selectable=tuple(field["jsonPath"].lstrip(".") for field in fields),
+        unconditional=False,
+        generation=True,
+        custom=CustomKind(
+            definition=definition["metadata"]["name"],
+            schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
+            storage=storage,
+            columns=version.get("additionalPrinterColumns") or [_AGE],
+            scale=subresources.get("scale"),
+        ),
+    )

@@ -8,17 +8,27 @@ from types import MappingProxyType
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.defaults_crds import create_definition, update_definition
-from multikueue.sandbox.apiserver.kinds.defaults_jobs import fill_job, prepare_job
-from multikueue.sandbox.apiserver.kinds.defaults_namespaces import label_namespace, prepare_namespace
-from multikueue.sandbox.apiserver.kinds.defaults_pods import fill_pod, prepare_pod, tolerate_trouble
-from multikueue.sandbox.apiserver.kinds.defaults_secrets import fill_secret, keep_secret_type
-from multikueue.sandbox.apiserver.kinds.rules_job_status import check_job_status
-from multikueue.sandbox.apiserver.kinds.rules_jobs import check_job, check_job_update
-from multikueue.sandbox.apiserver.kinds.rules_pods import check_pod, check_pod_update
-from multikueue.sandbox.apiserver.kinds.rules_secrets import check_secret, check_secret_update
-from multikueue.sandbox.apiserver.storage.resources import DEFINITIONS, NAMESPACES, PODS, GroupResource
-from multikueue.sandbox.apiserver.verbs.statuses import Cause
+from multikueue.sandbox.apiserver.kinds.resources import DEFINITIONS, NAMESPACES, PODS, GroupResource
+from multikueue.sandbox.apiserver.status_errors import Cause
+from multikueue.sandbox.apiserver.validation.defaults import (
+    fill_job,
+    fill_pod,
+    label_namespace,
+    prepare_job,
+    prepare_namespace,
+    prepare_pod,
+    tolerate_trouble,
+)
+from multikueue.sandbox.apiserver.validation.definitions import create_definition, update_definition
+from multikueue.sandbox.apiserver.validation.rules_job_status import check_job_status
+from multikueue.sandbox.apiserver.validation.rules_jobs import check_job, check_job_update
+from multikueue.sandbox.apiserver.validation.rules_pods import check_pod, check_pod_update
+from multikueue.sandbox.apiserver.validation.secrets import (
+    check_secret,
+    check_secret_update,
+    fill_secret,
+    keep_secret_type,
+)
 
 
 def _leave(_obj: Json) -> None:

@@ -11,8 +11,8 @@ from functools import cache
 from importlib import resources
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.apply.typed_shapes import DEDUCED, Reader, Shape
-from multikueue.sandbox.apiserver.serving.encoding import decode
+from multikueue.sandbox.apiserver.encoding import decode
+from multikueue.sandbox.apiserver.kinds.shapes import DEDUCED, Reader, Shape
 
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 

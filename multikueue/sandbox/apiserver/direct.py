@@ -17,6 +17,8 @@ import anyio.lowlevel
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import DeadlineExceeded, Unreachable
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
+from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Line, to_error
+from multikueue.sandbox.apiserver.encoding import clone, decode
 from multikueue.sandbox.apiserver.faults import (
     Call,
     ConnectionLostError,
@@ -25,13 +27,11 @@ from multikueue.sandbox.apiserver.faults import (
     Faults,
     SilenceWatch,
 )
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.serving.access import Access
-from multikueue.sandbox.apiserver.serving.encoding import clone, decode
-from multikueue.sandbox.apiserver.serving.refusals import to_error
 from multikueue.sandbox.apiserver.serving.server import ApiServer
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions, view
-from multikueue.sandbox.apiserver.storage.lines import CallbackSink, Line
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.selectors import Selector
 from multikueue.sandbox.apiserver.storage.streaming import WatchStream
 from multikueue.sandbox.apiserver.storage.watching import WatchOptions
@@ -39,7 +39,6 @@ from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions
 from multikueue.sandbox.apiserver.verbs.patching import APPLY_PATCH, MERGE_PATCH
 from multikueue.sandbox.apiserver.verbs.registry import Registry
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 from multikueue.sandbox.apiserver.verbs.updating import Target
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""What a Secret must be, and what may not change in one."""
+"""Secrets: their defaults, what they must be, and what may not change in one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import re
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.rules import forbidden_field, invalid_value, required, unchanged
-from multikueue.sandbox.apiserver.verbs.statuses import Cause
+from multikueue.sandbox.apiserver.status_errors import Cause
+from multikueue.sandbox.apiserver.validation.rules import forbidden_field, invalid_value, required, unchanged
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 _ALL_OF = {
@@ -18,6 +18,20 @@ _ALL_OF = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
 }
 _IMMUTABLE = "field is immutable when `immutable` is set"
+
+
+def fill_secret(secret: Json) -> None:
+    """Encode `stringData` and default the type."""
+    for key, text in (secret.pop("stringData", None) or {}).items():
+        data = secret.get("data") or {}
+        secret["data"] = {**data, key: base64.b64encode(text.encode()).decode()}
+    secret.setdefault("type", "Opaque")
+
+
+def keep_secret_type(old: Json, secret: Json) -> None:
+    """A replacement without a type keeps the old one."""
+    if not secret.get("type") and old.get("type"):
+        secret["type"] = old["type"]
 
 
 def check_secret(secret: Json) -> list[Cause]:

@@ -1,9 +1,8 @@
-"""What the server fills in for pods and pod templates."""
+"""What the server fills in for Pods and pod templates, Jobs and Namespaces."""
 
 from __future__ import annotations
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.quality_of_service import qos_class
 
 _CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 _SPEC = {
@@ -15,6 +14,7 @@ _SPEC = {
 _SOURCES_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 _EXPELLED_AFTER = 300  # seconds on a node that is gone, by DefaultTolerationSeconds
 _TROUBLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_COMPUTE = ("cpu", "memory")
 
 
 def fill_pod_spec(spec: Json) -> None:
@@ -86,3 +86,71 @@ def tolerate_trouble(_old: Json, pod: Json) -> None:
 
 def _tolerates_expulsion(toleration: Json) -> bool:
     return toleration.get("effect") in ("NoExecute", None)
+
+
+def qos_class(spec: Json) -> str:
+    """`Guaranteed` when all limits are set and requested, `BestEffort` when nothing is, else `Burstable`."""
+    containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+    asked = [
+        {key: value for key, value in (container.get("resources", {}).get(kind) or {}).items() if _counts(key, value)}
+        for container in containers
+        for kind in ("requests", "limits")
+    ]
+    if not any(asked):
+        return "BestEffort"
+    pairs = list(zip(asked[::2], asked[1::2], strict=True))
+    if all(requests == limits and set(limits) == set(_COMPUTE) for requests, limits in pairs):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _counts(resource: str, quantity: str) -> bool:
+    return resource in _COMPUTE and quantity != "0"
+
+
+def fill_job(job: Json) -> None:
+    """Set the defaults of a Job."""
+    spec = job.setdefault("spec", {})
+    # A work queue (parallelism without completions) keeps completions unset.
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("backoffLimit", 2**31 - 1 if "backoffLimitPerIndex" in spec else 6)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("podReplacementPolicy", "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+    spec.setdefault("manualSelector", False)
+    template = spec.setdefault("template", {})
+    fill_pod_spec(template.setdefault("spec", {}))
+    labels = (template.get("metadata") or {}).get("labels")
+    if labels and not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = labels  # the same dict: the Job gets the labels too that its template gets later
+
+
+def prepare_job(job: Json) -> None:
+    """Complete a new Job: the selector and the labels of its pods."""
+    spec, metadata = job["spec"], job["metadata"]
+    job["status"] = {}
+    if spec.get("manualSelector"):
+        return
+    uid, name = metadata["uid"], metadata.get("name") or ""
+    labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {})
+    for key, value in (("job-name", name), ("controller-uid", uid)):
+        labels.setdefault(key, value)
+        labels.setdefault(f"batch.kubernetes.io/{key}", value)
+    selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
+    selector.setdefault("batch.kubernetes.io/controller-uid", uid)
+
+
+def prepare_namespace(namespace: Json) -> None:
+    """Complete a new namespace."""
+    namespace["spec"] = {"finalizers": ["kubernetes"]}
+    namespace["status"] = {"phase": "Active"}
+    label_namespace({}, namespace)
+
+
+def label_namespace(_old: Json, namespace: Json) -> None:
+    """Keep the label that names the namespace; the server always sets it."""
+    metadata = namespace["metadata"]
+    labels = metadata.get("labels") or {}
+    metadata["labels"] = {**labels, "kubernetes.io/metadata.name": metadata.get("name") or ""}

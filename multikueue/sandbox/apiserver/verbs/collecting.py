@@ -14,12 +14,12 @@ from typing import TypeAlias
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.serving.encoding import clone
+from multikueue.sandbox.apiserver.encoding import clone
+from multikueue.sandbox.apiserver.kinds.resources import NAMESPACES, GroupResource, ResourceType
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions, view
-from multikueue.sandbox.apiserver.storage.resources import NAMESPACES, GroupResource, ResourceType
 from multikueue.sandbox.apiserver.storage.store import Entry, Key
 from multikueue.sandbox.apiserver.verbs.deleting import FOREGROUND, ORPHAN, DeleteOptions, delete
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 from multikueue.sandbox.apiserver.verbs.updating import Target, update
 
 _SERVER = WriteOptions(manager=None)

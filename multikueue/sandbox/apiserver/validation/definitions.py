@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.verbs.statuses import Cause
+from multikueue.sandbox.apiserver.status_errors import Cause
 
 
 def create_definition(definition: Json) -> list[Cause]:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.rules import (
+from multikueue.sandbox.apiserver.status_errors import Cause
+from multikueue.sandbox.apiserver.validation.rules import (
     check_labels,
     invalid_value,
     is_dns_label,
@@ -16,9 +17,8 @@ from multikueue.sandbox.apiserver.kinds.rules import (
     unchanged,
     unsupported,
 )
-from multikueue.sandbox.apiserver.kinds.rules_job_status import is_true
-from multikueue.sandbox.apiserver.kinds.rules_pods import check_pod_spec
-from multikueue.sandbox.apiserver.verbs.statuses import Cause
+from multikueue.sandbox.apiserver.validation.rules_job_status import is_true
+from multikueue.sandbox.apiserver.validation.rules_pods import check_pod_spec
 
 _COUNTS = (
     "parallelism",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.rules import invalid_value, not_negative, required
-from multikueue.sandbox.apiserver.verbs.statuses import Cause
+from multikueue.sandbox.apiserver.status_errors import Cause
+from multikueue.sandbox.apiserver.validation.rules import invalid_value, not_negative, required
 
 _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 _CONDITIONS = "status.conditions"

@@ -9,11 +9,14 @@ rules of kube-openapi's `schemaconv`, lazily, because most parts of most schemas
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
 from multikueue.core.model.names import Json
+
+Path: TypeAlias = tuple[str, ...]
+"""Where a field is: the steps as FieldsV1 writes them, `f:name`, `k:{...}` or `v:...`."""
 
 NUMERIC, STRING, BOOLEAN, UNTYPED = "numeric", "string", "boolean", "untyped"
 _SCALARS = {"integer": NUMERIC, "number": NUMERIC, "string": STRING, "boolean": BOOLEAN}

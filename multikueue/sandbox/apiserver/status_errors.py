@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 
 REASONS = {
     400: "BadRequest",

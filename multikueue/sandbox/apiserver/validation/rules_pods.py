@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.rules import (
+from multikueue.core.model.quantities import exact
+from multikueue.sandbox.apiserver.status_errors import Cause
+from multikueue.sandbox.apiserver.validation.rules import (
     duplicate,
     forbidden_field,
     invalid_value,
@@ -15,8 +17,6 @@ from multikueue.sandbox.apiserver.kinds.rules import (
     required,
     unsupported,
 )
-from multikueue.sandbox.apiserver.validation.quantities import number_of
-from multikueue.sandbox.apiserver.verbs.statuses import Cause
 
 _LONGEST = 2**31 - 1
 _LABEL = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
@@ -98,12 +98,12 @@ def _check_resources(resources: Json, path: str) -> Iterator[Cause]:
     limits = resources.get("limits") or {}
     for kind in ("limits", "requests"):
         for name, quantity in (resources.get(kind) or {}).items():
-            number, here = number_of(quantity), f"{path}.{kind}[{name}]"
+            number, here = exact(quantity)[0], f"{path}.{kind}[{name}]"
             if not is_qualified(name):
                 yield invalid_value(here, "must be a standard resource type or fully qualified", name)
             if number < 0:
                 yield invalid_value(here, "must be greater than or equal to 0", f'"{quantity}"')
-            if kind == "requests" and name in limits and number > number_of(limits[name]):
+            if kind == "requests" and name in limits and number > exact(limits[name])[0]:
                 why = f"must be less than or equal to {name} limit of {limits[name]}"
                 yield invalid_value(f"{path}.requests", why, f'"{quantity}"')
 

@@ -1,4 +1,4 @@
-"""The two ends of a connection that is no connection: how a call in memory dies, and where watch lines go."""
+"""What carries a call in memory: its connection, which can be cut, the sink of a watch, and the errors it raises."""
 
 from __future__ import annotations
 
@@ -8,13 +8,42 @@ import anyio
 import attrs
 
 from multikueue.core.model.names import Json
+from multikueue.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ServerFault,
+    TooManyRequests,
+    Unauthorized,
+)
 from multikueue.protocols import WatchEvent
-from multikueue.sandbox.apiserver.serving.encoding import decode
-from multikueue.sandbox.apiserver.serving.refusals import to_error
+from multikueue.sandbox.apiserver.encoding import decode
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.storage.cluster import view
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.watching import Emission
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
+
+_ERRORS: dict[int, type[ApiError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    429: TooManyRequests,
+}
+
+
+def to_error(status: StatusError) -> ApiError:
+    """The library's error for a refusal."""
+    kind = _ERRORS.get(status.code) or (ServerFault if status.code >= 500 else Invalid)
+    if status.reason == "AlreadyExists":
+        kind = AlreadyExists
+    wait = status.headers.get("Retry-After")
+    return kind(status.message, status=status.code, reason=status.reason, retry_after=float(wait) if wait else None)
 
 
 @attrs.define(eq=False)
