@@ -16,7 +16,7 @@ from multikueue.errors import Invalid
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.crds import load_crds
-from tests.sandbox.kueue_objects import admission_check, cluster_queue, local_queue
+from tests.sandbox.kueue.objects import admission_check, cluster_queue, local_queue
 
 REAL = Path(__file__).parents[3] / "shared" / "crds" / "kueue"
 OURS = {crd["metadata"]["name"]: crd for crd in load_crds()}

@@ -9,7 +9,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue.podsets import PodSetRequest
 from multikueue.sandbox.kueue.quota import Quota
 from multikueue.sandbox.kueue.scheduling import Candidate, Holder, Pass, Rules, schedule
-from tests.sandbox.kueue_objects import cluster_queue
+from tests.sandbox.kueue.objects import cluster_queue
 
 ROOM = Rules(preemption="LowerPriority")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, EVENT, LOCAL_QUEUE
-from tests.sandbox.kueue_doings import activate, answer, lasting, runs
-from tests.sandbox.kueue_objects import (
+from tests.sandbox.kueue.doings import activate, answer, lasting, runs
+from tests.sandbox.kueue.objects import (
     admission_check,
     cluster_queue,
     condition,
@@ -15,7 +15,7 @@ from tests.sandbox.kueue_objects import (
     job,
     local_queue,
 )
-from tests.sandbox.kueue_world import world
+from tests.sandbox.kueue.world import world
 
 pytestmark = pytest.mark.looptime
 

@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.jobs.deciding import RunnerOptions, decide_run, fate, parse_duration
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
-from tests.sandbox.kueue_objects import condition, job
+from tests.sandbox.kueue.objects import condition, job
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 STAMP = "2026-01-01T12:00:00Z"

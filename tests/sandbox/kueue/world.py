@@ -21,7 +21,7 @@ from multikueue.sandbox.apiserver.verbs.updating import Target
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kueue import SmallKueue
-from tests.sandbox.kueue_objects import cluster_queue, flavor, local_queue
+from tests.sandbox.kueue.objects import cluster_queue, flavor, local_queue
 
 START = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
 PATIENCE = 300.0

@@ -19,7 +19,7 @@ from multikueue.sandbox.kueue.deciding_workloads import admission
 from multikueue.sandbox.kueue.performing import Performer, Recorder
 from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, released
 from multikueue.sandbox.kueue.stores import Stores
-from tests.sandbox.kueue_objects import cluster_queue, flavor, job, local_queue
+from tests.sandbox.kueue.objects import cluster_queue, flavor, job, local_queue
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError, inject, restore
 from multikueue.sandbox.kueue.podsets import equivalent, injections, request
-from tests.sandbox.kueue_objects import flavor, job
+from tests.sandbox.kueue.objects import flavor, job
 
 
 def container(**requests: str) -> Json:

@@ -8,7 +8,7 @@ import pytest
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.kueue.configuration import Configuration, check_names
-from tests.sandbox.kueue_objects import admission_check, cluster_queue, flavor, local_queue
+from tests.sandbox.kueue.objects import admission_check, cluster_queue, flavor, local_queue
 
 
 def configuration(*objects: Json) -> Configuration:

@@ -8,12 +8,12 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kueue import evict
-from tests.sandbox.kueue_doings import admitted, apply, lasting, runs
-from tests.sandbox.kueue_objects import (
+from tests.sandbox.kueue.doings import admitted, apply, lasting, runs
+from tests.sandbox.kueue.objects import (
     condition,
     is_true,
 )
-from tests.sandbox.kueue_world import wall_clock, world
+from tests.sandbox.kueue.world import wall_clock, world
 
 pytestmark = pytest.mark.looptime
 

@@ -13,7 +13,7 @@ from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
 from multikueue.sandbox.kueue.effects import NOTHING, Create, Replace, Step
 from multikueue.sandbox.kueue.slices import announced, current_slice, placed, replaced_by, replaced_key
-from tests.sandbox.kueue_objects import job
+from tests.sandbox.kueue.objects import job
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ADMITTED = ("QuotaReserved", "Admitted", "PodsReady")

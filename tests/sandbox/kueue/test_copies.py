@@ -7,12 +7,12 @@ import pytest
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.kueue import evict
-from tests.sandbox.kueue_doings import admitted, lasting, runs, waits
-from tests.sandbox.kueue_objects import (
+from tests.sandbox.kueue.doings import admitted, lasting, runs, waits
+from tests.sandbox.kueue.objects import (
     condition,
     is_true,
 )
-from tests.sandbox.kueue_world import wall_clock, world
+from tests.sandbox.kueue.world import wall_clock, world
 
 pytestmark = pytest.mark.looptime
 

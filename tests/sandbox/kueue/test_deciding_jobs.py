@@ -26,7 +26,7 @@ from multikueue.sandbox.kueue.effects import (
 )
 from multikueue.sandbox.kueue.starting import suspended_when_queued
 from multikueue.sandbox.kueue.statuses import evicted, finished, released, reserved, with_condition
-from tests.sandbox.kueue_objects import condition, job
+from tests.sandbox.kueue.objects import condition, job
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 STOPPING = "kueue.x-k8s.io/stopping"

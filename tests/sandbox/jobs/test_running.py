@@ -12,8 +12,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, JobRunner, RunnerOptions
-from tests.sandbox.kueue_objects import condition, is_true, job
-from tests.sandbox.kueue_world import wall_clock, world
+from tests.sandbox.kueue.objects import condition, is_true, job
+from tests.sandbox.kueue.world import wall_clock, world
 
 pytestmark = pytest.mark.looptime
 

@@ -9,12 +9,12 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, WORKLOAD
 from multikueue.core.model.names import Json
 from multikueue.errors import Conflict
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
-from tests.sandbox.kueue_objects import (
+from tests.sandbox.kueue.objects import (
     condition,
     is_true,
     job,
 )
-from tests.sandbox.kueue_world import World, wall_clock
+from tests.sandbox.kueue.world import World, wall_clock
 
 
 def lasting(name: str = "j1", duration: str = "1h", outcome: str = "complete", **more: Any) -> Json:

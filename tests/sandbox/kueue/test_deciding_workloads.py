@@ -14,7 +14,7 @@ from multikueue.sandbox.kueue.configuration import Configuration
 from multikueue.sandbox.kueue.deciding_workloads import Situation, decide_workload
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Replace, Rest, Step
 from multikueue.sandbox.kueue.statuses import evicted, released, reserved, synced_admitted, unreserved
-from tests.sandbox.kueue_objects import admission_check, cluster_queue, condition, flavor, local_queue
+from tests.sandbox.kueue.objects import admission_check, cluster_queue, condition, flavor, local_queue
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 EARLIER = timestamp(NOW - timedelta(seconds=30))

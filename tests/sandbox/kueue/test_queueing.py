@@ -15,8 +15,8 @@ from multikueue.sandbox.apiserver.verbs.listing import ListOptions
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.kueue.ledger import holds_quota
 from multikueue.sandbox.kueue.quota import used_by
-from tests.sandbox.kueue_doings import admitted, lasting, runs, waits
-from tests.sandbox.kueue_objects import (
+from tests.sandbox.kueue.doings import admitted, lasting, runs, waits
+from tests.sandbox.kueue.objects import (
     cluster_queue,
     condition,
     flavor,
@@ -24,7 +24,7 @@ from tests.sandbox.kueue_objects import (
     local_queue,
     priority_class,
 )
-from tests.sandbox.kueue_world import wall_clock, world
+from tests.sandbox.kueue.world import wall_clock, world
 
 pytestmark = pytest.mark.looptime
 
