@@ -2,51 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import anyio
 import attrs
 
 from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.errors import NotFound
-from multikueue.sandbox.apiserver.direct import DirectClient
+from multikueue.core.model.names import Json, Resource
+from multikueue.protocols import ApiClient
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
 from multikueue.sandbox.apiserver.verbs.patching import MERGE_PATCH
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.apiserver.verbs.updating import Target
-from multikueue.sandbox.crds import load_crds
-from multikueue.sandbox.jobs import JobRunner, RunnerOptions
-from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.jobs import RunnerOptions
+from multikueue.testing import InMemoryCluster, LoopClock
 from tests.sandbox.kueue.objects import cluster_queue, flavor, local_queue
 
-START = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
+wall_clock = LoopClock(datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC))
+"""A wall clock that goes with the loop's virtual one."""
 PATIENCE = 300.0
 """Seconds of virtual time after which what should have happened will not."""
-
-
-def wall_clock() -> datetime:
-    """A wall clock that goes with the loop's virtual one."""
-    return START + timedelta(seconds=asyncio.get_running_loop().time())
 
 
 @attrs.define(eq=False)
 class World:
     """The cluster and who works on it."""
 
-    registry: Registry
-    client: DirectClient
-    kueue: SmallKueue
-    _changed: anyio.Event = attrs.field(factory=anyio.Event)
+    cluster: InMemoryCluster
+    client: ApiClient
 
-    def __attrs_post_init__(self) -> None:
-        self.registry.cluster.listeners.append(lambda _row, _old, _new: self._note())
-
-    def _note(self) -> None:
-        self._changed.set()
+    @property
+    def registry(self) -> Registry:
+        """The server."""
+        return self.cluster.registry
 
     async def create(self, *objects: Json) -> list[Json]:
         """Create objects of any kind."""
@@ -54,10 +44,7 @@ class World:
 
     async def get(self, resource: Resource, name: str) -> Json | None:
         """An object; namespaced ones in `default`."""
-        try:
-            return await self.client.get(resource, ObjectKey("default" if resource.namespaced else "", name))
-        except NotFound:
-            return None
+        return await self.cluster.get(resource, name)
 
     async def patch(self, resource: Resource, name: str, patch: Json) -> None:
         """Merge-patch an object, as the user."""
@@ -85,20 +72,11 @@ class World:
 
     async def when(self, resource: Resource, holds: Callable[[Json], bool]) -> Json:
         """Wait until some object is so."""
-        with anyio.fail_after(PATIENCE):
-            while True:
-                self._changed = anyio.Event()
-                for obj in (await self.client.list(resource)).items:
-                    if holds(obj):
-                        return obj
-                await self._changed.wait()
+        return await self.cluster.when(resource, holds, PATIENCE)
 
     async def gone(self, resource: Resource, name: str) -> None:
         """Wait until an object is gone."""
-        with anyio.fail_after(PATIENCE):
-            while await self.get(resource, name) is not None:
-                self._changed = anyio.Event()
-                await self._changed.wait()
+        await self.cluster.gone(resource, name, within=PATIENCE)
 
     async def settle(self, seconds: float = 1.0) -> None:
         """Let virtual time pass: whatever was due then has been done."""
@@ -123,18 +101,9 @@ async def world(
         collect: whether the server deletes what has lost its owner.
         options: of the runner.
     """
-    registry = Registry(clock=wall_clock, garbage_collection=collect)
-    client = DirectClient(registry, user="kueue")
-    for obj in [*load_crds(), *([flavor(), cluster_queue(cpu=cpu), local_queue()] if queues else []), *objects]:
-        registry.create_object(obj, manager="tester")
-    kueue = SmallKueue(client, clock=wall_clock)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(registry.run_collector)
-        await tasks.start(kueue.run)
-        if runner:
-            jobs = JobRunner(client, clock=wall_clock, options=options or RunnerOptions())
-            await tasks.start(jobs.run)
-        try:
-            yield World(registry, client, kueue)
-        finally:
-            tasks.cancel_scope.cancel()
+    cluster = InMemoryCluster(clock=wall_clock, garbage_collection=collect)
+    client = cluster.client("kueue")
+    for obj in [*([flavor(), cluster_queue(cpu=cpu), local_queue()] if queues else []), *objects]:
+        cluster.registry.create_object(obj, manager="tester")
+    async with cluster.kueue(runner=(options or RunnerOptions()) if runner else None):
+        yield World(cluster, client)
