@@ -159,7 +159,7 @@ class InMemoryCluster:
 
         Args:
             runner: how long jobs run and how they end; None: they do not run.
-            seed: of the runner's dice.
+            seed: of what the runner draws.
         """
         kueue = SmallKueue(self.client("kueue"), clock=self.clock, kinds=self.kinds)
         async with background() as tasks:

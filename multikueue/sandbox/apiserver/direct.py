@@ -17,7 +17,7 @@ import anyio.lowlevel
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import DeadlineExceeded, Unreachable
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
-from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Line, to_error
+from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Connection, to_error
 from multikueue.sandbox.apiserver.encoding import clone, decode
 from multikueue.sandbox.apiserver.faults import (
     Call,
@@ -165,7 +165,7 @@ class DirectClient:
         on_open: Callable[[], None] | None = None,
     ) -> None:
         """Follow changes until the server ends the stream; see `Watcher`."""
-        with self._connected(f"watch {resource}", idle) as line:
+        with self._connected(f"watch {resource}", idle) as connection:
             row, call = self._arrive("watch", resource, ObjectKey(namespace, ""))
             hit = self.faults.match(call)
             await self.faults.apply(hit, "request")
@@ -177,7 +177,7 @@ class DirectClient:
             effects = [fault.effect for fault in hit if isinstance(fault.effect, CutWatch | ExpireWatch | SilenceWatch)]
             stream = WatchStream(
                 cursor,
-                CallbackSink(row, on_event, line),
+                CallbackSink(row, on_event, connection),
                 self.faults,
                 effects,
                 timeout=self.registry.watch_timeout(),
@@ -218,23 +218,23 @@ class DirectClient:
         return row, call
 
     @contextmanager
-    def _connected(self, what: str, silence: float) -> Iterator[Line]:
+    def _connected(self, what: str, silence: float) -> Iterator[Connection]:
         """A connection for one call; maps everything that can happen to it to the library's errors."""
-        line = Line(silence)
-        self.faults.connections.opened(line.drop)
+        connection = Connection(silence)
+        self.faults.connections.opened(connection.drop)
         try:
-            with line.scope:
-                line.alive()
-                yield line
+            with connection.scope:
+                connection.answered()
+                yield connection
         except StatusError as status:
             raise to_error(status) from status
         except ConnectionLostError as lost:
             raise Unreachable(f"{what}: connection reset") from lost
         finally:
-            self.faults.connections.closed(line.drop)
-        if line.cut:
+            self.faults.connections.closed(connection.drop)
+        if connection.cut:
             raise Unreachable(f"{what}: connection reset")
-        if line.scope.cancelled_caught:
+        if connection.scope.cancelled_caught:
             raise DeadlineExceeded(f"{what}: nothing heard for {silence:g} s")
 
 

@@ -47,8 +47,8 @@ def to_error(status: StatusError) -> ApiError:
 
 
 @attrs.define(eq=False)
-class Line:
-    """The connection of one call: it can be cut, and it has a deadline that moves with `alive`."""
+class Connection:
+    """The connection of one call: it can be cut, and it has a deadline that moves with `answered`."""
 
     silence: float
     scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope)
@@ -59,28 +59,28 @@ class Line:
         self.cut = True
         self.scope.cancel()
 
-    def alive(self) -> None:
-        """Something was heard."""
+    def answered(self) -> None:
+        """Move the deadline: the server has said something."""
         self.scope.deadline = anyio.current_time() + self.silence
 
 
 class CallbackSink:
     """Hands watch lines to a callback."""
 
-    def __init__(self, row: ResourceType, on_event: Callable[[WatchEvent], None], line: Line) -> None:
+    def __init__(self, row: ResourceType, on_event: Callable[[WatchEvent], None], connection: Connection) -> None:
         self._row = row
         self._on_event = on_event
-        self._line = line
+        self._connection = connection
 
     async def events(self, emissions: Sequence[Emission]) -> None:
         """Hand events over."""
-        self._line.alive()
+        self._connection.answered()
         for emission in emissions:
             self._on_event(WatchEvent(emission.type, view(self._row, decode(emission.entry.raw))))
 
     async def bookmark(self, revision: int, *, initial_end: bool) -> None:
         """Hand a bookmark over."""
-        self._line.alive()
+        self._connection.answered()
         metadata: Json = {"resourceVersion": str(revision)}
         row = self._row
         body = {"kind": row.kind, "apiVersion": row.api_version, "metadata": metadata}

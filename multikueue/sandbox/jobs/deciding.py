@@ -1,6 +1,6 @@
 """Whether a job is to run now, for how long, and how it ends, for every kind alike.
 
-The runner's options, a job's annotations and dice decide; how a run goes on is its kind's course.
+The runner's options, a job's annotations and random numbers decide; how a run goes on is its kind's course.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from multikueue.sandbox.kinds.course import Fate, Moment, Run, Turn
 from multikueue.sandbox.kueue.units import queue_name
 
 DURATION_ANNOTATION: Final = "sandbox.multikueue.dev/duration"
-"""On a job: how long its pods run, as `2s`, `500ms`, `1m30s`; overrides the dice."""
+"""On a job: how long its pods run, as `2s`, `500ms`, `1m30s`; overrides what is drawn."""
 OUTCOME_ANNOTATION: Final = "sandbox.multikueue.dev/outcome"
-"""On a job: `fail` or `complete`; overrides the dice."""
+"""On a job: `fail` or `complete`; overrides what is drawn."""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
@@ -46,7 +46,7 @@ def decide_run(
         time: the loop's clock.
         now: the wall clock, for the status.
         startup: seconds until a pod is ready.
-        draw: throws the dice for a new start.
+        draw: draws the fate of a new start.
     """
     suspended = kind.is_held(job)
     if is_terminating(job) or kind.is_delegated(job) or (not suspended and is_waiting(kind, job)):
@@ -68,7 +68,7 @@ def is_waiting(kind: SandboxKind, job: Json) -> bool:
 
 @attrs.frozen
 class RunnerOptions:
-    """What the dice look like. All times are seconds of the loop's clock."""
+    """How long jobs run and how they end. All times are seconds of the loop's clock."""
 
     mean: float = 5.0
     """Mean time a pod runs; long enough to be seen running, short enough to be waited for."""
@@ -86,9 +86,9 @@ def fate(job: Json, options: RunnerOptions, seed: int, start: int) -> Fate:
     Args:
         start: how often the job was started before.
     """
-    dice = random.Random(f"{seed}/{ObjectKey.of(job)}/{start}")
-    drawn = min(options.maximum, max(options.minimum, dice.expovariate(1 / options.mean)))
-    fails = dice.random() < options.failure_rate
+    numbers = random.Random(f"{seed}/{ObjectKey.of(job)}/{start}")
+    drawn = min(options.maximum, max(options.minimum, numbers.expovariate(1 / options.mean)))
+    fails = numbers.random() < options.failure_rate
     noted = annotations_of(job)
     duration = parse_duration(noted.get(DURATION_ANNOTATION, ""))
     outcome = noted.get(OUTCOME_ANNOTATION)

@@ -42,7 +42,7 @@ class JobRunner:
     client: ApiClient
     """Its writes should be known to the server as `kube-controller-manager`'s."""
     seed: int = attrs.field(default=0, kw_only=True)
-    """Of the dice: the same seed lets the same jobs run for the same times."""
+    """Of what is drawn: the same seed lets the same jobs run for the same times."""
     clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
     """The wall clock that goes into statuses."""
     options: RunnerOptions = attrs.field(factory=RunnerOptions, kw_only=True)

@@ -27,9 +27,9 @@ from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.building import priority_class
-from multikueue.sandbox.kueue.configuration import Configuration
 from multikueue.sandbox.kueue.ledger import Ledger
 from multikueue.sandbox.kueue.newest import Newest
+from multikueue.sandbox.kueue.queues import Configuration
 from multikueue.sandbox.kueue.slices import current_slice
 from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, present, set_places, set_workloads
 

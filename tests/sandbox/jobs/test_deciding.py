@@ -1,4 +1,4 @@
-"""What becomes of a Job, turn by turn, and how the dice fall."""
+"""What becomes of a Job, turn by turn, and what is drawn for it."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_job_that_is_being_deleted_is_left_alone() -> None:
     assert turn(found) == Turn()
 
 
-def test_annotations_go_before_the_dice() -> None:
+def test_annotations_go_before_what_is_drawn() -> None:
     noted = {"sandbox.multikueue.dev/duration": "2s", "sandbox.multikueue.dev/outcome": "fail"}
     assert fate(job(annotations=noted), RunnerOptions(), 0, 0) == Fate(2, True)
     noted["sandbox.multikueue.dev/outcome"] = "complete"

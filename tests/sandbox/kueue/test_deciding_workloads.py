@@ -10,9 +10,9 @@ import pytest
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.kueue.configuration import Configuration
 from multikueue.sandbox.kueue.deciding_workloads import Situation, decide_workload
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Replace, Rest, Step
+from multikueue.sandbox.kueue.queues import Configuration
 from multikueue.sandbox.kueue.statuses import evicted, released, reserved, synced_admitted, unreserved
 from tests.sandbox.kueue.objects import admission_check, cluster_queue, condition, flavor, local_queue
 

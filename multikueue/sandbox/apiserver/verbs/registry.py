@@ -58,7 +58,7 @@ class Registry:
         self.cluster = Cluster(history=history, clock=clock, seed=f"{seed}/{name}")
         self.collector = Collector(self.cluster)
         self.bookmark_interval = bookmark_interval
-        self._watch_dice = random.Random(f"{seed}/{name}/watches")
+        self._watch_random = random.Random(f"{seed}/{name}/watches")
         self._work_came_up: anyio.Event | None = None
         if garbage_collection:
             self.collector.on_work = self._wake
@@ -141,7 +141,7 @@ class Registry:
 
     def watch_timeout(self) -> float:
         """Seconds a watch lasts that does not say how long: 30 to 60 minutes, so that they do not end together."""
-        return self._watch_dice.uniform(1800, 3600)
+        return self._watch_random.uniform(1800, 3600)
 
     def compact(self) -> None:
         """Forget all history: whoever continues from an older resourceVersion gets 410."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.kueue.configuration import Configuration, check_names
+from multikueue.sandbox.kueue.queues import Configuration, check_names
 from tests.sandbox.kueue.objects import admission_check, cluster_queue, flavor, local_queue
 
 
