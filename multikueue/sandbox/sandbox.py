@@ -13,11 +13,12 @@ import anyio
 import attrs
 
 from multikueue.core.model.names import Json
+from multikueue.core.model.quantities import thousandths, written
 from multikueue.errors import SandboxError
 from multikueue.protocols import ApiClient
-from multikueue.sandbox.apiserver.serving.direct import DirectClient
+from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, definition
@@ -160,16 +161,12 @@ class Sandbox:
                 registry.create_object(definition(kind))
 
     async def _set_up(self) -> None:
-        total = {name: _times(amount, len(self.workers)) for name, amount in self.options.quota.items()}
+        total = {
+            name: written(name, thousandths(amount) * len(self.workers)) for name, amount in self.options.quota.items()
+        }
         for worker in self.workers.values():
             await set_up_queues(worker.client("admin"), self.options.quota)
         administrator = self.manager.client("admin")
         await set_up_queues(administrator, total, [CHECK])
         kubeconfigs = {name: worker.server.kubeconfig("multikueue") for name, worker in self.workers.items()}
         await connect_workers(administrator, kubeconfigs)
-
-
-def _times(quantity: str, count: int) -> str:
-    """A quantity so many times: `4` and 3 give `12`, `16Gi` and 2 give `32Gi`."""
-    digits = quantity.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    return f"{int(digits) * count}{quantity[len(digits) :]}"

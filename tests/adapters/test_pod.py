@@ -7,7 +7,7 @@ import pytest
 from multikueue.adapters.pod import group_name
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
-from multikueue.sandbox.apiserver.apply.merging import merge_patch
+from multikueue.sandbox.apiserver.verbs.patching import merge_patch
 from tests.adapters.kinds import AT, GATED, NOW, READY, SCHEDULED, STAMP, a_job, row
 
 POD = row("Pod")

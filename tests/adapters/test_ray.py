@@ -11,7 +11,7 @@ from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
-from multikueue.sandbox.apiserver.apply.merging import merge_patch
+from multikueue.sandbox.apiserver.verbs.patching import merge_patch
 from tests.adapters.kinds import STAMP, a_job, row
 
 GROUPS = {

@@ -10,7 +10,7 @@ import yaml
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.objects import dig, with_value
-from multikueue.sandbox.apiserver.apply.merging import merge_patch
+from multikueue.sandbox.apiserver.verbs.patching import merge_patch
 from tests.adapters.kinds import NOW, OURS, STAMP, a_job, case_of, golden, row
 
 CRDS = Path(__file__).parents[3] / "shared" / "crds" / "jobs"

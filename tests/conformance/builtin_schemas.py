@@ -21,7 +21,7 @@ from tests.conformance.client import connected
 from tests.conformance.planes import real_without_controllers
 from tests.controlplane.binaries import KUBERNETES
 
-TARGET = Path(__file__).parents[2] / "multikueue" / "sandbox" / "apiserver" / "builtin_schemas.json"
+TARGET = Path(__file__).parents[2] / "multikueue" / "sandbox" / "apiserver" / "kinds" / "builtin_schemas.json"
 _KINDS = {
     "api/v1": "Namespace Pod ConfigMap Secret ServiceAccount Service Node LimitRange ResourceQuota PodTemplate "
     "PersistentVolumeClaim Event",

@@ -40,16 +40,13 @@ from multikueue.sandbox.setting_up import (
     kubeconfig_secret,
     set_up_queues,
 )
+from multikueue.testing import LoopClock, until
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
+now = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))
+"""A wall clock that follows the loop's."""
 CRDS = load_crds()
 LONG = RunnerOptions(minimum=1e6, maximum=1e6)
 """Jobs that run for the whole test."""
-
-
-def now() -> datetime:
-    """A wall clock that follows the loop's."""
-    return START + timedelta(seconds=anyio.current_time())
 
 
 def kubeconfig(name: str, token: str = "", *, server: str = "", **cluster: Any) -> Json:
@@ -215,17 +212,6 @@ class Fleet:
             for (user, seen, what), count in counted.items()
             if user.startswith("multikueue") and (seen, what) == (verb, str(resource))
         )
-
-
-async def until(holds: Callable[[], Any], within: float = 60.0) -> float:
-    """Wait until something holds; returns how long that took."""
-    begin = anyio.current_time()
-    while True:
-        found = holds()
-        if found if not hasattr(found, "__await__") else await found:
-            return anyio.current_time() - begin
-        assert anyio.current_time() - begin < within, f"still not so after {within} s"
-        await anyio.sleep(0.05)
 
 
 def is_active(fleet: Fleet, name: str = "worker1", status: str = "True") -> Callable[[], Any]:

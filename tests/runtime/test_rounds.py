@@ -18,7 +18,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.kueue import SmallKueue, evict
 from tests.runtime.fleet import Fleet, now, until
 

@@ -13,10 +13,10 @@ from multikueue.core.model import kinds
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import Invalid
-from multikueue.sandbox.apiserver.serving.direct import DirectClient
+from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.crds import load_crds
-from tests.sandbox.kueue_objects import admission_check, cluster_queue, local_queue
+from tests.sandbox.kueue.objects import admission_check, cluster_queue, local_queue
 
 REAL = Path(__file__).parents[3] / "shared" / "crds" / "kueue"
 OURS = {crd["metadata"]["name"]: crd for crd in load_crds()}

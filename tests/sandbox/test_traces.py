@@ -22,8 +22,8 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, EVENT, J
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue.applying import admission_body
-from tests.sandbox.kueue_objects import admission_check, cluster_queue, flavor, is_true, job, local_queue
-from tests.sandbox.kueue_world import World, wall_clock, world
+from tests.sandbox.kueue.objects import admission_check, cluster_queue, flavor, is_true, job, local_queue
+from tests.sandbox.kueue.world import World, wall_clock, world
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 STEPS = [path.stem for path in sorted(TRACES.glob("*.json"))]

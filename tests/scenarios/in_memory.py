@@ -13,7 +13,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs import RunnerOptions
 from tests.scenarios.fleet import Fleet
 from tests.scenarios.plane import Plane

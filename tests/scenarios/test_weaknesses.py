@@ -12,7 +12,7 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, MULTIKUEUE_CLUSTER, 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import check, cluster_name, nominated
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
 from tests.scenarios.fleet import Fleet, Scenario
 from tests.scenarios.in_memory import MemoryPlane

@@ -13,7 +13,7 @@ from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_finished
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from tests.simulation.objects import find, has_ended, is_ours, runs
 from tests.simulation.reach import Reach
 from tests.simulation.world import CANARY, SimCluster, World

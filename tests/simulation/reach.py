@@ -12,7 +12,7 @@ import attrs
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.objects import find
 from tests.simulation.world import World

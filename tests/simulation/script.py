@@ -12,7 +12,7 @@ import attrs
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json
 from multikueue.errors import ApiError
-from multikueue.sandbox.jobs.options import DURATION_ANNOTATION
+from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.simulation import breaking, meddling
 from tests.simulation.breaking import Trouble, fine_weather

@@ -9,11 +9,28 @@ from typing import Final
 MILLI: Final = 1000
 """Thousandths in one unit. Kueue counts CPU in them and everything else in whole units."""
 
-_BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
-_POWERS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+"""What the binary suffixes stand for."""
+POWERS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+"""What the decimal suffixes stand for, as powers of ten."""
 _FORM: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))(?P<suffix>[eE][+-]?\d{1,3}|[KMGTPE]i|[numkMGTPE]|)"
 )
+
+
+def exact(quantity: str) -> tuple[Decimal, str]:
+    """The exact number that a quantity stands for, and its suffix.
+
+    Raises:
+        ValueError: it is not a quantity.
+    """
+    match = _FORM.fullmatch(quantity)
+    if match is None:
+        raise ValueError(f"not a quantity: {quantity!r}")
+    number, suffix = Decimal(match["number"]), match["suffix"]
+    if suffix in BINARY:
+        return number * BINARY[suffix], suffix
+    return number.scaleb(POWERS[suffix] if suffix in POWERS else int(suffix[1:])), suffix
 
 
 def thousandths(quantity: str | int | float) -> int:
@@ -22,15 +39,8 @@ def thousandths(quantity: str | int | float) -> int:
     Raises:
         ValueError: it is not a quantity.
     """
-    match = _FORM.fullmatch(str(quantity).strip())
-    if match is None:
-        raise ValueError(f"not a quantity: {quantity!r}")
-    number, suffix = Decimal(match["number"]), match["suffix"]
-    if suffix in _BINARY:
-        value = number * _BINARY[suffix]
-    else:
-        value = number.scaleb(_POWERS[suffix] if suffix in _POWERS else int(suffix[1:]))
-    return int((value * MILLI).to_integral_value(rounding=ROUND_CEILING))
+    number, _ = exact(str(quantity).strip())
+    return int((number * MILLI).to_integral_value(rounding=ROUND_CEILING))
 
 
 def written(resource: str, amount: int) -> str:
@@ -39,7 +49,7 @@ def written(resource: str, amount: int) -> str:
         return f"{amount}m"
     whole = amount // MILLI
     binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
-    steps, base = (list(_BINARY), 1024) if binary else (["k", "M", "G", "T", "P", "E"], 1000)
+    steps, base = (list(BINARY), 1024) if binary else (["k", "M", "G", "T", "P", "E"], 1000)
     suffix = ""
     for step in steps:
         if whole == 0 or whole % base:

@@ -4,12 +4,16 @@ kinds, CRDs with validation, finalizers, garbage collection, and faults on reque
 
 Every rule in it was checked against a real kube-apiserver; `tests/conformance` holds the checks. Not in it:
 admission and conversion webhooks, RBAC (a token may do everything), `exec` and `logs`, controllers other than the
-garbage collector's and the namespace's, and builtin kinds beyond those of `builtin_kinds`. `managedFields` work, but
-are not byte for byte what the real server writes.
+garbage collector's and the namespace's, and builtin kinds beyond those of `kinds.builtin_kinds`. `managedFields` work,
+but are not byte for byte what the real server writes.
+
+Imports point down this list; import-linter checks it: `direct` (a client without HTTP), `serving`, `verbs`, `storage`,
+`apply` and `validation`, `faults`, `status_errors`, `kinds`, `encoding`.
 """
 
 from __future__ import annotations
 
+from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.faults import (
     CutWatch,
     Delay,
@@ -22,10 +26,9 @@ from multikueue.sandbox.apiserver.faults import (
     Reset,
     SilenceWatch,
 )
-from multikueue.sandbox.apiserver.serving.direct import DirectClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.verbs.registry import Registry
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 
 __all__ = [
     "ApiServer",

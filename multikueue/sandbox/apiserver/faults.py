@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 import anyio
 import attrs
 
-from multikueue.sandbox.apiserver.verbs.statuses import REASONS, StatusError
+from multikueue.sandbox.apiserver.status_errors import REASONS, StatusError
 
 Side: TypeAlias = Literal["request", "reply"]
 PartitionMode: TypeAlias = Literal["hang", "reset"]
@@ -151,7 +151,7 @@ class Faults:
     def __init__(self, seed: int = 0) -> None:
         self.rules: list[Fault] = []
         self.connections = Connections()
-        self._dice = random.Random(seed)
+        self._random = random.Random(seed)
         self._partition: PartitionMode | None = None
         self._healed = anyio.Event()
 
@@ -192,7 +192,7 @@ class Faults:
             spent = fault.times is not None and fault.hits >= fault.times
             if spent or not fault.on.fits(call):
                 continue
-            if fault.probability < 1 and self._dice.random() >= fault.probability:
+            if fault.probability < 1 and self._random.random() >= fault.probability:
                 continue
             fault.hits += 1
             hit.append(fault)

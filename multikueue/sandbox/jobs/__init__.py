@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multikueue.sandbox.jobs.options import DURATION_ANNOTATION, OUTCOME_ANNOTATION, RunnerOptions
+from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION, OUTCOME_ANNOTATION, RunnerOptions
 from multikueue.sandbox.jobs.running import JobRunner
 
 __all__ = ["DURATION_ANNOTATION", "OUTCOME_ANNOTATION", "JobRunner", "RunnerOptions"]

@@ -1,15 +1,30 @@
-"""Whether a job is to run now, for every kind alike; how it runs is its kind's course."""
+"""Whether a job is to run now, for how long, and how it ends, for every kind alike.
+
+The runner's options, a job's annotations and random numbers decide; how a run goes on is its kind's course.
+"""
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
-from multikueue.core.model.names import Json
-from multikueue.core.model.objects import is_terminating
+import attrs
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, is_terminating
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.course import Fate, Moment, Run, Turn
-from multikueue.sandbox.kueue.naming import queue_name
+from multikueue.sandbox.kueue.units import queue_name
+
+DURATION_ANNOTATION: Final = "sandbox.multikueue.dev/duration"
+"""On a job: how long its pods run, as `2s`, `500ms`, `1m30s`; overrides what is drawn."""
+OUTCOME_ANNOTATION: Final = "sandbox.multikueue.dev/outcome"
+"""On a job: `fail` or `complete`; overrides what is drawn."""
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
 def decide_run(
@@ -31,7 +46,7 @@ def decide_run(
         time: the loop's clock.
         now: the wall clock, for the status.
         startup: seconds until a pod is ready.
-        draw: throws the dice for a new start.
+        draw: draws the fate of a new start.
     """
     suspended = kind.is_held(job)
     if is_terminating(job) or kind.is_delegated(job) or (not suspended and is_waiting(kind, job)):
@@ -49,3 +64,42 @@ def is_waiting(kind: SandboxKind, job: Json) -> bool:
     suspended it, it looks startable. What tells is the annotation Kueue puts into the template when it starts a job.
     """
     return bool(queue_name(job)) and not kind.pods.is_started(job)
+
+
+@attrs.frozen
+class RunnerOptions:
+    """How long jobs run and how they end. All times are seconds of the loop's clock."""
+
+    mean: float = 5.0
+    """Mean time a pod runs; long enough to be seen running, short enough to be waited for."""
+    minimum: float = 1.0
+    maximum: float = 30.0
+    startup: float = 0.0
+    """Time from start to readiness of a pod."""
+    failure_rate: float = 0.0
+    """Share of jobs that fail."""
+
+
+def fate(job: Json, options: RunnerOptions, seed: int, start: int) -> Fate:
+    """What happens to a job: the same for the same seed, name and number of starts, whatever else runs.
+
+    Args:
+        start: how often the job was started before.
+    """
+    numbers = random.Random(f"{seed}/{ObjectKey.of(job)}/{start}")
+    drawn = min(options.maximum, max(options.minimum, numbers.expovariate(1 / options.mean)))
+    fails = numbers.random() < options.failure_rate
+    noted = annotations_of(job)
+    duration = parse_duration(noted.get(DURATION_ANNOTATION, ""))
+    outcome = noted.get(OUTCOME_ANNOTATION)
+    return Fate(drawn if duration is None else duration, fails if outcome is None else outcome == "fail")
+
+
+def parse_duration(text: str) -> float | None:
+    """Seconds of a Go-like duration or a bare number; None if it is neither."""
+    if re.fullmatch(r"\d+(?:\.\d+)?", text):
+        return float(text)
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)

@@ -23,8 +23,7 @@ from multikueue.sandbox.kinds.sets import Member, SetKind
 from multikueue.sandbox.kueue.building import owner_reference
 from multikueue.sandbox.kueue.effects import Create, Delete, Replace, Step
 from multikueue.sandbox.kueue.newest import Newest
-from multikueue.sandbox.kueue.performing import Performer, typed
-from multikueue.sandbox.kueue.recording import Recorder
+from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
 
 
 def _owners(pod: Json) -> list[str]:

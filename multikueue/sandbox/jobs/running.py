@@ -17,16 +17,14 @@ from multikueue.kube.following import follow
 from multikueue.kube.informer import Informer
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
-from multikueue.sandbox.jobs.deciding import decide_run
-from multikueue.sandbox.jobs.options import RunnerOptions, fate
+from multikueue.sandbox.jobs.deciding import RunnerOptions, decide_run, fate
 from multikueue.sandbox.jobs.replicating import SetRunner
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
 from multikueue.sandbox.kueue.newest import Newest
-from multikueue.sandbox.kueue.performing import Performer, typed
-from multikueue.sandbox.kueue.recording import Recorder
+from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
 
 
 def _utc_now() -> datetime:
@@ -44,7 +42,7 @@ class JobRunner:
     client: ApiClient
     """Its writes should be known to the server as `kube-controller-manager`'s."""
     seed: int = attrs.field(default=0, kw_only=True)
-    """Of the dice: the same seed lets the same jobs run for the same times."""
+    """Of what is drawn: the same seed lets the same jobs run for the same times."""
     clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
     """The wall clock that goes into statuses."""
     options: RunnerOptions = attrs.field(factory=RunnerOptions, kw_only=True)

@@ -64,7 +64,7 @@ class Moment:
     startup: float
     """Seconds until a pod is ready."""
     draw: Callable[[], Fate]
-    """Throws the dice for a new start."""
+    """Draws how long a new start runs, and how it ends."""
     suspended: bool = False
     """Whether the job is not to run."""
     pods: Mapping[str, int] = attrs.field(factory=dict)
@@ -85,7 +85,7 @@ class Course(Protocol):
         Args:
             job: one that the kind's own controller is to run, or to stop.
             run: as the last turn left it.
-            moment: times, dice, and what the job wants.
+            moment: times, the draw, and what the job wants.
         """
         ...
 

@@ -9,7 +9,7 @@ one it replaces.
 
 from __future__ import annotations
 
-from multikueue.sandbox.kueue.evicting import evict
+from multikueue.sandbox.kueue.applying import evict
 from multikueue.sandbox.kueue.running import SmallKueue
 from multikueue.sandbox.kueue.starting import suspended_when_queued
 

@@ -1,4 +1,4 @@
-"""The bodies of Kueue's server-side applies on a Workload's status.
+"""Kueue's server-side applies on a Workload's status, and an eviction from outside.
 
 Kueue applies everything it owns each time; what the body lacks and its manager owned before is thereby removed.
 The resourceVersion makes a body from an old object fail.
@@ -6,11 +6,17 @@ The resourceVersion makes a body from an old object fail.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 
 from multikueue.core.model.conditions import conditions
-from multikueue.core.model.names import Json
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.errors import Conflict
+from multikueue.protocols import ApiClient
+from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted
 
 ADMISSION: Final = "kueue-admission"
 """Field manager of the admission-owned part of the status."""
@@ -64,3 +70,39 @@ def _identified(workload: Json, status: Json) -> Json:
         "metadata": {field: dig(workload, "metadata", field) for field in identity},
         "status": status,
     }
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def evict(
+    client: ApiClient,
+    key: ObjectKey,
+    *,
+    reason: str = PREEMPTED,
+    message: str = "Evicted by a tester",
+    clock: Callable[[], datetime] = _utc_now,
+) -> Json:
+    """Evict a Workload; whoever runs its job stops it, and Kueue then gives the quota back.
+
+    Args:
+        client: of the cluster the Workload is on.
+        key: of the Workload.
+        reason: `Preempted`, `PodsReadyTimeout`, or another of Kueue's reasons.
+        message: of the Evicted condition.
+        clock: the wall clock that goes into the condition.
+
+    Returns:
+        The Workload as written.
+
+    Raises:
+        NotFound: there is no such Workload.
+    """
+    while True:
+        workload = await client.get(WORKLOAD, key)
+        body = admission_body(evicted(workload, reason, message, clock()))
+        try:
+            return await client.apply(WORKLOAD, body, field_manager=ADMISSION, subresource="status")
+        except Conflict:
+            continue  # somebody else wrote in between: read again

@@ -17,11 +17,11 @@ from multikueue.core.model.objects import labels_of, uid
 from multikueue.core.model.workloads import has_quota, is_admitted, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError
 from multikueue.sandbox.kueue.applying import ADMISSION
-from multikueue.sandbox.kueue.configuration import NAMESPACE_MISMATCH, check_rules, is_stopped
 from multikueue.sandbox.kueue.deciding_workloads import admission, admitted_note, seconds_since
 from multikueue.sandbox.kueue.effects import ApplyStatus, Note, Step
 from multikueue.sandbox.kueue.ledger import WAITS
 from multikueue.sandbox.kueue.performing import Performer
+from multikueue.sandbox.kueue.queues import NAMESPACE_MISMATCH, check_rules, is_stopped
 from multikueue.sandbox.kueue.quota import Assignment, Quota
 from multikueue.sandbox.kueue.scheduling import Candidate, Pass, Rules, schedule
 from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, replaced_key, takes_place_of

@@ -15,12 +15,12 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import labels_of, uid
+from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import is_elastic
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD
 from multikueue.sandbox.kinds.sets import SetKind, pod_sets
-from multikueue.sandbox.kueue.naming import queue_name, workload_name
-from multikueue.sandbox.kueue.units import Unit
+from multikueue.sandbox.kueue.units import Unit, queue_name
 
 PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
 

@@ -13,6 +13,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import condition
+from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import JOB_UID_LABEL, STOPPING_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
@@ -42,11 +43,11 @@ from multikueue.sandbox.kueue.effects import (
     Rest,
     Step,
 )
-from multikueue.sandbox.kueue.naming import prebuilt_name, queue_name
 from multikueue.sandbox.kueue.podsets import equivalent
 from multikueue.sandbox.kueue.slices import counts, replaced_key, smaller
 from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import finished, released, with_condition
+from multikueue.sandbox.kueue.units import queue_name
 
 
 @attrs.frozen
@@ -103,7 +104,7 @@ def _to_create(situation: JobSituation, _workload: Json) -> Decision | None:
     kind, job = situation.kind, situation.job
     if kind.ending(job) is not None:
         return NOTHING
-    if prebuilt_name(job):
+    if prebuilt_workload(job):
         return situation.stopped("missing workload") or NOTHING
     stopped = situation.stopped("Missing Workload; unable to restore pod templates")
     if stopped is not None:
@@ -141,7 +142,7 @@ def _over(situation: JobSituation, workload: Json) -> Decision | None:
 def _resized(situation: JobSituation, workload: Json) -> Decision | None:
     """An elastic job that is not as its Workload says, or whose bigger Workload is not admitted yet: it runs on."""
     kind, job = situation.kind, situation.job
-    if not is_elastic(job) or prebuilt_name(job) or is_evicted(workload):
+    if not is_elastic(job) or prebuilt_workload(job) or is_evicted(workload):
         return None
     if replaced_key(workload) is not None and not is_admitted(workload):
         return None if kind.is_suspended(job) else NOTHING
@@ -157,9 +158,9 @@ def _resized(situation: JobSituation, workload: Json) -> Decision | None:
 
 def _different(situation: JobSituation, workload: Json) -> Decision | None:
     kind, job = situation.kind, situation.job
-    if _matches(situation, workload) or (is_elastic(job) and prebuilt_name(job)):
+    if _matches(situation, workload) or (is_elastic(job) and prebuilt_workload(job)):
         return None
-    if prebuilt_name(job):
+    if prebuilt_workload(job):
         message = "The prebuilt workload is out of sync with its user job"
         return admission(finished(workload, "OutOfSync", message, situation.now))
     if kind.is_suspended(job) and not has_quota(workload):

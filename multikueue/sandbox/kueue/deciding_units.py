@@ -11,6 +11,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import JOB_UID_LABEL, POD_GROUP_TOTAL_ANNOTATION, RETRIABLE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
@@ -22,9 +23,8 @@ from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, is_gated
 from multikueue.sandbox.kueue.building import unit_workload
 from multikueue.sandbox.kueue.deciding_workloads import admission, without_finalizer
 from multikueue.sandbox.kueue.effects import NOTHING, Create, Decision, Delete, Note, Replace, Step
-from multikueue.sandbox.kueue.naming import prebuilt_name, queue_name
 from multikueue.sandbox.kueue.statuses import finished, released
-from multikueue.sandbox.kueue.units import Unit
+from multikueue.sandbox.kueue.units import Unit, queue_name
 
 
 @attrs.frozen
@@ -59,7 +59,7 @@ def surplus_workload(workload: Json) -> Decision:
 def _to_create(unit: Unit) -> Decision | None:
     """Make the Workload once all it is for is there; a copy's is made by whoever made the copy."""
     owners = unit.owners
-    if not owners or unit.is_copy or any(prebuilt_name(obj) for _, _, obj in owners):
+    if not owners or unit.is_copy or any(prebuilt_workload(obj) for _, _, obj in owners):
         return None
     if not all(queue_name(obj) for _, _, obj in owners):
         return None

@@ -18,8 +18,8 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
 from multikueue.core.model.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
 from multikueue.sandbox.kueue.applying import ADMISSION, admission_body
-from multikueue.sandbox.kueue.configuration import Configuration, check_names
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Note, Replace, Rest, Step
+from multikueue.sandbox.kueue.queues import Configuration, check_names
 from multikueue.sandbox.kueue.statuses import (
     ADMISSION_CHECK,
     DEACTIVATED,

@@ -148,7 +148,7 @@ class Ledger:
 
 
 def is_candidate(workload: Json) -> bool:
-    """Whether it waits for quota: active, not sent to the bench (`Requeued` False), no check has refused it."""
+    """Whether it waits for quota: active, not held back (`Requeued` False), no check has refused it."""
     if is_finished(workload) or has_quota(workload) or not is_active(workload) or is_terminating(workload):
         return False
     if (condition(workload, "Requeued") or {}).get("status") == "False":

@@ -28,9 +28,8 @@ from multikueue.runtime.controller import Controller
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kueue.assigning import Scheduler
-from multikueue.sandbox.kueue.performing import Performer, typed
+from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
 from multikueue.sandbox.kueue.reconcilers import JobReconciler, QueueReconciler, UnitReconciler, WorkloadReconciler
-from multikueue.sandbox.kueue.recording import Recorder
 from multikueue.sandbox.kueue.stores import Stores
 
 _STATUS_DELAY = 0.1  # seconds over which changes of a queue's numbers are gathered into one write

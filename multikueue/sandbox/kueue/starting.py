@@ -12,7 +12,7 @@ from multikueue.core.model.objects import clone, dig, with_value, without
 from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kueue.effects import Replace
-from multikueue.sandbox.kueue.naming import queue_name
+from multikueue.sandbox.kueue.units import queue_name
 
 
 def start(kind: SandboxKind, job: Json, injections: dict[str, Injection]) -> Replace:

@@ -8,6 +8,7 @@ from typing import cast
 
 import attrs
 
+from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
@@ -20,15 +21,15 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.labels import JOB_UID_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, uid
+from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import cluster_queue, is_elastic, is_finished
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.building import priority_class
-from multikueue.sandbox.kueue.configuration import Configuration
 from multikueue.sandbox.kueue.ledger import Ledger
-from multikueue.sandbox.kueue.naming import prebuilt_name, workload_name
 from multikueue.sandbox.kueue.newest import Newest
+from multikueue.sandbox.kueue.queues import Configuration
 from multikueue.sandbox.kueue.slices import current_slice
 from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, present, set_places, set_workloads
 
@@ -37,8 +38,8 @@ _CONFIGURED = (LOCAL_QUEUE, CLUSTER_QUEUE, RESOURCE_FLAVOR, ADMISSION_CHECK, NAM
 
 def _job_places(job: Json) -> Iterator[Hashable]:
     yield uid(job)
-    if prebuilt_name(job):
-        yield ObjectKey(job["metadata"]["namespace"], prebuilt_name(job))
+    if prebuilt_workload(job):
+        yield ObjectKey(job["metadata"]["namespace"], prebuilt_workload(job))
 
 
 def _workload_places(workload: Json) -> Iterator[Hashable]:
@@ -198,8 +199,8 @@ class Stores:
     def workload_of(self, kind: SandboxKind, job: Json) -> Json | None:
         """The Workload of a job: the one it was built for, or the one made for it."""
         namespace = job["metadata"]["namespace"]
-        if prebuilt_name(job):
-            return self.workload(ObjectKey(namespace, prebuilt_name(job)))
+        if prebuilt_workload(job):
+            return self.workload(ObjectKey(namespace, prebuilt_workload(job)))
         if is_elastic(job):
             return current_slice(self.ledger.workloads.by(uid(job)))
         name = workload_name(kind.resource.gvk, job["metadata"]["name"], uid(job))

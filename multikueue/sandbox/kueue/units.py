@@ -1,4 +1,4 @@
-"""What stands behind the Workload of gated pods: a pod, a group of pods, or a part of a set."""
+"""What a Workload of gated pods stands for: a pod, a group of pods, or a part of a set."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 import attrs
 
-from multikueue.core.model.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
+from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import is_finished
 from multikueue.sandbox.kinds.pods import POD_RESOURCE, group_of
 from multikueue.sandbox.kinds.sets import LWS_GROUP, PARENT_ANNOTATION, Member, SetKind
-from multikueue.sandbox.kueue.naming import prebuilt_name, workload_name
+
+
+def queue_name(job: Json) -> str:
+    """The LocalQueue the job asks for; empty if Kueue has nothing to do with it."""
+    return labels_of(job).get(QUEUE_LABEL) or ""
 
 
 @attrs.frozen
@@ -65,7 +71,7 @@ def pod_place(pod: Json) -> Hashable:
     owner = next((one for one in dig(pod, "metadata", "ownerReferences") or [] if one.get("controller")), None)
     if parent not in (None, "", "deployment") and owner is not None:
         return (parent, ObjectKey(namespace, owner["name"]), labels_of(pod).get(LWS_GROUP, ""))
-    name = prebuilt_name(pod) or group_of(pod)
+    name = prebuilt_workload(pod) or group_of(pod)
     return ObjectKey(namespace, name or workload_name(POD_RESOURCE.gvk, pod["metadata"]["name"], uid(pod)))
 
 

@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.verbs.updating import Target
 
 CONFIG_MAPS = ResourceType(plural="configmaps", kind="ConfigMap")

@@ -13,8 +13,8 @@ from multikueue.sandbox.apiserver.apply.fieldsets import from_fields_v1, to_fiel
 from multikueue.sandbox.apiserver.apply.managedfields import Write
 from multikueue.sandbox.apiserver.apply.ownership import apply_config
 from multikueue.sandbox.apiserver.apply.typed_values import fields_of
-from multikueue.sandbox.apiserver.validation.builtin_schemas import metadata_schema, reader
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
+from multikueue.sandbox.apiserver.kinds.builtin_schemas import metadata_schema, reader
+from multikueue.sandbox.apiserver.status_errors import StatusError
 
 KEYED: Json = {
     "type": "array",

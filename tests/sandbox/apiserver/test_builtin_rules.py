@@ -8,9 +8,9 @@ import pytest
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver import Registry
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
 from multikueue.sandbox.apiserver.verbs.patching import MERGE_PATCH
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 from multikueue.sandbox.apiserver.verbs.updating import Target
 from tests.sandbox.apiserver.objects import job
 

@@ -8,9 +8,8 @@ import pytest
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.validation.cel_rules import check_rules
-from multikueue.sandbox.apiserver.validation.schema_defaulting import drop_nulls, fill_defaults
+from multikueue.sandbox.apiserver.validation.schema_defaulting import drop_nulls, fill_defaults, prune
 from multikueue.sandbox.apiserver.validation.schema_limits import compile_pattern
-from multikueue.sandbox.apiserver.validation.schema_pruning import prune
 from multikueue.sandbox.apiserver.validation.schema_validation import validate
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.storage.selectors import Selector, parse_fields, parse_labels
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 from tests.sandbox.apiserver.objects import CONFIG_MAPS, config_map
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.serving.encoding import decode
+from multikueue.sandbox.apiserver.encoding import decode
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.storage.store import Store
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 
 THINGS = ("", "things")
 

@@ -8,7 +8,7 @@ import pytest
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.apply.strategic import strategic_patch
-from multikueue.sandbox.apiserver.validation.builtin_schemas import builtin_schema
+from multikueue.sandbox.apiserver.kinds.builtin_schemas import builtin_schema
 
 POD = builtin_schema("", "v1", "Pod")
 

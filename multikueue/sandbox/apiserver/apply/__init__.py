@@ -1,1 +1,4 @@
-"""Patches of all formats, server-side apply, and who owns which field."""
+"""Patches that know the schema: strategic merge, and server-side apply with who owns which field.
+
+Imports `kinds` and `status_errors`; `verbs` calls it.
+"""

@@ -10,13 +10,11 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Set
-from typing import Any, TypeAlias
+from typing import Any
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.apply.typed_shapes import ListShape, Shape
-from multikueue.sandbox.apiserver.serving.encoding import decode, encode
-
-Path: TypeAlias = tuple[str, ...]
+from multikueue.sandbox.apiserver.encoding import decode, encode
+from multikueue.sandbox.apiserver.kinds.shapes import ListShape, Path, Shape
 
 
 class UnkeyedItemError(ValueError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.apply.fieldsets import Path, from_fields_v1, to_fields_v1
+from multikueue.sandbox.apiserver.apply.fieldsets import from_fields_v1, to_fields_v1
+from multikueue.sandbox.apiserver.kinds.shapes import Path
 
 APPLY, UPDATE = "Apply", "Update"
 _SYSTEM = (

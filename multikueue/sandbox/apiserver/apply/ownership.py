@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.apply.fieldsets import Path, display, with_named_fields, without
+from multikueue.sandbox.apiserver.apply.fieldsets import display, with_named_fields, without
 from multikueue.sandbox.apiserver.apply.managedfields import (
     APPLY,
     UNOWNED,
@@ -27,9 +27,9 @@ from multikueue.sandbox.apiserver.apply.managedfields import (
 )
 from multikueue.sandbox.apiserver.apply.typed_comparing import Comparison, same
 from multikueue.sandbox.apiserver.apply.typed_merging import merge
-from multikueue.sandbox.apiserver.apply.typed_shapes import Shape
 from multikueue.sandbox.apiserver.apply.typed_values import fields_of, misfits, remove
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
+from multikueue.sandbox.apiserver.kinds.shapes import Path, Shape
+from multikueue.sandbox.apiserver.status_errors import StatusError
 
 _BEFORE_APPLY = "before-first-apply"
 

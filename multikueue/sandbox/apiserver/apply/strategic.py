@@ -10,7 +10,7 @@ import copy
 from typing import Any
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.validation.builtin_schemas import resolved
+from multikueue.sandbox.apiserver.kinds.builtin_schemas import resolved
 
 _ORDER = "$setElementOrder/"
 _DELETE_SCALARS = "$deleteFromPrimitiveList/"

@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.apply.fieldsets import Path, UnkeyedItemError, item_step, without
+from multikueue.sandbox.apiserver.apply.fieldsets import UnkeyedItemError, item_step, without
 from multikueue.sandbox.apiserver.apply.typed_merging import ABSENT
-from multikueue.sandbox.apiserver.apply.typed_shapes import ListShape, MapShape, Shape
-from multikueue.sandbox.apiserver.serving.encoding import encode
+from multikueue.sandbox.apiserver.encoding import encode
+from multikueue.sandbox.apiserver.kinds.shapes import ListShape, MapShape, Path, Shape
 
 
 @attrs.define(eq=False)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.apply.fieldsets import UnkeyedItemError, item_step
-from multikueue.sandbox.apiserver.apply.typed_shapes import ListShape, MapShape, Shape
+from multikueue.sandbox.apiserver.kinds.shapes import ListShape, MapShape, Shape
 
 ABSENT: Final = object()
 """No value, which is not the same as null."""

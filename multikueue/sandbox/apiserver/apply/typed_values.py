@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.apply.fieldsets import Path, UnkeyedItemError, display_step, item_step, tree_of
-from multikueue.sandbox.apiserver.apply.typed_shapes import BOOLEAN, NUMERIC, STRING, ListShape, MapShape, Shape
+from multikueue.sandbox.apiserver.apply.fieldsets import UnkeyedItemError, display_step, item_step, tree_of
+from multikueue.sandbox.apiserver.kinds.shapes import BOOLEAN, NUMERIC, STRING, ListShape, MapShape, Path, Shape
 
 _WORDS = {NUMERIC: "numeric (int or float)", STRING: "string", BOOLEAN: "boolean"}
 

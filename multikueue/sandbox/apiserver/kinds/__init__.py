@@ -1,1 +1,1 @@
-"""The builtin kinds: rows, defaults and rules."""
+"""The kinds the server serves: their rows, schemas and shapes. Imports nothing of the server but `encoding`."""

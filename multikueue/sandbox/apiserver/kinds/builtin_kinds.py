@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from multikueue.sandbox.apiserver.storage.resources import ResourceType, Twin
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType, Twin
 
 _POD_FIELDS = (
     "spec.nodeName",

@@ -1,1 +1,1 @@
-"""HTTP: routes, bodies, tables, discovery, and the same without a connection."""
+"""HTTP: routes, users, bodies, tables and discovery. Imports all other folders."""

@@ -1,12 +1,18 @@
-"""Who may ask, and how often they did."""
+"""Who may ask, how often they did, and the answers to access and token reviews."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
+from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.faults import Call
+from multikueue.sandbox.apiserver.status_errors import bad_request, no_route
 
 ANONYMOUS = "system:anonymous"
+REVIEW_GROUPS = ("authorization.k8s.io", "authentication.k8s.io")
+_ACCESS = ("selfsubjectaccessreviews", "subjectaccessreviews", "localsubjectaccessreviews")
 
 
 class Access:
@@ -34,3 +40,28 @@ class Access:
     def count(self, call: Call) -> None:
         """Note a request."""
         self.requests[call.user, call.verb, call.resource] += 1
+
+
+def review(plural: str, body: Any, user: str, user_of: Callable[[str], str | None]) -> Json:
+    """Answer a review; `user_of` says whose a token is.
+
+    Raises:
+        StatusError: 404 for a kind of review that is not served.
+    """
+    if not isinstance(body, dict):
+        raise bad_request("the object provided is unrecognized")
+    answered = {**body, "metadata": body.get("metadata") or {}}
+    if plural in _ACCESS:
+        answered["status"] = {"allowed": True}
+    elif plural == "selfsubjectreviews":
+        answered["status"] = {"userInfo": _who(user)}
+    elif plural == "tokenreviews":
+        found = user_of((body.get("spec") or {}).get("token") or "")
+        answered["status"] = {"authenticated": True, "user": _who(found)} if found else {"authenticated": False}
+    else:
+        raise no_route()
+    return answered
+
+
+def _who(user: str) -> Json:
+    return {"username": user, "groups": ["system:masters", "system:authenticated"]}

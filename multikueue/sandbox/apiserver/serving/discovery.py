@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.storage.resources import VERBS, ResourceType
-from multikueue.sandbox.apiserver.verbs.statuses import no_route
+from multikueue.sandbox.apiserver.kinds.resources import VERBS, ResourceType
+from multikueue.sandbox.apiserver.status_errors import no_route
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 VERSION: Json = {

@@ -10,22 +10,26 @@ from aiohttp import web
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.faults import ConnectionLostError, Fault, Faults
-from multikueue.sandbox.apiserver.serving.access import Access
-from multikueue.sandbox.apiserver.serving.bodies import json_response, read_body
+from multikueue.sandbox.apiserver.serving.access import REVIEW_GROUPS, Access, review
 from multikueue.sandbox.apiserver.serving.discovery import AGGREGATED, VERSION, Discovery
 from multikueue.sandbox.apiserver.serving.httpwatch import stream_watch
 from multikueue.sandbox.apiserver.serving.openapi import OpenApi
-from multikueue.sandbox.apiserver.serving.representations import Representation, deleted, listed_item
+from multikueue.sandbox.apiserver.serving.representations import (
+    Representation,
+    deleted,
+    json_response,
+    listed_item,
+    read_body,
+)
 from multikueue.sandbox.apiserver.serving.routing import Route, group_version, route, split
+from multikueue.sandbox.apiserver.status_errors import StatusError, unsupported_media
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
 from multikueue.sandbox.apiserver.storage.watching import is_true
 from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions
 from multikueue.sandbox.apiserver.verbs.patching import APPLY_PATCH, accepted_formats
 from multikueue.sandbox.apiserver.verbs.registry import Registry
-from multikueue.sandbox.apiserver.verbs.reviews import REVIEW_GROUPS, review
-from multikueue.sandbox.apiserver.verbs.scaling import scale_of, scaled
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError, unsupported_media
+from multikueue.sandbox.apiserver.verbs.updating import scale_of, scaled
 
 _log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from aiohttp import web
 
+from multikueue.sandbox.apiserver.encoding import encode
 from multikueue.sandbox.apiserver.faults import (
     CutWatch,
     ExpireWatch,
@@ -14,13 +15,12 @@ from multikueue.sandbox.apiserver.faults import (
     Faults,
     SilenceWatch,
 )
-from multikueue.sandbox.apiserver.serving.encoding import encode
 from multikueue.sandbox.apiserver.serving.representations import Representation
 from multikueue.sandbox.apiserver.serving.routing import Route
+from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.storage.streaming import WatchStream
 from multikueue.sandbox.apiserver.storage.watching import Emission, WatchOptions
 from multikueue.sandbox.apiserver.verbs.registry import Registry
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError
 
 _BATCH = 200  # events in one write: few system calls, and no megabytes in one buffer
 

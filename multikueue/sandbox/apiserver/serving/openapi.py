@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
-from multikueue.sandbox.apiserver.verbs.statuses import no_route
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import no_route
 
 _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force", "pretty")
 _PATCHES = (

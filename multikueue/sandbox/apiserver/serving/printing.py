@@ -1,4 +1,4 @@
-"""The columns that `kubectl get` shows for builtin kinds, as kube-apiserver's printers write them."""
+"""The columns that `kubectl get` shows for builtin kinds, and how it shows times, as kube-apiserver's printers do."""
 
 from __future__ import annotations
 
@@ -10,9 +10,52 @@ from typing import Any, TypeAlias
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.serving.durations import age, human_duration, parse_time
-from multikueue.sandbox.apiserver.storage.resources import DEFINITIONS, NAMESPACES, PODS, GroupResource
+from multikueue.sandbox.apiserver.kinds.resources import DEFINITIONS, NAMESPACES, PODS, GroupResource
 from multikueue.sandbox.apiserver.storage.selectors import field_value
+
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 31_536_000
+# Below this many seconds: the unit, and the smaller unit that is shown beside it.
+_SCALES = (
+    (120, "s", 1, "", 0),
+    (10 * _MINUTE, "m", _MINUTE, "s", 1),
+    (180 * _MINUTE, "m", _MINUTE, "", 0),
+    (8 * _HOUR, "h", _HOUR, "m", _MINUTE),
+    (48 * _HOUR, "h", _HOUR, "", 0),
+    (8 * _DAY, "d", _DAY, "h", _HOUR),
+    (2 * _YEAR, "d", _DAY, "", 0),
+    (8 * _YEAR, "y", _YEAR, "d", _DAY),
+)
+
+
+def human_duration(seconds: float) -> str:
+    """Two or three significant figures; a clock up to two seconds ahead counts as now."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    whole = max(whole, 0)
+    for limit, unit, size, minor, minor_size in _SCALES:
+        if whole < limit:
+            rest = whole % size // minor_size if minor_size else 0
+            return f"{whole // size}{unit}" + (f"{rest}{minor}" if rest else "")
+    return f"{whole // _YEAR}y"
+
+
+def parse_time(text: object) -> datetime | None:
+    """Read an RFC 3339 time; None if it is not one."""
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return moment if moment and moment.tzinfo else None
+
+
+def age(text: object, now: datetime) -> str:
+    """How long ago a timestamp was; `<unknown>` without one, `<invalid>` if it is none."""
+    if not text:
+        return "<unknown>"
+    moment = parse_time(text)
+    return human_duration((now - moment).total_seconds()) if moment else "<invalid>"
+
 
 Cell: TypeAlias = Callable[[Json, datetime], Any]
 

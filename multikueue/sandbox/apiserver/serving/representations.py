@@ -1,23 +1,28 @@
-"""From entries to bytes, in the form the client's Accept header asks for."""
+"""HTTP bodies in and out: decode what clients send; encode objects in the form the Accept header asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
+from aiohttp import web
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.serving.encoding import encode
+from multikueue.sandbox.apiserver.encoding import decode, decode_yaml, encode
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.serving.tables import Include, partial, table
+from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, unsupported_media
 from multikueue.sandbox.apiserver.storage.cluster import view
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.store import Entry
 from multikueue.sandbox.apiserver.verbs.listing import Page
 
 Form: TypeAlias = Literal["object", "table", "partial"]
 _INCLUDES: dict[str, Include] = {"None": "None", "Object": "Object"}
+MAX_BODY = 3 * 1024 * 1024
+"""Bytes; kube-apiserver's limit."""
+_ACCEPTED = ("application/json", "application/yaml")
 
 
 @attrs.frozen
@@ -109,3 +114,39 @@ def deleted(row: ResourceType, obj: Json) -> Json:
         details["group"] = row.group
     details |= {"kind": row.plural, "uid": obj["metadata"]["uid"]}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+async def read_body(request: web.BaseRequest) -> Any:
+    """The decoded body; None if there is none.
+
+    Raises:
+        StatusError: 400, 413 or 415.
+    """
+    if "protobuf" in request.content_type:
+        raise unsupported_media(_ACCEPTED)
+    try:
+        raw = await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        message = f"Request entity too large: limit is {MAX_BODY}"
+        raise StatusError(413, "RequestEntityTooLarge", message) from error
+    if not raw:
+        return None
+    try:
+        return decode(raw)
+    except ValueError as error:
+        if "yaml" in request.content_type:
+            return _read_yaml(raw)
+        raise bad_request(f"the object provided is unrecognized: error decoding body: {error}") from error
+
+
+def _read_yaml(raw: bytes) -> Any:
+    try:
+        return decode_yaml(raw)
+    except ValueError as error:
+        raise bad_request(f"error decoding YAML: {error}") from error
+
+
+def json_response(body: Json | bytes, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """An answer; bytes are sent as they are."""
+    raw = body if isinstance(body, bytes) else encode(body)
+    return web.Response(body=raw, status=code, content_type="application/json", headers=headers)

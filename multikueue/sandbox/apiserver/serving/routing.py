@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import attrs
 
 from multikueue.sandbox.apiserver.faults import Call
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import method_not_allowed, no_route
 from multikueue.sandbox.apiserver.storage.cluster import Cluster
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.watching import is_true
-from multikueue.sandbox.apiserver.verbs.statuses import method_not_allowed, no_route
 from multikueue.sandbox.apiserver.verbs.updating import Target
 
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")

@@ -1,14 +1,18 @@
-"""The API server: a registry behind HTTP, with TLS, tokens, faults and a garbage collector."""
+"""The API server: a registry behind HTTP, with TLS, tokens, kubeconfigs, faults and a garbage collector."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import ssl
 from collections import Counter
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
 import anyio
+import attrs
+import trustme
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
@@ -19,9 +23,8 @@ from multikueue.core.model.names import Json
 from multikueue.errors import SandboxError
 from multikueue.sandbox.apiserver.faults import Faults
 from multikueue.sandbox.apiserver.serving.access import Access
-from multikueue.sandbox.apiserver.serving.bodies import MAX_BODY
 from multikueue.sandbox.apiserver.serving.handling import Handler
-from multikueue.sandbox.apiserver.serving.kubeconfigs import ServerTls, kubeconfig
+from multikueue.sandbox.apiserver.serving.representations import MAX_BODY
 from multikueue.sandbox.apiserver.storage.cluster import Clock, utc_now
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 
@@ -186,3 +189,35 @@ def _make_request(
 ) -> web.BaseRequest:
     loop = asyncio.get_running_loop()
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY)
+
+
+@attrs.frozen
+class ServerTls:
+    """The server's TLS context and the CA certificate its clients must trust."""
+
+    context: ssl.SSLContext
+    ca_pem: str
+
+    @classmethod
+    def issue(cls, host: str) -> ServerTls:
+        """Make a CA and a certificate for a host name or address."""
+        authority = trustme.CA()
+        certificate = authority.issue_cert(host, "localhost")
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        certificate.configure_cert(context)
+        return cls(context, authority.cert_pem.bytes().decode())
+
+
+def kubeconfig(*, name: str, url: str, ca_pem: str | None, user: str, token: str | None) -> Json:
+    """A kubeconfig with one cluster, one user and one context."""
+    cluster: Json = {"server": url}
+    if ca_pem:
+        cluster["certificate-authority-data"] = base64.b64encode(ca_pem.encode()).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": user, "user": {"token": token} if token else {}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
+    }

@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.serving.durations import age
-from multikueue.sandbox.apiserver.serving.encoding import encode
+from multikueue.sandbox.apiserver.encoding import encode
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.serving.jsonpaths import find
-from multikueue.sandbox.apiserver.serving.printing import NAME, Column, builtin_columns
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
+from multikueue.sandbox.apiserver.serving.printing import NAME, Column, age, builtin_columns
 
 Include: TypeAlias = Literal["None", "Metadata", "Object"]
 

@@ -1,4 +1,4 @@
-"""The state of one cluster: the store, the kinds it serves, its clock and its dice. The verbs work on this."""
+"""The state of one cluster: the store, the kinds it serves, its clock and its random numbers. The verbs use it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import attrs
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.kinds.builtin_kinds import builtin_types
-from multikueue.sandbox.apiserver.storage.resources import DEFINITIONS, NAMESPACES, GroupResource, ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import DEFINITIONS, NAMESPACES, GroupResource, ResourceType, types_of
+from multikueue.sandbox.apiserver.status_errors import no_route, not_found
 from multikueue.sandbox.apiserver.storage.store import Entry, Key, Store
-from multikueue.sandbox.apiserver.validation.crds import types_of
-from multikueue.sandbox.apiserver.verbs.statuses import no_route, not_found
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -50,7 +49,7 @@ class Cluster:
     def __init__(self, *, history: int, clock: Clock, seed: str) -> None:
         self.store = Store(history)
         self.types: dict[tuple[str, str, str], ResourceType] = {}
-        self.dice = random.Random(seed)
+        self.random = random.Random(seed)
         self.listeners: list[Callable[[ResourceType, Json | None, Json | None], None]] = []
         """Called after every change with the old and the new object; None for absent."""
         self.filled_on_read: set[str] = set()
@@ -105,11 +104,11 @@ class Cluster:
 
     def new_uid(self) -> str:
         """A random uid."""
-        return str(uuid.UUID(int=self.dice.getrandbits(128), version=4))
+        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
 
     def new_suffix(self) -> str:
         """The random end of a generated name."""
-        return "".join(self.dice.choices(_NAME_LETTERS, k=5))
+        return "".join(self.random.choices(_NAME_LETTERS, k=5))
 
     def entry(self, row: ResourceType, namespace: str | None, name: str) -> Entry:
         """The stored object.

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError, bad_request
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request
 
 _TOKEN = re.compile(r"\s*(==|!=|=|!|\(|\)|,|>|<|[A-Za-z0-9._/-]+)")
 _WORD = re.compile(r"[A-Za-z0-9]")

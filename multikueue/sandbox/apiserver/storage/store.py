@@ -17,9 +17,9 @@ import anyio
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.serving.encoding import clone, decode, encode
-from multikueue.sandbox.apiserver.storage.resources import GroupResource
-from multikueue.sandbox.apiserver.verbs.statuses import expired
+from multikueue.sandbox.apiserver.encoding import clone, decode, encode
+from multikueue.sandbox.apiserver.kinds.resources import GroupResource
+from multikueue.sandbox.apiserver.status_errors import expired
 
 Key: TypeAlias = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""

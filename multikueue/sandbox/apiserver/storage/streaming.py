@@ -16,8 +16,8 @@ from multikueue.sandbox.apiserver.faults import (
     SilenceWatch,
     WatchEffect,
 )
+from multikueue.sandbox.apiserver.status_errors import StatusError, expired
 from multikueue.sandbox.apiserver.storage.watching import Emission, WatchCursor
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError, expired
 
 
 class Sink(Protocol):

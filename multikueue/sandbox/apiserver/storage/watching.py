@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from multikueue.sandbox.apiserver.serving.encoding import clone
+from multikueue.sandbox.apiserver.encoding import clone
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import Cause, StatusError, expired, invalid
 from multikueue.sandbox.apiserver.storage.cluster import Cluster
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.selectors import EVERYTHING, Selector
 from multikueue.sandbox.apiserver.storage.store import Change, Entry
-from multikueue.sandbox.apiserver.verbs.statuses import Cause, StatusError, expired, invalid
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 

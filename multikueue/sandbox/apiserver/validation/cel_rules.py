@@ -10,10 +10,10 @@ from typing import Any, Final
 import cel
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.serving.encoding import decode, encode
-from multikueue.sandbox.apiserver.validation.schema_pruning import field_schema
+from multikueue.sandbox.apiserver.encoding import decode, encode
+from multikueue.sandbox.apiserver.status_errors import Cause
+from multikueue.sandbox.apiserver.validation.schema_defaulting import field_schema
 from multikueue.sandbox.apiserver.validation.schema_validation import item_identity, items_by_identity
-from multikueue.sandbox.apiserver.verbs.statuses import Cause
 
 _USES: Final = re.compile(r"(\bhas\()?\b(self|oldSelf)\b((?:\.[A-Za-z]\w*\b(?!\())*)")
 """`self.a.b` with the fields it reads: `self.a.b.exists(...)` reads a and b of it, `self == oldSelf` reads all."""

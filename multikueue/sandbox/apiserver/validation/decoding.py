@@ -13,17 +13,17 @@ import binascii
 import functools
 import re
 from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
-from multikueue.sandbox.apiserver.validation.builtin_schemas import definition, metadata_schema
-from multikueue.sandbox.apiserver.validation.quantities import canonical_quantity
-from multikueue.sandbox.apiserver.validation.schema_defaulting import drop_nulls, fill_defaults
-from multikueue.sandbox.apiserver.validation.schema_pruning import prune
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError, bad_request
+from multikueue.core.model.quantities import BINARY, POWERS, exact
+from multikueue.sandbox.apiserver.kinds.builtin_schemas import definition, metadata_schema
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request
+from multikueue.sandbox.apiserver.validation.schema_defaulting import drop_nulls, fill_defaults, prune
 
 _OWN = ("apiVersion", "kind", "metadata")
 _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
@@ -34,6 +34,7 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "object": ((dict,), "map"),
     "array": ((list,), "slice"),
 }
+_NO_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _FIELDS_V1 = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -198,3 +199,34 @@ def _undecodable(row: ResourceType, why: str, *, patched: bool) -> StatusError:
         return bad_request(f'{row.kind} in version "{row.version}" cannot be handled as a {row.kind}: {why}')
     cause = {"reason": "FieldValueInvalid", "message": f"Invalid value: {why}", "field": "patch"}
     return StatusError(422, "Invalid", f' "" is invalid: patch: Invalid value: {why}', details={"causes": [cause]})
+
+
+def canonical_quantity(value: Any) -> str:
+    """A quantity in the form the server stores: `0.5` is `500m`, `1024Mi` is `1Gi`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        number, suffix = exact("" if isinstance(value, bool) else str(value))
+    except ValueError as error:
+        raise ValueError(_NO_QUANTITY) from error
+    if suffix in BINARY and number == number.to_integral_value() and abs(number) >= 1024:
+        return _binary(int(number))
+    return _decimal(number, exponential=suffix not in BINARY and suffix not in POWERS)
+
+
+def _binary(whole: int) -> str:
+    fitting = [suffix for suffix, size in BINARY.items() if whole % size == 0]
+    return f"{whole // BINARY[fitting[-1]]}{fitting[-1]}" if fitting else str(whole)
+
+
+def _decimal(number: Decimal, *, exponential: bool) -> str:
+    nanos = int(number.scaleb(9).to_integral_value(ROUND_CEILING))
+    if nanos == 0:
+        return "0"
+    suffix, power = max(((s, p) for s, p in POWERS.items() if nanos % 10 ** (p + 9) == 0), key=lambda item: item[1])
+    whole = nanos // 10 ** (power + 9)
+    if exponential:
+        return f"{whole}e{power}" if power else str(whole)
+    return f"{whole}{suffix}"

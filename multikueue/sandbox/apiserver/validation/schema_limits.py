@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.verbs.statuses import Cause
+from multikueue.sandbox.apiserver.status_errors import Cause
 
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _INLINE_FLAGS = re.compile(r"\(\?([ims]+)\)")

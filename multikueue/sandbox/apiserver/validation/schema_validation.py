@@ -1,4 +1,4 @@
-"""Structural schemas, part three: validate a pruned and defaulted object."""
+"""Structural schemas, validate a pruned and defaulted object."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.serving.encoding import encode
+from multikueue.sandbox.apiserver.encoding import encode
+from multikueue.sandbox.apiserver.status_errors import Cause
+from multikueue.sandbox.apiserver.validation.schema_defaulting import field_schema
 from multikueue.sandbox.apiserver.validation.schema_limits import check_limits
-from multikueue.sandbox.apiserver.validation.schema_pruning import field_schema
-from multikueue.sandbox.apiserver.verbs.statuses import Cause
 
 _TYPES: dict[str, type] = {"object": dict, "array": list, "string": str, "boolean": bool}
 _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}

@@ -7,14 +7,13 @@ from typing import Any
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.apply.managedfields import Write
 from multikueue.sandbox.apiserver.apply.ownership import track_update
-from multikueue.sandbox.apiserver.kinds.hooks import hooks_of
-from multikueue.sandbox.apiserver.serving.encoding import clone
+from multikueue.sandbox.apiserver.encoding import clone
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import Cause, StatusError, already_exists, forbidden, not_found
 from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.apiserver.validation.decoding import decode_object, empty_object
-from multikueue.sandbox.apiserver.verbs.admitting import admit
-from multikueue.sandbox.apiserver.verbs.identity import check_identity
-from multikueue.sandbox.apiserver.verbs.statuses import Cause, StatusError, already_exists, forbidden, not_found
+from multikueue.sandbox.apiserver.validation.every_kind import admit, check_identity
+from multikueue.sandbox.apiserver.validation.hooks import hooks_of
 
 SYSTEM_METADATA = (
     "uid",

@@ -7,11 +7,11 @@ from typing import Any
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.rules import unsupported
-from multikueue.sandbox.apiserver.serving.encoding import clone
+from multikueue.sandbox.apiserver.encoding import clone
+from multikueue.sandbox.apiserver.kinds.resources import NAMESPACES, PODS, ResourceType
+from multikueue.sandbox.apiserver.status_errors import StatusError, precondition
 from multikueue.sandbox.apiserver.storage.cluster import Cluster, view
-from multikueue.sandbox.apiserver.storage.resources import NAMESPACES, PODS, ResourceType
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError, precondition
+from multikueue.sandbox.apiserver.validation.rules import unsupported
 from multikueue.sandbox.apiserver.verbs.updating import Target
 
 FOREGROUND = "foregroundDeletion"

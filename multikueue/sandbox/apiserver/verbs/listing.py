@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 import attrs
 
-from multikueue.sandbox.apiserver.serving.encoding import decode, encode
+from multikueue.sandbox.apiserver.encoding import decode, encode
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import bad_request, too_large_revision
 from multikueue.sandbox.apiserver.storage.cluster import Cluster
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.selectors import EVERYTHING, Selector
 from multikueue.sandbox.apiserver.storage.store import Entry, Key
-from multikueue.sandbox.apiserver.verbs.statuses import bad_request, too_large_revision
 
 
 @attrs.frozen

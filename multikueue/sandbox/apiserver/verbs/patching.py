@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonpatch
+from jsonpointer import JsonPointerException
+
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.apply.managedfields import Write
-from multikueue.sandbox.apiserver.apply.merging import json_patch, merge_patch
 from multikueue.sandbox.apiserver.apply.ownership import apply_config
 from multikueue.sandbox.apiserver.apply.strategic import strategic_patch
 from multikueue.sandbox.apiserver.apply.typed_values import misfits
-from multikueue.sandbox.apiserver.serving.encoding import clone
+from multikueue.sandbox.apiserver.encoding import clone
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, conflict, not_found
 from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions, view
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.apiserver.validation.decoding import empty_object
+from multikueue.sandbox.apiserver.validation.every_kind import check_identity
 from multikueue.sandbox.apiserver.verbs.creating import create
-from multikueue.sandbox.apiserver.verbs.identity import check_identity
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError, bad_request, conflict, not_found
 from multikueue.sandbox.apiserver.verbs.updating import Target, update
 
 JSON_PATCH = "application/json-patch+json"
@@ -102,3 +104,34 @@ def _needs_manager() -> StatusError:
     details = {"group": "meta.k8s.io", "kind": "PatchOptions", "causes": [cause]}
     message = f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {words}'
     return StatusError(422, "Invalid", message, details=details)
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7386; neither argument is changed."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def json_patch(obj: Json, operations: Any) -> Any:
+    """RFC 6902.
+
+    Raises:
+        StatusError: 422 when an operation fails, 400 when it is no patch.
+    """
+    if not isinstance(operations, list):
+        raise bad_request("json patch must be an array")
+    failures = (jsonpatch.JsonPatchException, JsonPointerException)
+    try:
+        return jsonpatch.apply_patch(obj, operations)
+    except failures as error:
+        message = f"the server rejected our request due to an error in our request: {error}"
+        raise StatusError(422, "Invalid", message) from error
+    except (TypeError, KeyError, AttributeError) as error:
+        raise bad_request(f"error decoding patch: {error}") from error

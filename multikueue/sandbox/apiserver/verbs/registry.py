@@ -14,15 +14,15 @@ from typing import Any
 import anyio
 
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.sandbox.apiserver.serving.encoding import clone
+from multikueue.sandbox.apiserver.encoding import clone
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.status_errors import StatusError, no_route
 from multikueue.sandbox.apiserver.storage.cluster import Clock, Cluster, WriteOptions, utc_now, view
-from multikueue.sandbox.apiserver.storage.collecting import Collector
-from multikueue.sandbox.apiserver.storage.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.watching import WatchCursor, WatchOptions
 from multikueue.sandbox.apiserver.verbs import creating, deleting, listing, patching, updating
+from multikueue.sandbox.apiserver.verbs.collecting import Collector
 from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions, Page
-from multikueue.sandbox.apiserver.verbs.statuses import StatusError, no_route
 from multikueue.sandbox.apiserver.verbs.updating import Target
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -58,7 +58,7 @@ class Registry:
         self.cluster = Cluster(history=history, clock=clock, seed=f"{seed}/{name}")
         self.collector = Collector(self.cluster)
         self.bookmark_interval = bookmark_interval
-        self._watch_dice = random.Random(f"{seed}/{name}/watches")
+        self._watch_random = random.Random(f"{seed}/{name}/watches")
         self._work_came_up: anyio.Event | None = None
         if garbage_collection:
             self.collector.on_work = self._wake
@@ -141,7 +141,7 @@ class Registry:
 
     def watch_timeout(self) -> float:
         """Seconds a watch lasts that does not say how long: 30 to 60 minutes, so that they do not end together."""
-        return self._watch_dice.uniform(1800, 3600)
+        return self._watch_random.uniform(1800, 3600)
 
     def compact(self) -> None:
         """Forget all history: whoever continues from an older resourceVersion gets 410."""

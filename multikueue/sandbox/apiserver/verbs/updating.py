@@ -1,4 +1,4 @@
-"""The verb update, of an object or of its status; patches end here too."""
+"""The verb update, of an object, its status or its scale. Patches end here too."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.apply.managedfields import Write
 from multikueue.sandbox.apiserver.apply.ownership import track_update
-from multikueue.sandbox.apiserver.kinds.hooks import hooks_of
-from multikueue.sandbox.apiserver.serving.encoding import clone
+from multikueue.sandbox.apiserver.encoding import clone
+from multikueue.sandbox.apiserver.kinds.resources import NAMESPACES, PODS, ResourceType
+from multikueue.sandbox.apiserver.status_errors import Cause, bad_request, conflict, invalid
 from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions, view
-from multikueue.sandbox.apiserver.storage.resources import NAMESPACES, PODS, ResourceType
+from multikueue.sandbox.apiserver.storage.selectors import field_value
 from multikueue.sandbox.apiserver.storage.store import Key
 from multikueue.sandbox.apiserver.validation.decoding import decode_object
-from multikueue.sandbox.apiserver.verbs.admitting import admit
+from multikueue.sandbox.apiserver.validation.every_kind import admit, check_identity
+from multikueue.sandbox.apiserver.validation.hooks import hooks_of
 from multikueue.sandbox.apiserver.verbs.creating import SYSTEM_METADATA
-from multikueue.sandbox.apiserver.verbs.identity import check_identity
-from multikueue.sandbox.apiserver.verbs.statuses import Cause, conflict, invalid
+
+_KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 @attrs.frozen
@@ -197,3 +199,38 @@ def _is_finished(row: ResourceType, old: Json, new: Json) -> bool:
     if row.group_resource == NAMESPACES:
         return not (new.get("spec") or {}).get("finalizers")
     return not current.get("deletionGracePeriodSeconds")
+
+
+def _path(row: ResourceType, which: str) -> str:
+    declared = (row.custom.scale if row.custom else None) or {}
+    path: str = declared.get(f"{which}ReplicasPath") or f".{which}.replicas"
+    return path.lstrip(".")
+
+
+def scale_of(row: ResourceType, obj: Json) -> Json:
+    """The Scale of an object."""
+    metadata = obj["metadata"]
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in _KEPT if key in metadata},
+        "spec": {"replicas": field_value(obj, _path(row, "spec")) or 0},
+        "status": {"replicas": field_value(obj, _path(row, "status")) or 0},
+    }
+
+
+def scaled(row: ResourceType, obj: Json, scale: Any) -> Json:
+    """A copy of an object with the replicas of a Scale.
+
+    Raises:
+        StatusError: 400, it is no Scale.
+    """
+    replicas = field_value(scale, "spec.replicas")
+    if not isinstance(replicas, int):
+        raise bad_request("the scale has no spec.replicas")
+    changed = node = clone(obj)
+    *parents, last = _path(row, "spec").split(".")
+    for parent in parents:
+        node = node.setdefault(parent, {})
+    node[last] = replicas
+    return changed

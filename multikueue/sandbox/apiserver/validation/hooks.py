@@ -1,0 +1,86 @@
+"""Which builtin kinds are defaulted or checked by code of their own: one row per kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import attrs
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.kinds.resources import DEFINITIONS, NAMESPACES, PODS, GroupResource
+from multikueue.sandbox.apiserver.status_errors import Cause
+from multikueue.sandbox.apiserver.validation.defaults import (
+    fill_job,
+    fill_pod,
+    label_namespace,
+    prepare_job,
+    prepare_namespace,
+    prepare_pod,
+    tolerate_trouble,
+)
+from multikueue.sandbox.apiserver.validation.definitions import create_definition, update_definition
+from multikueue.sandbox.apiserver.validation.rules_job_status import check_job_status
+from multikueue.sandbox.apiserver.validation.rules_jobs import check_job, check_job_update
+from multikueue.sandbox.apiserver.validation.rules_pods import check_pod, check_pod_update
+from multikueue.sandbox.apiserver.validation.secrets import (
+    check_secret,
+    check_secret_update,
+    fill_secret,
+    keep_secret_type,
+)
+
+
+def _leave(_obj: Json) -> None:
+    return None
+
+
+def _leave_both(_old: Json, _new: Json) -> None:
+    return None
+
+
+def _accept(_obj: Json) -> list[Cause]:
+    return []
+
+
+def _accept_both(_old: Json, _new: Json) -> list[Cause]:
+    return []
+
+
+@attrs.frozen
+class Hooks:
+    """What a kind does besides what all kinds do.
+
+    Attributes:
+        fill: sets defaults, whenever an object comes in or is read.
+        prepare: completes a new object, and `adjust` one that replaces another; neither owns what it sets.
+        create: what is wrong with a new object.
+        update: what is wrong with a replacement of the main resource.
+        status: what is wrong with a replacement of the status.
+    """
+
+    fill: Callable[[Json], None] = _leave
+    prepare: Callable[[Json], None] = _leave
+    adjust: Callable[[Json, Json], None] = _leave_both
+    create: Callable[[Json], list[Cause]] = _accept
+    update: Callable[[Json, Json], list[Cause]] = _accept_both
+    status: Callable[[Json, Json], list[Cause]] = _accept_both
+
+
+_NONE = Hooks()
+_BUILTIN: Mapping[GroupResource, Hooks] = MappingProxyType(
+    {
+        PODS: Hooks(fill_pod, prepare_pod, tolerate_trouble, create=check_pod, update=check_pod_update),
+        ("batch", "jobs"): Hooks(
+            fill_job, prepare_job, create=check_job, update=check_job_update, status=check_job_status
+        ),
+        ("", "secrets"): Hooks(fill_secret, adjust=keep_secret_type, create=check_secret, update=check_secret_update),
+        NAMESPACES: Hooks(prepare=prepare_namespace, adjust=label_namespace),
+        DEFINITIONS: Hooks(create=create_definition, update=update_definition),
+    }
+)
+
+
+def hooks_of(resource: GroupResource) -> Hooks:
+    """The hooks of a kind; empty ones for most."""
+    return _BUILTIN.get(resource, _NONE)

@@ -1,0 +1,76 @@
+"""Words and small checks that the rules of several builtin kinds share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.status_errors import Cause
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_QUALIFIED = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+
+
+def invalid_value(field: str, why: str, value: object = None) -> Cause:
+    """A value that breaks a rule."""
+    shown = f"{value}: " if value is not None else ""
+    return Cause("FieldValueInvalid", field, f"Invalid value: {shown}{why}")
+
+
+def required(field: str, why: str = "") -> Cause:
+    """A value that is missing."""
+    return Cause("FieldValueRequired", field, f"Required value: {why}" if why else "Required value")
+
+
+def forbidden_field(field: str, why: str) -> Cause:
+    """A change that is not allowed."""
+    return Cause("FieldValueForbidden", field, f"Forbidden: {why}")
+
+
+def unsupported(field: str, value: Any, supported: Sequence[str]) -> Cause:
+    """A value that is not one of some."""
+    listed = ", ".join(f'"{item}"' for item in supported)
+    message = f'Unsupported value: "{value}": supported values: {listed}'
+    return Cause("FieldValueNotSupported", field, message)
+
+
+def duplicate(field: str, value: object) -> Cause:
+    """A value that is there twice."""
+    return Cause("FieldValueDuplicate", field, f'Duplicate value: "{value}"')
+
+
+def not_negative(obj: Json, path: str, *fields: str) -> Iterator[Cause]:
+    """Each of some numbers is zero or more."""
+    for field in fields:
+        if (obj.get(field) or 0) < 0:
+            yield invalid_value(f"{path}.{field}", "must be greater than or equal to 0", obj[field])
+
+
+def unchanged(old: Json, new: Json, path: str, *fields: str) -> Iterator[Cause]:
+    """Each of some fields is as it was."""
+    for field in fields:
+        if old.get(field) != new.get(field):
+            yield invalid_value(f"{path}.{field}".lstrip("."), "field is immutable")
+
+
+def is_dns_label(name: str) -> bool:
+    """Whether a name may be a host's."""
+    return len(name) <= 63 and bool(_LABEL.fullmatch(name))
+
+
+def is_qualified(name: str) -> bool:
+    """Whether a name may be a label's key or a resource's name."""
+    return bool(_QUALIFIED.fullmatch(name))
+
+
+def check_labels(labels: Json, field: str) -> Iterator[Cause]:
+    """Keys are qualified names, values are short words."""
+    for key, value in labels.items():
+        if not _LABEL_VALUE.fullmatch(value) or len(value) > 63:
+            rule = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"
+            yield invalid_value(field, rule, f'"{value}"')
+        if not is_qualified(key):
+            yield invalid_value(field, "name part must consist of alphanumeric characters, '-', '_' or '.'", f'"{key}"')

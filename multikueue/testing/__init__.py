@@ -1,0 +1,58 @@
+"""For the tests of those who write controllers and adapters with this library.
+
+- `InMemoryCluster`: an API server in memory, with a client, faults on request, and ways to wait for an object. All of
+  it goes by the loop's clock, so it works on virtual time too.
+- `job`, `workload`, `copy_of`, `job_copy_of`, `queues`: objects as users, Kueue and the dispatcher write them.
+- `until`, `running`: wait for a condition, and run services meanwhile.
+- `Sandbox`: a manager and workers that speak HTTPS, each with a small Kueue and a job runner.
+
+The library never imports this package.
+"""
+
+from __future__ import annotations
+
+from multikueue.sandbox import RunnerOptions, Sandbox, SandboxKind, SandboxOptions
+from multikueue.sandbox.apiserver import (
+    CutWatch,
+    Delay,
+    ExpireWatch,
+    Fault,
+    Faults,
+    Hang,
+    Match,
+    Refuse,
+    Reset,
+    SilenceWatch,
+)
+from multikueue.testing.cluster import InMemoryCluster
+from multikueue.testing.objects import NOW, contains, copy_of, job, job_copy_of, queues, stored, workload
+from multikueue.testing.waiting import LoopClock, running, until
+
+__all__ = [
+    "NOW",
+    "CutWatch",
+    "Delay",
+    "ExpireWatch",
+    "Fault",
+    "Faults",
+    "Hang",
+    "InMemoryCluster",
+    "LoopClock",
+    "Match",
+    "Refuse",
+    "Reset",
+    "RunnerOptions",
+    "Sandbox",
+    "SandboxKind",
+    "SandboxOptions",
+    "SilenceWatch",
+    "contains",
+    "copy_of",
+    "job",
+    "job_copy_of",
+    "queues",
+    "running",
+    "stored",
+    "until",
+    "workload",
+]

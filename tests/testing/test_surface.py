@@ -1,0 +1,33 @@
+"""What `multikueue.testing` offers, and who imports it."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import multikueue.testing
+
+
+def test_all_is_exact_and_sorted() -> None:
+    public = {
+        name
+        for name, value in vars(multikueue.testing).items()
+        if not name.startswith("_") and not inspect.ismodule(value) and name != "annotations"
+    }
+
+    assert set(multikueue.testing.__all__) == public
+    assert multikueue.testing.__all__ == sorted(multikueue.testing.__all__, key=_ruffs_order)
+
+
+def test_the_library_and_the_daemon_do_without_it() -> None:
+    """Import-linter holds the library to it; the daemon's start must not pay for it either."""
+    program = "import sys, multikueue.runtime.manager, multikueued.running; print('multikueue.testing' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20)
+
+    assert result.stdout.strip() == "False"
+
+
+def _ruffs_order(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions: what ruff's RUF022 keeps `__all__` in."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
