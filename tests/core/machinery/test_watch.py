@@ -241,3 +241,13 @@ class Watching(RuleBasedStateMachine):
 
 Watching.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
 TestWatching = Watching.TestCase
+
+
+def test_a_410_after_the_relist_that_silence_asked_for_is_a_failure() -> None:
+    """The relist was the one that a steady stream pays for. A second one at once would be the fifth request."""
+    machine = Watching()
+    machine.lists()
+    machine.opens()
+    machine.lasts()
+    machine.ends(FellSilent())
+    machine.dies_young([HistoryLost(), Ended(), Ended()])
