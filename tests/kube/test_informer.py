@@ -30,7 +30,7 @@ pytestmark = pytest.mark.looptime
 
 KEY = ObjectKey("n", "a")
 FOREVER: list[Step] = [wait(1e6)]
-BACKOFF = Backoff(base=1, cap=8, steady_after=2)
+BACKOFF = Backoff(base=1, cap=8, reset_after=2)
 REFUSED = Backoff(base=30, cap=300)
 DOWN = Unreachable("down")
 
