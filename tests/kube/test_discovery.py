@@ -9,7 +9,7 @@ import pytest
 from multikueue.core.model.names import GVK, Json
 from multikueue.errors import Unauthorized
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
-from multikueue.kube.discovery import Served, served
+from multikueue.kube.client import Served, served
 from multikueue.sandbox.apiserver import ApiServer
 
 WIDGET = GVK("example.com", "v1", "Widget")
