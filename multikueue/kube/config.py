@@ -163,21 +163,21 @@ def _plugin(selection: Selection) -> ExecPlugin | None:
         return None
     if not isinstance(section, dict) or not section.get("command") or not section.get("apiVersion"):
         refuse(REASON, "exec needs at least apiVersion and command")
-    told = json.dumps(_cluster_info(selection), sort_keys=True) if section.get("provideClusterInfo") else ""
-    return ExecPlugin(str(section["command"]), json.dumps(section, sort_keys=True), told)
+    cluster = json.dumps(_cluster_info(selection), sort_keys=True) if section.get("provideClusterInfo") else ""
+    return ExecPlugin(str(section["command"]), json.dumps(section, sort_keys=True), cluster)
 
 
 def _cluster_info(selection: Selection) -> Json:
-    """The cluster as an ExecCredential shows it: files as data, and the settings meant for the plugin."""
+    """The cluster as an ExecCredential describes it: files as data, and the extension for plugins as `config`."""
     cluster = selection.cluster
-    told = {field: cluster[field] for field in _FOR_PLUGINS if cluster.get(field)}
+    info = {field: cluster[field] for field in _FOR_PLUGINS if cluster.get(field)}
     authority = _data_or_file(selection, cluster, "certificate-authority")
     if authority:
-        told["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
+        info["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
     for extension in cluster.get("extensions") or ():
         if dig(extension, "name") == "client.authentication.k8s.io/exec":
-            told["config"] = extension.get("extension")
-    return told
+            info["config"] = extension.get("extension")
+    return info
 
 
 def _data_or_file(selection: Selection, section: Json, field: str) -> str:

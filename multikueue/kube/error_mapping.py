@@ -5,54 +5,36 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Final
+from typing import NoReturn
 
 import aiohttp
 import attrs
 import orjson
 from aiohttp.http_exceptions import HttpProcessingError
 
+from multikueue import errors
 from multikueue.core.model.names import Json
-from multikueue.errors import (
-    AlreadyExists,
-    ApiError,
-    Conflict,
-    DeadlineExceeded,
-    Expired,
-    Forbidden,
-    Invalid,
-    MultiKueueError,
-    NotFound,
-    NotSent,
-    ServerFault,
-    TooManyRequests,
-    Unauthorized,
-    Unreachable,
-)
+from multikueue.errors import ApiError
 from multikueue.kube.requests import Request
 
 _BY_STATUS: Mapping[int, type[ApiError]] = {
-    400: Invalid,
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    410: Expired,
-    413: Invalid,
-    415: Invalid,
-    422: Invalid,
-    429: TooManyRequests,
+    400: errors.Invalid,
+    401: errors.Unauthorized,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    409: errors.Conflict,
+    410: errors.Expired,
+    413: errors.Invalid,
+    415: errors.Invalid,
+    422: errors.Invalid,
+    429: errors.TooManyRequests,
 }
-_BY_REASON: Mapping[str, type[ApiError]] = {"AlreadyExists": AlreadyExists, "Expired": Expired, "Gone": Expired}
+_BY_REASON: Mapping[str, type[ApiError]] = {
+    "AlreadyExists": errors.AlreadyExists,
+    "Expired": errors.Expired,
+    "Gone": errors.Expired,
+}
 """Reasons that are more specific than the status."""
-
-_REVEALING: Final = (
-    aiohttp.ClientResponseError,
-    HttpProcessingError,
-    aiohttp.InvalidURL,
-    aiohttp.NonHttpUrlClientError,
-)
-"""Errors whose texts may show a secret: the password in a proxy's URL, or an object's content."""
 
 
 def error_of(cluster: str, request: Request, status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
@@ -72,7 +54,7 @@ def error_of_status(where: str, body: Json, code: int = 0, headers: Mapping[str,
     named = body.get("code")
     status = code or (named if isinstance(named, int) else 0)
     reason, message = str(body.get("reason") or ""), str(body.get("message") or f"HTTP {status}")
-    kind = _BY_REASON.get(reason) or _BY_STATUS.get(status) or (ServerFault if status >= 500 else ApiError)
+    kind = _BY_REASON.get(reason) or _BY_STATUS.get(status) or (errors.ServerFault if status >= 500 else ApiError)
     return kind(f"{where}: {message}", status=status, reason=reason, retry_after=_retry_after(headers or {}))
 
 
@@ -112,31 +94,32 @@ class ErrorMapping:
         Raises:
             ApiError: the mapped error.
         """
-        if isinstance(error, Exception) and not isinstance(error, MultiKueueError):
-            cause = None if isinstance(error, _REVEALING) else error
-            raise _mapped(where(self.cluster, self.request), error) from cause
+        if isinstance(error, Exception) and not isinstance(error, errors.MultiKueueError):
+            _raise_mapped(where(self.cluster, self.request), error)
 
 
-def _mapped(begin: str, error: Exception) -> ApiError:
+def _raise_mapped(begin: str, error: Exception) -> NoReturn:
+    """Raise our error for theirs. `from None` where theirs may quote a proxy's password or an object's content."""
     match error:
         case aiohttp.ClientResponseError():  # a proxy's
-            return Unreachable(f"{begin}: the proxy or server answered {error.status}")
+            raise errors.Unreachable(f"{begin}: the proxy or server answered {error.status}") from None
         case HttpProcessingError():
-            return Unreachable(f"{begin}: the answer is not HTTP, or a line of it is too long")
+            raise errors.Unreachable(f"{begin}: the answer is not HTTP, or a line of it is too long") from None
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
-            return Unreachable(f"{begin}: the server's address is not a URL")
+            raise errors.Unreachable(f"{begin}: the server's address is not a URL") from None
         case TimeoutError():
-            return DeadlineExceeded(f"{begin}: no answer in time")
+            raise errors.DeadlineExceeded(f"{begin}: no answer in time") from error
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
-            return NotSent(f"{begin}: the server's certificate is not trusted")
+            raise errors.NotSent(f"{begin}: the server's certificate is not trusted") from error
         case aiohttp.ClientConnectorError():
-            return NotSent(f"{begin}: cannot connect: {error.os_error.strerror or error.os_error}")
+            reason = error.os_error.strerror or error.os_error
+            raise errors.NotSent(f"{begin}: cannot connect: {reason}") from error
         case aiohttp.ClientPayloadError():
-            return Unreachable(f"{begin}: the connection broke in the middle of an answer")
+            raise errors.Unreachable(f"{begin}: the connection broke in the middle of an answer") from error
         case aiohttp.ClientError() | OSError():
-            return Unreachable(f"{begin}: {str(error) or type(error).__name__}")
+            raise errors.Unreachable(f"{begin}: {str(error) or type(error).__name__}") from error
         case _:  # a UnicodeError for a host name, a ValueError for an address: their texts may quote a credential
-            return Unreachable(f"{begin}: the request cannot be made ({type(error).__name__})")
+            raise errors.Unreachable(f"{begin}: the request cannot be made ({type(error).__name__})") from error
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -191,10 +191,11 @@ class Informer:
         status = self.status.failed(
             error, failures, now, backoff=self.backoff, refused=self.refused_backoff, fraction=fraction
         )
-        told = log.info if failures == 1 else log.debug
-        told("list/watch failed", resource=str(self.resource), error=str(error), retry_in=status.retry_in)
+        retry_in = status.retry_in or 0.0
+        report = log.info if failures == 1 else log.debug
+        report("list/watch failed", resource=str(self.resource), error=str(error), retry_in=round(retry_in, 1))
         self._tell(status)
-        await anyio.sleep(status.retry_in or 0.0)
+        await anyio.sleep(retry_in)
 
     def _tell(self, status: InformerStatus) -> None:
         self.status = status

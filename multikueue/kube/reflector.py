@@ -8,19 +8,7 @@ from typing import Final, Protocol
 import anyio
 import attrs
 
-from multikueue.core.machinery.watch import (
-    Established,
-    EventReceived,
-    Failed,
-    Listed,
-    Listing,
-    Outcome,
-    Probed,
-    Probing,
-    Watching,
-    WatchState,
-    watch_outcome,
-)
+from multikueue.core.machinery import watch
 from multikueue.core.model.names import Resource
 from multikueue.core.model.objects import resource_version, version_number
 from multikueue.errors import ApiError, DeadlineExceeded
@@ -61,14 +49,14 @@ class Reflector:
     on_event: Callable[[WatchEvent], None] = attrs.field(kw_only=True)
     """Gets each event that is no bookmark."""
     on_established: Callable[[], None] = attrs.field(kw_only=True)
-    state: WatchState = attrs.field(factory=WatchState, init=False)
+    state: watch.WatchState = attrs.field(factory=watch.WatchState, init=False)
     resource_version: str = attrs.field(default="", init=False)
     """Everything up to here has been read; empty before the first list."""
 
     def __repr__(self) -> str:
         return f"<Reflector {self.resource}: {self.state.phase}, {self.state.failures} failures>"
 
-    async def step(self, known: str) -> tuple[Outcome, ApiError | None]:
+    async def step(self, known: str) -> tuple[watch.Outcome, ApiError | None]:
         """Send the next request and wait for its end.
 
         Args:
@@ -79,36 +67,36 @@ class Reflector:
             What the request came to, and the error that ended it.
         """
         match self.state.phase:
-            case Listing():
+            case watch.Listing():
                 outcome, error = await self._list(known)
-            case Probing(silent=silent):
+            case watch.Probing(silent=silent):
                 first = silent and not self.state.failures
                 outcome, error = await self._probe(PROBE_DEADLINE if first else float("inf"))
-            case Watching(since):
+            case watch.Watching(since):
                 error = await self._watch(since)
-                outcome = watch_outcome(error)
+                outcome = watch.outcome_of(error)
         self._advance(outcome)
         return outcome, error
 
-    async def _list(self, known: str) -> tuple[Outcome, ApiError | None]:
+    async def _list(self, known: str) -> tuple[watch.Outcome, ApiError | None]:
         highest = max(version_number(self.resource_version), version_number(known))
         try:
             listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=self.label_selector)
         except ApiError as error:
-            return Failed(), error
+            return watch.Failed(), error
         # NO AWAIT from here to the end of `step`: nobody may see half a list.
         self.on_list(listed, version_number(listed.resource_version) < highest)
-        return Listed(listed.resource_version), None
+        return watch.Listed(listed.resource_version), None
 
-    async def _probe(self, deadline: float) -> tuple[Outcome, ApiError | None]:
+    async def _probe(self, deadline: float) -> tuple[watch.Outcome, ApiError | None]:
         try:
             with anyio.move_on_after(deadline):  # beside the client's own deadline
                 listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=NOTHING)
-                return Probed(listed.resource_version), None
+                return watch.Probed(listed.resource_version), None
         except ApiError as error:
-            return Failed(), error
+            return watch.Failed(), error
         text = f"{self.resource}: the watch is silent, and the server does not answer within {deadline:g} s"
-        return Failed(), DeadlineExceeded(text)
+        return watch.Failed(), DeadlineExceeded(text)
 
     async def _watch(self, since: str) -> ApiError | None:
         failure: ApiError | None = None
@@ -135,15 +123,15 @@ class Reflector:
 
     async def _establish(self) -> None:
         await anyio.sleep(self.reset_after)
-        self._advance(Established())
+        self._advance(watch.Established())
         self.on_established()
 
     def _receive(self, event: WatchEvent) -> None:
         if event.type != "BOOKMARK":
             self.on_event(event)
-        self._advance(EventReceived(resource_version(event.object)))
+        self._advance(watch.EventReceived(resource_version(event.object)))
 
-    def _advance(self, outcome: Outcome) -> None:
+    def _advance(self, outcome: watch.Outcome) -> None:
         self.state = self.state.step(outcome)
-        if isinstance(self.state.phase, Watching):
+        if isinstance(self.state.phase, watch.Watching):
             self.resource_version = self.state.phase.resource_version

@@ -106,7 +106,5 @@ class SingleFlight:
         return flight
 
     async def _run(self, flight: Flight[Any]) -> None:
-        try:
-            await flight.run()
-        finally:
-            self._under_way.discard(flight)
+        await flight.run()
+        self._under_way.discard(flight)

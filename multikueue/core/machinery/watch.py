@@ -163,7 +163,7 @@ class WatchState:
         return WatchState(Listing(), self.failures + (1 if self.relisted else 0), relisted=True)
 
 
-def watch_outcome(error: ApiError | None) -> Outcome:
+def outcome_of(error: ApiError | None) -> Outcome:
     """What the end of a watch means, given the error that ended it; None: the server closed it in order."""
     match error:
         case None:
