@@ -14,7 +14,7 @@ from multikueue.core.machinery.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Ba
 from multikueue.core.machinery.watch import Listed
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
-from multikueue.errors import ApiError, Unreachable
+from multikueue.errors import ApiError
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher, Reflector
@@ -99,13 +99,12 @@ class Informer:
         """List and watch until cancelled."""
         task_status.started()
         while True:
-            failures = self._reflector.state.failures
             known = self.predecessor.resource_version if self.predecessor is not None else ""
             outcome, error = await self._reflector.step(known)
             if isinstance(outcome, Listed):
                 self._tell(self.status.listed())
-            if self._reflector.state.failures > failures:
-                await self._back_off(error or Unreachable(f"{self.resource}: the server closed the watch at once"))
+            if error is not None:
+                await self._back_off(error)
 
     @property
     def resource_version(self) -> str:

@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.machinery import watch
 from multikueue.core.model.names import Resource
 from multikueue.core.model.objects import resource_version, version_number
-from multikueue.errors import ApiError, DeadlineExceeded
+from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
 from multikueue.protocols import ObjectList, Reader, Watcher, WatchEvent
 
 PROBE_DEADLINE: Final = 10.0
@@ -29,7 +29,7 @@ class ListerWatcher(Reader, Watcher, Protocol):
 class Reflector:
     """Reads one resource of one server into a store, request by request.
 
-    * `step` sends one request and returns when it has ended. The caller waits between requests if `state` says so.
+    * `step` sends one request and returns when it has ended. The caller waits after failures.
     * It calls `on_list` and `on_event` in the order of the server's changes, from its own task.
     * What the callbacks raise ends `step`: it is a bug, not a failure of the server.
     """
@@ -64,7 +64,7 @@ class Reflector:
                 means that the history went backwards.
 
         Returns:
-            What the request came to, and the error that ended it.
+            What the request came to, and the failure after which to wait; None: send the next request at once.
         """
         match self.state.phase:
             case watch.Listing():
@@ -75,8 +75,11 @@ class Reflector:
             case watch.Watching(since):
                 error = await self._watch(since)
                 outcome = watch.outcome_of(error)
+        failures = self.state.failures  # after the request: an established watch resets them
         self._advance(outcome)
-        return outcome, error
+        if self.state.failures == failures:
+            return outcome, None
+        return outcome, error or Unreachable(f"{self.resource}: the server closed the watch at once")
 
     async def _list(self, known: str) -> tuple[watch.Outcome, ApiError | None]:
         highest = max(version_number(self.resource_version), version_number(known))

@@ -233,6 +233,15 @@ async def test_what_is_refused_is_asked_for_rarely(error: Exception) -> None:
         assert follower.informer.status.last_error == str(error)
 
 
+async def test_refusals_are_counted_anew_after_a_watch_was_established() -> None:
+    """An API server that restarts answers 403 for a moment. The next restart must not cost minutes for that."""
+    no: Step = Broken(Forbidden("no", status=403), after=10)
+    server = FakeServer([listed("5")], [[no]], present="5")
+    async with following(server, 200) as follower:
+        assert asked(server, "watch") == [0, 40, 80, 120, 160]
+        assert follower.informer.status.refusals == 1
+
+
 @pytest.mark.parametrize(
     ("error", "refused"),
     [
