@@ -165,11 +165,8 @@ class PluginToken:
         self._pause_until = anyio.current_time() + PLUGIN_PAUSE
 
     def _take(self, credential: Credential) -> None:
-        self._failure, self._value, self._refused = (
-            "",
-            credential.token,
-            None,
-        )  # the server may accept the same token now
+        # The server may accept the same token now.
+        self._failure, self._value, self._refused = "", credential.token, None
         self._renew_at = self._ends_at = float("inf")
         if credential.expires is not None:
             left = (credential.expires - self.clock()).total_seconds()

@@ -1,4 +1,4 @@
-"""What an API server says of its kinds."""
+"""Discovery of the kinds that an API server serves."""
 
 from __future__ import annotations
 
