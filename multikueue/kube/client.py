@@ -109,11 +109,23 @@ class KubeClient:
         idle: float = 90.0,
         on_open: Callable[[], None] | None = None,
     ) -> None:
-        """See `Watcher.watch`."""
+        """See `Watcher.watch`. It uses a callback because an async generator cannot be cancelled cleanly."""
         request = requests.watch(
             resource, namespace=namespace, label_selector=label_selector, resource_version=resource_version
         )
-        await self._stream(request, on_event, idle, on_open)
+        response = await self._exchange.stream(request, idle)
+        mapped = ErrorMapping(self.name, request)
+        try:
+            if on_open is not None:
+                on_open()
+            while True:
+                with mapped:
+                    line = await response.content.readline(max_line_length=MAX_LINE)
+                if not line:
+                    return
+                on_event(self._event(request, line))
+        finally:
+            response.close()
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer.create`."""
@@ -168,28 +180,6 @@ class KubeClient:
             token = dig(page, "metadata", "continue") or ""
             if not token:
                 return ObjectList(items, version)
-
-    async def _stream(
-        self,
-        request: Request,
-        on_event: Callable[[WatchEvent], None],
-        idle: float,
-        on_open: Callable[[], None] | None,
-    ) -> None:
-        """Read a watch line by line. It uses a callback because an async generator cannot be cancelled cleanly."""
-        response = await self._exchange.stream(request, idle)
-        mapped = ErrorMapping(self.name, request)
-        try:
-            if on_open is not None:
-                on_open()
-            while True:
-                with mapped:
-                    line = await response.content.readline(max_line_length=MAX_LINE)
-                if not line:
-                    return
-                on_event(self._event(request, line))
-        finally:
-            response.close()
 
     def _event(self, request: Request, line: bytes) -> WatchEvent:
         event = decoded(line) or {}

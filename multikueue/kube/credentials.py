@@ -99,10 +99,6 @@ class TokenFile:
         return text
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 @attrs.define(eq=False)
 class PluginToken:
     """A token from an exec plugin.
@@ -114,7 +110,7 @@ class PluginToken:
 
     plugin: ExecPlugin
     flights: SingleFlight
-    clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
+    clock: Callable[[], datetime] = attrs.field(default=lambda: datetime.now(UTC), kw_only=True)
     """The wall clock, for the expiry that the plugin prints."""
     run: Callable[[ExecPlugin], Awaitable[Credential]] = attrs.field(default=run_plugin, kw_only=True)
     _value: str = attrs.field(default="", init=False)

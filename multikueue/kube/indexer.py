@@ -41,12 +41,9 @@ class Indexer:
             entries, known = self._indexed.setdefault(name, {}), self._values.setdefault(name, {})
             before = known.get(key, _NONE)
             after = _values_of(index, new, old, before)
-            if before == after:
-                continue
+            known.pop(key, None)
             if after:
                 known[key] = after
-            else:
-                del known[key]
             for value in before - after:
                 entries[value].remove(key)
                 if not entries[value]:

@@ -103,14 +103,13 @@ def watch(resource: Resource, *, namespace: str, label_selector: str, resource_v
 
 def create(resource: Resource, obj: Json) -> Request:
     """Create an object in its own namespace."""
-    namespace = ObjectKey.of(obj).namespace
-    return Request("create", resource, "POST", _collection(resource, namespace), _encoded(resource, obj))
+    path = _collection(resource, ObjectKey.of(obj).namespace)
+    return Request("create", resource, "POST", path, _encoded(resource, obj))
 
 
 def replace(resource: Resource, obj: Json, subresource: Subresource) -> Request:
     """Replace an object."""
-    key = ObjectKey.of(obj)
-    path = _object(resource, key, subresource)
+    path = _object(resource, ObjectKey.of(obj), subresource)
     return Request("update", resource, "PUT", path, _encoded(resource, obj))
 
 
@@ -122,12 +121,9 @@ def merge_patch(resource: Resource, key: ObjectKey, patch: Json, subresource: Su
 
 def apply(resource: Resource, obj: Json, field_manager: str, force: bool, subresource: Subresource) -> Request:
     """Server-side apply. (JSON is YAML.)"""
-    key = ObjectKey.of(obj)
-    path = _object(resource, key, subresource)
-    query = {"fieldManager": field_manager, "force": "true" if force else ""}
-    return Request(
-        "patch", resource, "PATCH", _with_query(path, query), _encoded(resource, obj), "application/apply-patch+yaml"
-    )
+    path = _object(resource, ObjectKey.of(obj), subresource)
+    target = _with_query(path, {"fieldManager": field_manager, "force": "true" if force else ""})
+    return Request("patch", resource, "PATCH", target, _encoded(resource, obj), "application/apply-patch+yaml")
 
 
 def delete(
@@ -145,5 +141,4 @@ def delete(
         options["preconditions"] = {field: value for field, value in preconditions.items() if value}
     if propagation:
         options["propagationPolicy"] = propagation
-    path = _object(resource, key)
-    return Request("delete", resource, "DELETE", path, orjson.dumps(options))
+    return Request("delete", resource, "DELETE", _object(resource, key), orjson.dumps(options))
