@@ -1,40 +1,190 @@
-"""How to reach one API server: a value, equal when nothing about the connection differs."""
+"""How to reach an API server: the value, and the two ways the daemon finds its own: a kubeconfig, or its pod.
+
+The daemon's own kubeconfig may name files and exec plugins, because the operator wrote it. For workers' kubeconfigs see
+`worker_kubeconfig`.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
 import attrs
+
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueue.errors import KubeconfigError
+from multikueue.kube.kubeconfig_document import Document, Selection, refuse, resolved, split_url
+
+REASON: Final = "BadKubeConfig"
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where kubelet puts the token and the certificate authority."""
+
+_FOR_PLUGINS: Final = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
+"""Fields of the cluster that an ExecCredential has, too."""
+_FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
 @attrs.frozen
 class ExecPlugin:
-    """A kubeconfig's exec section: a command that prints credentials."""
+    """The exec section of a kubeconfig: a command that prints credentials."""
 
     command: str
-    """For errors. Its arguments and variables may hold secrets."""
+    """For error messages. The arguments and variables may hold secrets."""
     section: str = attrs.field(repr=False)
-    """The section as JSON text: text, so that configurations can be compared and hashed."""
+    """The section as JSON text, so that configurations can be compared and hashed."""
     cluster: str = attrs.field(default="", repr=False)
-    """The cluster's section as JSON text, if the plugin wants to know it (`provideClusterInfo`)."""
+    """The cluster's section as JSON text if the plugin asks for it (`provideClusterInfo`)."""
 
 
 @attrs.frozen
 class ClusterConfig:
-    """Address and credentials of one API server. Its repr shows no secret."""
+    """Address and credentials of one API server. Equal values mean the same connection. The repr shows no secret."""
 
     server: str
     ca_pem: str = attrs.field(default="", repr=False)
     """PEM of the certificate authority; empty: the system's."""
     token: str = attrs.field(default="", repr=False)
     token_file: str = ""
-    """A file with the token, read again as it is rotated; takes precedence over `token`."""
+    """A file that holds the token and is rotated; takes precedence over `token`."""
     exec_plugin: ExecPlugin | None = None
     client_cert_pem: str = attrs.field(default="", repr=False)
     client_key_pem: str = attrs.field(default="", repr=False)
     tls_server_name: str = ""
-    """The name the server's certificate must carry, if it is not the server's own."""
+    """The name that the server's certificate must have, if it differs from the server's address."""
     proxy: str = attrs.field(default="", repr=False)
     verify_tls: bool = True
     namespace: str = ""
-    """The context's namespace, or the pod's."""
+    """The namespace of the context, or of the pod."""
     source: str = attrs.field(default="", eq=False)
-    """Where this was read, for errors; empty where whoever hears of them knows."""
+    """The file this came from, for error messages; empty if the reader of the error knows it."""
+
+
+def load_incluster(environment: Mapping[str, str], *, root: Path = SERVICE_ACCOUNT) -> ClusterConfig:
+    """Read the configuration of the pod that this process runs in.
+
+    Args:
+        environment: the process's variables. kubelet puts the server's address there.
+        root: the folder of the service account's files.
+
+    Raises:
+        KubeconfigError: this is not a pod, or it has no service account.
+    """
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
+    try:
+        if not host or not port or not (root / "token").is_file():
+            raise FileNotFoundError("no service account")
+        authority = (root / "ca.crt").read_text()
+        namespace = (root / "namespace").read_text().strip() if (root / "namespace").is_file() else ""
+    except (OSError, UnicodeDecodeError):
+        refuse(REASON, "this is not a pod with a service account: name a kubeconfig with --kubeconfig or KUBECONFIG")
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return ClusterConfig(server, ca_pem=authority, token_file=str(root / "token"), namespace=namespace)
+
+
+def load_kubeconfig(path: Path | Sequence[Path], context: str | None = None) -> ClusterConfig:
+    """Read the daemon's own kubeconfig.
+
+    Args:
+        path: one file; or several, which are merged as kubectl merges them: the first file that names something wins,
+            and missing files are ignored.
+        context: the context to use; None: the current one.
+
+    Raises:
+        KubeconfigError: it cannot be read or lacks something. The message names file and field, and no secret.
+    """
+    paths = [path] if isinstance(path, Path) else list(path)
+    if len(paths) > 1:
+        paths = [path for path in paths if path.exists()] or paths[:1]
+    merged = Document(REASON)
+    for one in paths:
+        merged = merged.merged(_read(one))
+    where = os.pathsep.join(str(one) for one in paths)
+    try:
+        return attrs.evolve(_config(merged, context), source=where)
+    except KubeconfigError as error:
+        refuse(REASON, f"{where}: {error}")
+
+
+def _read(path: Path) -> Document:
+    try:
+        document = Document.parse(path.read_bytes(), REASON)
+    except OSError as error:
+        refuse(REASON, f"{path}: cannot be read: {error.strerror}")
+    except KubeconfigError as error:
+        refuse(REASON, f"{path}: {error}")
+    for section in (*document.clusters.values(), *document.users.values()):
+        for field in _FILES:
+            if section.get(field):
+                section[field] = resolved(section[field], path.parent)
+        plugin = section.get("exec")
+        if isinstance(plugin, dict) and os.sep in str(plugin.get("command")):
+            plugin["command"] = resolved(plugin["command"], path.parent)
+    return document
+
+
+def _config(document: Document, context: str | None) -> ClusterConfig:
+    selection = document.select(context)
+    cluster, user = selection.cluster, selection.user
+    _check(selection)
+    return ClusterConfig(
+        server=selection.server,
+        ca_pem=_data_or_file(selection, cluster, "certificate-authority"),
+        token=selection.token,
+        token_file=str(user.get("tokenFile") or ""),
+        exec_plugin=_plugin(selection),
+        client_cert_pem=_data_or_file(selection, user, "client-certificate"),
+        client_key_pem=_data_or_file(selection, user, "client-key"),
+        tls_server_name=selection.tls_server_name,
+        proxy=selection.proxy,
+        verify_tls=not cluster.get("insecure-skip-tls-verify"),
+        namespace=selection.namespace,
+    )
+
+
+def _check(selection: Selection) -> None:
+    url = split_url(selection.server)
+    if url is None or url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
+        refuse(REASON, "server must be an http:// or https:// URL without a query")
+    user = selection.user
+    if user.get("username") or user.get("password") or url.username is not None:
+        refuse(REASON, "basic auth is not supported, by API servers neither: use a token or a client certificate")
+    if user.get("auth-provider"):
+        refuse(REASON, "auth-provider is not supported any more: use the exec plugin of your provider")
+
+
+def _plugin(selection: Selection) -> ExecPlugin | None:
+    section = selection.user.get("exec")
+    if not section:
+        return None
+    if not isinstance(section, dict) or not section.get("command") or not section.get("apiVersion"):
+        refuse(REASON, "exec needs at least apiVersion and command")
+    cluster = json.dumps(_cluster_info(selection), sort_keys=True) if section.get("provideClusterInfo") else ""
+    return ExecPlugin(str(section["command"]), json.dumps(section, sort_keys=True), cluster)
+
+
+def _cluster_info(selection: Selection) -> Json:
+    """The cluster as an ExecCredential describes it: files as data, and the extension for plugins as `config`."""
+    cluster = selection.cluster
+    info = {field: cluster[field] for field in _FOR_PLUGINS if cluster.get(field)}
+    authority = _data_or_file(selection, cluster, "certificate-authority")
+    if authority:
+        info["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
+    for extension in cluster.get("extensions") or ():
+        if dig(extension, "name") == "client.authentication.k8s.io/exec":
+            info["config"] = extension.get("extension")
+    return info
+
+
+def _data_or_file(selection: Selection, section: Json, field: str) -> str:
+    inline = selection.pem(section, f"{field}-data")
+    if inline or not section.get(field):
+        return inline
+    try:
+        return Path(section[field]).read_text()
+    except (OSError, UnicodeDecodeError):
+        refuse(REASON, f"{field} {section[field]} cannot be read")

@@ -1,4 +1,4 @@
-"""Bearer tokens: given, read from a file that is rotated, or printed by a plugin."""
+"""Bearer tokens: static, from a file that is rotated, or from an exec plugin."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from multikueue.kube.plugin import Credential, run_plugin
 from multikueue.kube.single_flight import Flight, SingleFlight
 
 TOKEN_FILE_PERIOD: Final = 60.0
-"""Seconds between looks at a token file: kubelet rotates it minutes before the old one expires."""
+"""Seconds between reads of a token file. kubelet rotates it minutes before the old token expires."""
 PLUGIN_PAUSE: Final = 5.0
-"""Seconds between runs of a plugin that failed, or whose token was refused: it may be a cloud's API that it asks."""
+"""Seconds between runs of a plugin that failed or whose token was refused: it may call a cloud's API."""
 EARLY: Final = 60.0
-"""Seconds before its end that a token is renewed, but never more than a tenth of its life."""
+"""A token is renewed this many seconds before it expires, but at most a tenth of its lifetime before."""
 
 log = structlog.get_logger(__name__)
 
 
 class TokenSource(Protocol):
-    """Where bearer tokens come from."""
+    """A source of bearer tokens."""
 
     async def token(self, refused: str | None = None) -> str:
-        """The token to use; empty for none.
+        """The token to use; empty: none.
 
         Args:
-            refused: a token the server has just answered 401 to: get another one if there is one.
+            refused: a token that the server has just answered with 401: return a newer one if there is one.
 
         Raises:
-            Unauthorized: there is none to be had.
+            Unauthorized: there is no token.
         """
         ...
 
@@ -57,12 +57,15 @@ class StaticToken:
 
 @attrs.define(eq=False)
 class TokenFile:
-    """A token in a file that somebody else rotates."""
+    """A token in a file that another process rotates."""
 
     path: Path
-    _value: str = attrs.field(default="", init=False, repr=False)
+    _value: str = attrs.field(default="", init=False)
     _read_at: float = attrs.field(default=float("-inf"), init=False)
     _lock: anyio.Lock = attrs.field(factory=anyio.Lock, init=False)
+
+    def __repr__(self) -> str:
+        return f"<TokenFile {self.path}: {'has a token' if self._value else 'no token'}>"
 
     async def token(self, refused: str | None = None) -> str:
         """See `TokenSource`."""
@@ -83,7 +86,7 @@ class TokenFile:
         except Unauthorized:
             if not self._value or refused == self._value:
                 raise
-            # The token at hand may well be good for minutes: the server will say so if it is not.
+            # The current token may be valid for minutes. The server answers 401 if it is not.
         self._read_at = anyio.current_time()
 
     async def _read(self) -> str:
@@ -96,32 +99,30 @@ class TokenFile:
         return text
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 @attrs.define(eq=False)
 class PluginToken:
     """A token from an exec plugin.
 
-    * However many requests need a new one at once, the plugin runs once, and to its end: it may take longer than any of
-      them can wait.
-    * A token is renewed shortly before the end the plugin names. It is used until that end, or until the server refuses
-      it: a plugin that is slow or fails meanwhile does no harm.
+    * A run is a single flight: it serves all requests that wait, and it goes on when they give up.
+    * A token is renewed shortly before it expires. It is used until it expires or the server refuses it, so a plugin
+      that is slow or fails during the renewal does no harm.
     """
 
     plugin: ExecPlugin
     flights: SingleFlight
-    clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
-    """The wall clock: plugins name the end of a token by it."""
+    clock: Callable[[], datetime] = attrs.field(default=lambda: datetime.now(UTC), kw_only=True)
+    """The wall clock, for the expiry that the plugin prints."""
     run: Callable[[ExecPlugin], Awaitable[Credential]] = attrs.field(default=run_plugin, kw_only=True)
-    _value: str = attrs.field(default="", init=False, repr=False)
-    _refused: str | None = attrs.field(default=None, init=False, repr=False)
+    _value: str = attrs.field(default="", init=False)
+    _refused: str | None = attrs.field(default=None, init=False)
     _failure: str = attrs.field(default="", init=False)
     _renew_at: float = attrs.field(default=float("-inf"), init=False)
     _ends_at: float = attrs.field(default=float("-inf"), init=False)
     _pause_until: float = attrs.field(default=float("-inf"), init=False)
     _renewal: Flight[None] | None = attrs.field(default=None, init=False)
+
+    def __repr__(self) -> str:
+        return f"<PluginToken {self.plugin.command}: {'has a token' if self._value else 'no token'}>"
 
     async def token(self, refused: str | None = None) -> str:
         """See `TokenSource`."""
@@ -160,7 +161,8 @@ class PluginToken:
         self._pause_until = anyio.current_time() + PLUGIN_PAUSE
 
     def _take(self, credential: Credential) -> None:
-        self._failure, self._value, self._refused = "", credential.token, None  # the same again may be accepted by now
+        # The server may accept the same token now.
+        self._failure, self._value, self._refused = "", credential.token, None
         self._renew_at = self._ends_at = float("inf")
         if credential.expires is not None:
             left = (credential.expires - self.clock()).total_seconds()
@@ -169,7 +171,7 @@ class PluginToken:
 
 
 def token_source(config: ClusterConfig, flights: SingleFlight) -> TokenSource:
-    """The source a configuration asks for."""
+    """The source of tokens for a configuration."""
     if config.exec_plugin is not None:
         return PluginToken(config.exec_plugin, flights)
     if config.token_file:

@@ -1,12 +1,11 @@
-"""Sending a request and getting its answer: sessions, credentials, deadlines, and coming back when asked to."""
+"""Sends requests and reads their answers: sessions, credentials, deadlines, and retries that the server asks for."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import time
-from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Literal, Protocol, Self
 
 import aiohttp
 import anyio
@@ -17,41 +16,49 @@ from multikueue.core.model.names import Json
 from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials import TokenSource, token_source
-from multikueue.kube.error_mapping import Translated, decoded, error_of, where
+from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of, where
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
 from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import CLOSE_DEADLINE, open_session, ssl_context
 
 _MAX_THROTTLED_TRIES: Final = 5
-"""How often a call comes back after 429 or 503 with Retry-After, as long as its deadline allows."""
+"""Tries of a call that the server answers with Retry-After (429 or 5xx), within the call's deadline."""
 
 
 class RequestHook(Protocol):
-    """Sees every request, for metrics."""
+    """Observes every request, for metrics."""
 
     def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
-        """A request was answered after that many seconds, a watch by being accepted; status 0: there was no answer."""
+        """A request has ended; a watch counts as answered once it is accepted.
+
+        Args:
+            cluster: the client's name.
+            verb: as audit logs name it.
+            resource: plural and group.
+            status: the HTTP status; 0 if there was no answer.
+            seconds: from the request to the answer's headers.
+        """
         ...
 
 
 @attrs.frozen
 class ClientOptions:
-    """How a client behaves."""
+    """The limits of a client. All times are in seconds."""
 
     deadline: float = 30.0
-    """Seconds a call may take in all, retries included: the API server's own limit is 60."""
+    """For a call with all its retries. The API server's own limit is 60 s."""
     connect_deadline: float = 10.0
-    """Seconds to resolve the server's name, and then to connect, TLS included."""
+    """To resolve the server's name, and then again to connect with TLS."""
     connections: int = 32
-    """Calls at a time: HTTP/1.1 needs a connection for each, and each costs both sides a TLS handshake. An API server
-    on the same network is busy with a dozen; one that is 100 ms away still takes 300 a second."""
+    """Concurrent calls. HTTP/1.1 needs a connection for each, and each connection costs a TLS handshake. A dozen keep
+    an API server on the same network busy; 32 allow 300 calls a second to one that is 100 ms away."""
     user_agent: str = "multikueue"
 
 
 @attrs.define(eq=False)
 class Exchange:
-    """One server's sessions: one for calls, and one for watches, so that watches never wait for a free connection."""
+    """The sessions of one server: one for calls and one for watches, so that no watch waits for a free connection."""
 
     config: ClusterConfig
     name: str
@@ -61,9 +68,13 @@ class Exchange:
     _tokens: TokenSource = attrs.field(init=False)
     _calls: aiohttp.ClientSession = attrs.field(init=False)
     _watches: aiohttp.ClientSession = attrs.field(init=False)
+    state: Literal["not opened", "open", "closed"] = attrs.field(default="not opened", init=False)
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.name}: {self.config.server}, {self.state}>"
 
     async def __aenter__(self) -> Self:
-        """Open the sessions; nothing is sent yet.
+        """Open the sessions. This sends nothing yet.
 
         Raises:
             KubeconfigError: the certificates cannot be used.
@@ -75,28 +86,32 @@ class Exchange:
         self._calls = open_session(self.config, tls, names, self.options.connections, self.options.user_agent)
         self._watches = open_session(self.config, tls, names, 0, self.options.user_agent)
         await self._flights.__aenter__()
+        self.state = "open"
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the connections, even while being cancelled, and end what is under way."""
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections, also while being cancelled, and cancel the flights."""
+        self.state = "closed"
         try:
             with anyio.move_on_after(CLOSE_DEADLINE, shield=True):
                 await self._calls.close()
                 await self._watches.close()
         finally:
-            await self._flights.__aexit__(kind, error, trace)
+            await self._flights.__aexit__()
 
     async def call(self, request: Request) -> Json:
-        """Send a request and read its answer within the deadline; come back later if the server asks for it."""
+        """Send a request and read its answer within the deadline. Retry if the server answers with Retry-After.
+
+        Raises:
+            ApiError: the server refused, or did not answer.
+        """
         failed: ServerFault | None = None
-        with anyio.move_on_after(self.options.deadline) as scope:  # at half the cost of `fail_after`
+        with anyio.move_on_after(self.options.deadline) as scope:  # half the CPU time of `fail_after`
             for tries in itertools.count(1):
                 try:
                     return await self._authorized(request)
                 except NotSent as error:
-                    if failed is not None:  # an earlier try was sent, and may have been carried out
+                    if failed is not None:  # an earlier try was sent, and may have taken effect
                         raise Unreachable(str(error)) from failed
                     raise
                 except (TooManyRequests, ServerFault) as error:
@@ -110,7 +125,7 @@ class Exchange:
 
     async def _authorized(self, request: Request) -> Json:
         response = await self._open(self._calls, request)
-        with Translated(self.name, request):
+        with ErrorMapping(self.name, request):
             async with response:
                 body = await response.read()
         if response.status >= 300:
@@ -121,17 +136,17 @@ class Exchange:
         return answer
 
     async def stream(self, request: Request, idle: float) -> aiohttp.ClientResponse:
-        """Send a request whose answer has no end; the caller closes it.
+        """Send a request whose answer is a stream. The caller closes it.
 
         Raises:
-            ApiError: it was not accepted.
+            ApiError: the server did not accept it.
         """
         try:
             with anyio.fail_after(self.options.deadline):  # a server may accept a connection and say nothing
                 response = await self._open(self._watches, request, idle)
                 if response.status == 200:
                     return response
-                with Translated(self.name, request):
+                with ErrorMapping(self.name, request):
                     async with response:
                         body = await response.read()
         except TimeoutError as error:
@@ -141,7 +156,7 @@ class Exchange:
     async def _open(
         self, session: aiohttp.ClientSession, request: Request, idle: float | None = None
     ) -> aiohttp.ClientResponse:
-        """Send a request and wait for the answer's headers; on 401 once more, if there is a newer token."""
+        """Send a request and wait for the answer's headers. After a 401, try once more if there is a newer token."""
         token = await self._tokens.token()
         response = await self._send(session, request, token, idle)
         if response.status != 401:
@@ -164,7 +179,7 @@ class Exchange:
             headers["Authorization"] = f"Bearer {token}"
         started, status = time.perf_counter(), 0
         try:
-            with Translated(self.name, request):
+            with ErrorMapping(self.name, request):
                 response = await session.request(
                     request.method,
                     yarl.URL(self.config.server + request.path, encoded=True),
@@ -178,8 +193,8 @@ class Exchange:
                 )
             status = response.status
         except asyncio.CancelledError:
-            # When a session is closed, aiohttp cancels the futures of those who wait for a connection or a name there.
-            # Nobody has cancelled this task then, and a task group would end because of it.
+            # When a session closes, aiohttp cancels the futures that wait for a connection or a name. This task was not
+            # cancelled then, and the error would end its task group.
             task = asyncio.current_task()
             if session.closed and task is not None and not task.cancelling():
                 raise Unreachable(f"{where(self.name, request)}: the connection was given up") from None

@@ -1,4 +1,4 @@
-"""The objects of a cache, found by key and by index."""
+"""The store of an informer: objects by key and by index."""
 
 from __future__ import annotations
 
@@ -10,39 +10,40 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 
 Index = Callable[[Json], Iterable[str] | None]
-"""The values under which an object is found; None: that cannot be told, and those it had so far stay."""
+"""An index function: the values under which an object is found. None: unknown, keep the earlier values."""
 
 _NONE: frozenset[str] = frozenset()
 
 
 @attrs.define(eq=False)
 class Indexer:
-    """Objects by key, and by the values their indexes give; the indexes are always in line with the objects.
+    """Objects by key, and by the values of their index functions. Indexes and objects always agree.
 
-    What an index gave is remembered: asked about the same object again, somebody else's code may say something else.
+    It remembers the values of each object, because the index function of a plugin may return others for the same object
+    later.
     """
 
     indexes: Mapping[str, Index]
     _objects: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _indexed: dict[str, dict[str, set[ObjectKey]]] = attrs.field(factory=dict, init=False)
     _values: dict[str, dict[ObjectKey, frozenset[str]]] = attrs.field(factory=dict, init=False)
-    """By index, what it gave for each object; without those for which it gave nothing."""
+    """By index and object, the values; without objects that have none."""
+
+    def __repr__(self) -> str:
+        return f"<Indexer: {len(self)} objects, indexes {sorted(self.indexes)}>"
 
     def put(self, key: ObjectKey, new: Json | None) -> Json | None:
-        """Keep an object, or with None forget it; returns what was there before."""
+        """Store an object, or remove it with None; return the earlier object."""
         old = self._objects.pop(key, None)
         if new is not None:
             self._objects[key] = new
         for name, index in self.indexes.items():
             entries, known = self._indexed.setdefault(name, {}), self._values.setdefault(name, {})
             before = known.get(key, _NONE)
-            after = _given(index, new, old, before)
-            if before == after:
-                continue
+            after = _values_of(index, new, old, before)
+            known.pop(key, None)
             if after:
                 known[key] = after
-            else:
-                del known[key]
             for value in before - after:
                 entries[value].remove(key)
                 if not entries[value]:
@@ -52,19 +53,19 @@ class Indexer:
         return old
 
     def get(self, key: ObjectKey) -> Json | None:
-        """The object of that key."""
+        """The object with that key."""
         return self._objects.get(key)
 
     def by(self, index: str, value: str) -> list[Json]:
-        """The objects an index has under a value, in the order of their keys."""
+        """The objects under a value of an index, in the order of their keys."""
         return [self._objects[key] for key in sorted(self._indexed.get(index, {}).get(value, ()))]
 
     def keys_by(self, index: str, value: str) -> Set[ObjectKey]:
-        """The keys of the objects an index has under a value; not a copy."""
+        """The keys of the objects under a value of an index; not a copy."""
         return self._indexed.get(index, {}).get(value, frozenset())
 
     def values_of(self, index: str, key: ObjectKey) -> Set[str]:
-        """The values under which an index has an object; not a copy."""
+        """The values of an object in an index; not a copy."""
         return self._values.get(index, {}).get(key, _NONE)
 
     def keys(self) -> Iterator[ObjectKey]:
@@ -82,7 +83,7 @@ class Indexer:
         return len(self._objects)
 
 
-def _given(index: Index, new: Json | None, old: Json | None, before: frozenset[str]) -> frozenset[str]:
+def _values_of(index: Index, new: Json | None, old: Json | None, before: frozenset[str]) -> frozenset[str]:
     found = index(new) if new is not None else ()
     if found is not None:
         return frozenset(found)

@@ -1,28 +1,76 @@
-"""How a cache is going, as a value."""
+"""The health of an informer, as a value: how each outcome of a list or watch changes it, and when to retry."""
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
+
+from multikueue.core.machinery.backoff import Backoff
+from multikueue.errors import ApiError, Forbidden, NotFound
+
+CERTAIN_REFUSAL: Final = 3
+"""Failures in a row after which an answer such as 500 counts as a refusal. A 403 or 404 counts at once."""
 
 
 @attrs.frozen
 class InformerStatus:
-    """How well a cache follows its server."""
+    """The health of an informer. Each change is a new value."""
 
     synced: bool = False
-    """Whether it has been complete once."""
+    """Whether a list has been read completely once."""
     failures: int = 0
-    """Failures in a row; 0 again once a watch has been open for `Backoff.steady_after`."""
+    """Failures in a row; 0 again once a watch has been open for `Backoff.reset_after`."""
     failing_since: float | None = None
     """When the first of them was, on the loop's clock; None when there are none."""
     last_error: str = ""
-    """Why the last attempt failed; empty when there are no failures."""
+    """Why the last request failed; empty when there are no failures."""
     retry_in: float | None = None
-    """Seconds until the next attempt, counted from when this state was told; None while one is under way."""
+    """Seconds from this status to the next request; None while a request is under way."""
     lists: int = 0
-    """How often everything had to be read."""
+    """How many lists have been read."""
     histories: int = 0
-    """How often the server turned out to be another one, or an earlier state of it: it was behind what was known."""
+    """How often the resourceVersion went backwards: the server was replaced, or restored from a backup."""
     refused: bool = False
-    """Whether the server can be reached but does not give this kind: it is not served, may not be read, or goes on
-    failing."""
+    """Whether the server answers but does not give this kind: it does not serve it, forbids it, or keeps failing."""
+    refusals: int = 0
+    """Answers of 403 and 404 in a row."""
+
+    def listed(self) -> InformerStatus:
+        """A list was read completely. It does not end the failures: only an established watch does."""
+        return attrs.evolve(self, synced=True, retry_in=None, lists=self.lists + 1)
+
+    def went_backwards(self) -> InformerStatus:
+        """The list has a lower resourceVersion than what was known."""
+        return attrs.evolve(self, histories=self.histories + 1)
+
+    def established(self) -> InformerStatus:
+        """A watch has been open for `Backoff.reset_after`."""
+        return InformerStatus(synced=self.synced, lists=self.lists, histories=self.histories)
+
+    def failed(
+        self, error: ApiError, failures: int, now: float, *, backoff: Backoff, refused: Backoff, fraction: float
+    ) -> InformerStatus:
+        """A list or watch failed.
+
+        Refusals count by themselves: an API server that was away for long refuses requests for a moment when it starts.
+
+        Args:
+            error: why.
+            failures: how many there are in a row now.
+            now: the loop's clock.
+            backoff: for failures.
+            refused: for refusals: answers of 403 and 404.
+            fraction: a random number in [0, 1) for the jitter.
+        """
+        refusals = self.refusals + 1 if isinstance(error, NotFound | Forbidden) else 0
+        delay = refused.delay(refusals, fraction) if refusals else backoff.delay(failures, fraction)
+        return attrs.evolve(
+            self,
+            failures=failures,
+            failing_since=now if self.failing_since is None else self.failing_since,
+            last_error=str(error),
+            retry_in=max(delay, error.retry_after or 0.0),
+            refused=error.status != 0 and (refusals > 0 or failures >= CERTAIN_REFUSAL),
+            refusals=refusals,
+        )

@@ -1,4 +1,4 @@
-"""A kubeconfig as a document: what is the same for the daemon's own and for workers'."""
+"""Parses kubeconfigs: what the daemon's own and the workers' kubeconfigs have in common."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
 
 MAX_SIZE: Final = 1 << 20
-"""Bytes of a kubeconfig that are read at most: a real one has a few thousand."""
+"""The largest kubeconfig in bytes. A real one has a few thousand."""
 MAX_VALUES: Final = 10_000
-"""Values in it at most: reading so many takes half a second, in which nothing else is done. A context takes 25."""
+"""The most YAML values: parsing so many blocks the event loop for half a second. A context has 25."""
 MAX_HOST: Final = 253
 
 _DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
 
 
 class _TooMuch(yaml.YAMLError):
-    """More than a kubeconfig has."""
+    """The document has more than `MAX_VALUES` values."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Only booleans and null are not text: a token of digits must stay what it is, and a date too."""
+    """Reads everything but booleans and null as text: a token of digits stays text, and so does a date."""
 
     values = 0
 
@@ -51,13 +51,10 @@ _Loader.yaml_implicit_resolvers = {
 
 @attrs.frozen
 class Document:
-    """A kubeconfig's sections by name. Its repr shows no secret.
-
-    Attributes:
-        reason: for the errors; see `KubeconfigError`.
-    """
+    """The sections of a kubeconfig by name. The repr shows no secret."""
 
     reason: str
+    """The reason of its `KubeconfigError`s."""
     current_context: str = ""
     clusters: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
     users: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
@@ -65,10 +62,10 @@ class Document:
 
     @classmethod
     def parse(cls, data: bytes, reason: str) -> Document:
-        """Read YAML or JSON.
+        """Parse YAML or JSON.
 
         Raises:
-            KubeconfigError: it is no kubeconfig; the message tells where and quotes nothing.
+            KubeconfigError: it is no kubeconfig. The message names the place and quotes nothing.
         """
         parsed = _parsed(data, reason)
         return cls(
@@ -80,7 +77,7 @@ class Document:
         )
 
     def merged(self, other: Document) -> Document:
-        """Both documents; of what both name, this one's holds, as kubectl merges the files of KUBECONFIG."""
+        """Both documents. This one wins where both name something, as kubectl merges the files of KUBECONFIG."""
         return Document(
             self.reason,
             self.current_context or other.current_context,
@@ -90,10 +87,10 @@ class Document:
         )
 
     def select(self, context: str | None = None) -> Selection:
-        """Cluster, user and namespace of a context, the current one if none is named.
+        """Cluster, user and namespace of a context; None: the current one.
 
         Raises:
-            KubeconfigError: there is none, or it names no cluster with a server.
+            KubeconfigError: there is no such context, or it names no cluster with a server.
         """
         name = context or self.current_context
         if not name:
@@ -115,7 +112,7 @@ class Document:
 
 @attrs.frozen
 class Selection:
-    """What one context selects, and its values decoded."""
+    """What a context selects, with decoded values."""
 
     reason: str
     cluster: Json = attrs.field(repr=False)
@@ -123,7 +120,7 @@ class Selection:
     namespace: str = ""
 
     def check(self) -> None:
-        """Refuse what would not do what it says.
+        """Refuse settings that this client would ignore or cannot use.
 
         Raises:
             KubeconfigError: the message names the field and never its value.
@@ -139,12 +136,12 @@ class Selection:
 
     @property
     def server(self) -> str:
-        """The server's address, without a slash at the end."""
+        """The server's address without a trailing slash."""
         return text(self.cluster, "server", self.reason).strip().rstrip("/")
 
     @property
     def token(self) -> str:
-        """The bearer token; empty if there is none."""
+        """The bearer token; empty: none."""
         token = text(self.user, "token", self.reason).strip()
         if not is_token(token):
             refuse(self.reason, "token is not one word of plain characters")
@@ -152,16 +149,16 @@ class Selection:
 
     @property
     def proxy(self) -> str:
-        """The proxy; may hold a password."""
+        """The proxy's URL. It may hold a password."""
         return text(self.cluster, "proxy-url", self.reason)
 
     @property
     def tls_server_name(self) -> str:
-        """The name the server's certificate must carry, if it is not the server's own."""
+        """The name that the server's certificate must have, if it differs from the server's address."""
         return text(self.cluster, "tls-server-name", self.reason)
 
     def pem(self, section: Json, field: str) -> str:
-        """The text of a `…-data` field; empty if it is not there."""
+        """The decoded text of a `…-data` field; empty: none."""
         try:
             return base64.b64decode("".join(text(section, field, self.reason).split()), validate=True).decode("ascii")
         except (binascii.Error, ValueError):
@@ -169,15 +166,15 @@ class Selection:
 
 
 def refuse(reason: str, message: str) -> NoReturn:
-    """Raise a `KubeconfigError` that carries no earlier error: those quote what they could not read."""
+    """Raise a `KubeconfigError` without a cause: a parser's error quotes what it could not read."""
     raise KubeconfigError(reason, message) from None
 
 
 def text(section: Json, field: str, reason: str) -> str:
-    """The value of a field, empty if it is not there.
+    """The value of a field; empty: none.
 
     Raises:
-        KubeconfigError: it is no text.
+        KubeconfigError: it is not a string.
     """
     value = section.get(field)
     if value is None:
@@ -188,7 +185,7 @@ def text(section: Json, field: str, reason: str) -> str:
 
 
 def is_host(host: str | None) -> bool:
-    """Whether a text names a host that can be looked for: a DNS name or an IP address."""
+    """Whether a text is a DNS name or an IP address."""
     try:
         ipaddress.ip_address(host or "")
     except ValueError:
@@ -197,21 +194,21 @@ def is_host(host: str | None) -> bool:
 
 
 def split_url(url: str) -> SplitResult | None:
-    """The parts of a URL; None if it is none."""
+    """The parts of a URL; None if it is not a URL."""
     try:
         parts = urlsplit(url)
-        return parts if parts.port != 0 else None  # asking for the port raises if it is no number
+        return parts if parts.port != 0 else None  # `port` raises ValueError if it is not a number
     except ValueError:
         return None
 
 
 def is_token(word: str) -> bool:
-    """Whether a text can stand in an Authorization header."""
+    """Whether a text may stand in an Authorization header."""
     return word.isascii() and word.isprintable() and " " not in word
 
 
 def resolved(named: object, folder: Path) -> str:
-    """A path from a kubeconfig: relative ones are relative to its folder."""
+    """The path of a file that a kubeconfig names, relative to the kubeconfig's folder."""
     return str(folder / str(named)) if named else ""
 
 
@@ -221,14 +218,14 @@ def _parsed(data: bytes, reason: str) -> Json:
     try:
         document = yaml.load(data, _Loader)
     except yaml.MarkedYAMLError as error:
-        # The parser quotes the text around the error, which may be a credential: only the place is told.
+        # The parser quotes the text around the error, which may be a credential. We report only the place.
         mark = error.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
         refuse(reason, f"failed to parse kubeconfig(apiconfig): it is not YAML{where}")
     except _TooMuch as error:
         refuse(reason, f"failed to parse kubeconfig(apiconfig): {error}")
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
-        # Odd tags, encodings or nesting.
+        # unknown tags, encodings or deep nesting
         refuse(reason, "failed to parse kubeconfig(apiconfig): it is not YAML")
     if not isinstance(document, dict):
         refuse(reason, "failed to parse kubeconfig(apiconfig): it is not a mapping")

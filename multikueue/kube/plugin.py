@@ -1,7 +1,7 @@
-"""Running an exec plugin: a command that prints credentials (client.authentication.k8s.io).
+"""Runs exec plugins: commands that print credentials (client.authentication.k8s.io).
 
-kubernetes-asyncio reads the kubeconfig's section; the command is run here, because it must end with the client, may
-write as much as it likes to stderr, and has nobody to ask.
+kubernetes-asyncio parses the section of the kubeconfig. The command runs here, because it must stop with the client,
+may write any amount to stderr, and must not prompt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from multikueue.kube.config import ExecPlugin
 from multikueue.kube.kubeconfig_document import is_token
 
 PLUGIN_DEADLINE: Final = 25.0
-"""Seconds a plugin may take: less than a call's deadline, so that the call can say what it waited for."""
+"""Seconds that a plugin may take. Less than a call's deadline, so that the call's error can name the plugin."""
 
 
 @attrs.frozen
@@ -34,11 +34,11 @@ class Credential:
 
 
 async def run_plugin(plugin: ExecPlugin) -> Credential:
-    """Run the command and read what it prints.
+    """Run the command and read the credential it prints.
 
     Raises:
-        Unauthorized: it failed, took too long, or printed no token. What it printed is in no message: a plugin may
-            print secrets when it fails, too.
+        Unauthorized: it failed, took too long, or printed no token. The message never quotes the output, which may hold
+            secrets also after a failure.
     """
     where = f"credential plugin {plugin.command}"
     arguments, environment = _command(plugin, where)
@@ -55,7 +55,7 @@ async def run_plugin(plugin: ExecPlugin) -> Credential:
 
 
 def _command(plugin: ExecPlugin, where: str) -> tuple[list[str], Mapping[str, str]]:
-    # Imported late: it costs a third of a second, and only plugins need it.
+    # Imported here because the import takes 0.3 s and only plugins need it.
     from kubernetes_asyncio.config.config_exception import ConfigException
     from kubernetes_asyncio.config.exec_provider import ExecProvider
     from kubernetes_asyncio.config.kube_config import ConfigNode
@@ -70,8 +70,8 @@ def _command(plugin: ExecPlugin, where: str) -> tuple[list[str], Mapping[str, st
     spec: Json = {"interactive": False}
     if plugin.cluster:
         spec["cluster"] = json.loads(plugin.cluster)
-    told = {"apiVersion": section["apiVersion"], "kind": "ExecCredential", "spec": spec}
-    return arguments, {**environment, "KUBERNETES_EXEC_INFO": json.dumps(told)}
+    exec_info = {"apiVersion": section["apiVersion"], "kind": "ExecCredential", "spec": spec}
+    return arguments, {**environment, "KUBERNETES_EXEC_INFO": json.dumps(exec_info)}
 
 
 def _credential(printed: bytes, api_version: str, where: str) -> Credential:

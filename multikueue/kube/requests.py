@@ -1,6 +1,6 @@
-"""Requests as values: method, path, query, headers and body of every verb. Built without a connection.
+"""Requests as values: method, path, query, headers and body of every verb. Building them does no I/O.
 
-What names one object raises `Invalid` for a key that does not: names come from objects that others write.
+The builders for one object raise `Invalid` if a key does not name exactly one object: other clients choose the names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from multikueue.errors import Invalid
 from multikueue.protocols import Propagation, Subresource
 
 PAGE_SIZE: Final = 500
-"""Objects asked for at once: bounds the memory of a list, at one more round trip per 500."""
+"""Objects per page of a list. It bounds the memory of an answer, at one more round trip per 500 objects."""
 
 _JSON: Final = "application/json"
 
@@ -45,7 +45,7 @@ def _collection(resource: Resource, namespace: str) -> str:
 
 
 def _object(resource: Resource, key: ObjectKey, subresource: Subresource = "") -> str:
-    """The path of one object, never of all: without its name, a deletion would be of the whole namespace."""
+    """The path of one object. Without a name it would be the collection, and DELETE would delete all of it."""
     if resource.namespaced and not key.namespace:
         raise Invalid(f"{resource} {key.name!r}: a namespace is required")
     path = f"{_collection(resource, key.namespace)}/{_segment(resource, 'name', key.name)}"
@@ -53,7 +53,7 @@ def _object(resource: Resource, key: ObjectKey, subresource: Subresource = "") -
 
 
 def _segment(resource: Resource, field: str, value: str) -> str:
-    """A name as a part of a path. API servers decode before they split, so encoding a slash does not keep it a name."""
+    """A name as a path segment. API servers decode a path before they split it, so an encoded slash is a separator."""
     if not value or value in (".", "..") or "/" in value or "%" in value:
         raise Invalid(f"{resource}: {value!r} is not a {field}")
     return quote(value, safe="")
@@ -62,7 +62,7 @@ def _segment(resource: Resource, field: str, value: str) -> str:
 def _encoded(resource: Resource, body: Json) -> bytes:
     try:
         return orjson.dumps(body)
-    except orjson.JSONEncodeError as error:  # nested more than 254 deep, which where a kind takes anything can be
+    except orjson.JSONEncodeError as error:  # nested more than 254 deep, which free-form fields allow
         raise Invalid(f"{resource}: it cannot be sent: {error}") from None
 
 
@@ -85,13 +85,13 @@ def get(resource: Resource, key: ObjectKey) -> Request:
 def list_page(
     resource: Resource, *, namespace: str, label_selector: str, limit: int = PAGE_SIZE, continue_token: str = ""
 ) -> Request:
-    """Read one page of a list; a limit of 0 asks for everything at once."""
+    """Read one page of a list. A limit of 0 asks for everything in one page."""
     query = {"labelSelector": label_selector, "limit": str(limit) if limit else "", "continue": continue_token}
     return Request("list", resource, "GET", _with_query(_collection(resource, namespace), query))
 
 
 def watch(resource: Resource, *, namespace: str, label_selector: str, resource_version: str) -> Request:
-    """Follow changes, with bookmarks so that silence means something."""
+    """Watch changes, with bookmarks so that a silent watch can be detected."""
     query = {
         "watch": "true",
         "allowWatchBookmarks": "true",
@@ -103,14 +103,13 @@ def watch(resource: Resource, *, namespace: str, label_selector: str, resource_v
 
 def create(resource: Resource, obj: Json) -> Request:
     """Create an object in its own namespace."""
-    namespace = ObjectKey.of(obj).namespace
-    return Request("create", resource, "POST", _collection(resource, namespace), _encoded(resource, obj))
+    path = _collection(resource, ObjectKey.of(obj).namespace)
+    return Request("create", resource, "POST", path, _encoded(resource, obj))
 
 
 def replace(resource: Resource, obj: Json, subresource: Subresource) -> Request:
     """Replace an object."""
-    key = ObjectKey.of(obj)
-    path = _object(resource, key, subresource)
+    path = _object(resource, ObjectKey.of(obj), subresource)
     return Request("update", resource, "PUT", path, _encoded(resource, obj))
 
 
@@ -122,12 +121,9 @@ def merge_patch(resource: Resource, key: ObjectKey, patch: Json, subresource: Su
 
 def apply(resource: Resource, obj: Json, field_manager: str, force: bool, subresource: Subresource) -> Request:
     """Server-side apply. (JSON is YAML.)"""
-    key = ObjectKey.of(obj)
-    path = _object(resource, key, subresource)
-    query = {"fieldManager": field_manager, "force": "true" if force else ""}
-    return Request(
-        "patch", resource, "PATCH", _with_query(path, query), _encoded(resource, obj), "application/apply-patch+yaml"
-    )
+    path = _object(resource, ObjectKey.of(obj), subresource)
+    target = _with_query(path, {"fieldManager": field_manager, "force": "true" if force else ""})
+    return Request("patch", resource, "PATCH", target, _encoded(resource, obj), "application/apply-patch+yaml")
 
 
 def delete(
@@ -145,5 +141,4 @@ def delete(
         options["preconditions"] = {field: value for field, value in preconditions.items() if value}
     if propagation:
         options["propagationPolicy"] = propagation
-    path = _object(resource, key)
-    return Request("delete", resource, "DELETE", path, orjson.dumps(options))
+    return Request("delete", resource, "DELETE", _object(resource, key), orjson.dumps(options))

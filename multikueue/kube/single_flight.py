@@ -1,9 +1,8 @@
-"""What a client does for all who use it, and goes on with when whoever asked has given up."""
+"""Single flight: work that many callers wait for runs once, and goes on when a caller stops waiting."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import anyio
@@ -17,23 +16,27 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class Flight(Generic[T]):
-    """Something that is done once, whoever waits for it, for however long."""
+    """One run of some work, and its result for all callers that wait for it."""
 
     work: Callable[[], Awaitable[T]]
     scope: anyio.CancelScope = attrs.field(factory=lambda: anyio.CancelScope(shield=True), init=False)
     ended_at: float = attrs.field(default=float("inf"), init=False)
+    """On the loop's clock; infinity until it has ended."""
     _ended: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _error: Exception | None = attrs.field(factory=lambda: NotSent("the client is closed"), init=False)
-    """What is wrong with the result: at first, that there is none and may never be."""
-    _result: T = attrs.field(init=False, repr=False)
+    """Why there is no result; None once there is one."""
+    _result: T = attrs.field(init=False)
+
+    def __repr__(self) -> str:
+        return f"<Flight: {'ended' if self.ended else 'under way'}>"
 
     @property
     def ended(self) -> bool:
-        """Whether nothing has to be waited for any more."""
+        """Whether `result` returns at once."""
         return self._ended.is_set()
 
     async def result(self) -> T:
-        """Wait for the end. Whoever gives up waiting ends nothing.
+        """Wait for the result. Cancelling a wait does not cancel the work.
 
         Raises:
             Exception: what the work raised.
@@ -45,12 +48,12 @@ class Flight(Generic[T]):
         return self._result
 
     async def run(self) -> None:
-        """Do it."""
+        """Run the work."""
         try:
             with self.scope:
                 self._result = await self.work()
                 self._error = None
-        except Exception as error:  # it is for those who wait, and must not end the client
+        except Exception as error:  # for those who wait; it must not end the client's task group
             self._error = error
         finally:
             self.ended_at = anyio.current_time()
@@ -59,37 +62,38 @@ class Flight(Generic[T]):
 
 @attrs.define(eq=False)
 class SingleFlight:
-    """The flights of one client; an async context manager.
+    """Runs the flights of one client; an async context manager.
 
-    * They go on while whoever has the client open is being cancelled: what is still sent then may need them.
-    * They end with it.
+    * Flights go on while the task that opened the client is being cancelled: a shielded request may still need them.
+    * Closing the client cancels them.
     """
 
     _tasks: anyio.abc.TaskGroup = attrs.field(factory=anyio.create_task_group, init=False)
     _under_way: set[Flight[Any]] = attrs.field(factory=set, init=False)
     _open: bool = attrs.field(default=False, init=False)
 
+    def __repr__(self) -> str:
+        return f"<SingleFlight: {'open' if self._open else 'closed'}, {self.under_way} under way>"
+
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         self._open = True
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Cancel what is under way, and wait until it has ended."""
+    async def __aexit__(self, *_: object) -> None:
+        """Cancel the flights, and wait until they have ended."""
         self._open = False
         for flight in self._under_way:
             flight.scope.cancel()
-        await self._tasks.__aexit__(None, None, None)  # told of an error, it would make a group of it
+        await self._tasks.__aexit__(None, None, None)  # with an error, it would raise an exception group
 
     @property
     def under_way(self) -> int:
-        """How many have not ended."""
+        """How many flights have not ended."""
         return len(self._under_way)
 
     def begin(self, work: Callable[[], Awaitable[T]]) -> Flight[T]:
-        """Begin something.
+        """Start some work.
 
         Raises:
             NotSent: the client has been closed.
@@ -102,7 +106,5 @@ class SingleFlight:
         return flight
 
     async def _run(self, flight: Flight[Any]) -> None:
-        try:
-            await flight.run()
-        finally:
-            self._under_way.discard(flight)
+        await flight.run()
+        self._under_way.discard(flight)

@@ -1,4 +1,4 @@
-"""Sockets, TLS and sessions: what every client shares."""
+"""Sockets, TLS settings and aiohttp sessions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from multikueue.kube.config import ClusterConfig
 from multikueue.kube.name_lookup import CACHED, NameLookup
 
 MAX_LINE: Final = 8 << 20
-"""Bytes of one watch event at most. etcd refuses objects over 1.5 MiB; JSON of them may be longer."""
+"""The longest watch event in bytes. etcd refuses objects over 1.5 MiB; their JSON may be longer."""
 REASON: Final = "ClientConnectionFailed"
-"""Kueue's reason for a configuration that says nothing wrong and yet makes no client."""
+"""Kueue's condition reason for a configuration that is well-formed but makes no client."""
 CLOSE_DEADLINE: Final = 2.0
-"""Seconds for saying goodbye: a server that does not answer is not waited for."""
+"""Seconds to close connections properly; then they are dropped."""
 
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
-"""A peer that is gone is noticed after about 30 s, where the platform has these options. aiohttp sets none itself."""
+"""These notice a dead peer after about 30 s, on platforms that have them. aiohttp sets none of them."""
 
 
 def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket that notices a peer that is gone."""
+    """A socket with TCP keepalive."""
     family, kind, protocol = address[:3]
     sock = socket.socket(family, kind, protocol)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -49,7 +49,7 @@ def ssl_context(config: ClusterConfig) -> ssl.SSLContext:
     if not config.verify_tls:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    # Certificates that kube-apiserver makes for itself lack fields that Python 3.13 insists on; Go does not.
+    # The self-signed certificates of kube-apiserver lack fields that Python 3.13 requires and Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if config.client_cert_pem:
         _load_client_certificate(context, config)
@@ -59,7 +59,7 @@ def ssl_context(config: ClusterConfig) -> ssl.SSLContext:
 def open_session(
     config: ClusterConfig, tls: ssl.SSLContext, names: NameLookup, connections: int, user_agent: str
 ) -> aiohttp.ClientSession:
-    """A session for one server; `connections` 0 means any number."""
+    """A session with one server. `connections` 0: no limit."""
     connector = aiohttp.TCPConnector(
         ssl=tls,
         limit=connections,
@@ -73,22 +73,22 @@ def open_session(
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Accept": "application/json", "User-Agent": user_agent},
         proxy=config.proxy or None,
-        trust_env=False,  # it costs two thread hops a request
+        trust_env=False,  # it costs two thread switches a request
     )
 
 
 def _load_client_certificate(context: ssl.SSLContext, config: ClusterConfig) -> None:
-    """ssl reads certificates from files only; the file is readable by us alone and gone at once."""
+    """Load it through a temporary file that only we can read: ssl reads certificates from files only."""
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
         file.write(config.client_cert_pem + "\n" + config.client_key_pem)
         file.flush()
         try:
-            # With a password given, an encrypted key is an error; without, OpenSSL would ask at the terminal.
+            # With an empty password an encrypted key is an error. Without one OpenSSL would prompt at the terminal.
             context.load_cert_chain(file.name, password="")
         except (ssl.SSLError, OSError) as error:
-            told = "client-certificate-data and client-key-data are not a PEM pair without a password"
-            raise _unusable(config, told) from error
+            message = "client-certificate-data and client-key-data are not a PEM pair without a password"
+            raise _unusable(config, message) from error
 
 
-def _unusable(config: ClusterConfig, told: str) -> KubeconfigError:
-    return KubeconfigError(REASON, f"{config.source}: {told}" if config.source else told)
+def _unusable(config: ClusterConfig, message: str) -> KubeconfigError:
+    return KubeconfigError(REASON, f"{config.source}: {message}" if config.source else message)

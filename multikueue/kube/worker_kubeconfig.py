@@ -1,6 +1,6 @@
-"""Workers' kubeconfigs. They come from users, so they may name nothing that is ours: no file and no command.
+"""Parses workers' kubeconfigs. Users write them, so they must not name files or commands of the daemon's host.
 
-Checks and words are Kueue's, in Kueue's order.
+Checks, messages and their order are Kueue's.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from multikueue.kube.config import ClusterConfig
 from multikueue.kube.kubeconfig_document import Document, Selection, is_host, refuse, split_url
 
 REASON: Final = "InsecureKubeConfig"
-"""Kueue's reason for whatever is wrong with a kubeconfig's content."""
+"""Kueue's condition reason for a kubeconfig with bad content."""
 
 
 def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
-    """Read a worker's kubeconfig and refuse what is insecure.
+    """Parse a worker's kubeconfig and refuse what is insecure.
 
-    Beyond Kueue's checks it refuses http, a query or password in the server's URL, files for client certificates, and
-    impersonation: all would be found out later with a worse message, or not at all.
+    Beyond Kueue's checks it refuses http, a query or password in the server's URL, client certificates in files, and
+    impersonation: without a check they would fail later with a worse message, or never.
 
     Raises:
-        KubeconfigError: with Kueue's reason; the message names the field and never its value.
+        KubeconfigError: with Kueue's reason. The message names the field and never its value.
     """
     document = Document.parse(data, REASON)
     _check_file(document)
@@ -45,7 +45,7 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
 
 
 def _check_file(document: Document) -> None:
-    """All users and clusters of the file are looked at, not only the current ones."""
+    """Check all users and clusters of the file, not only those of the current context."""
     if any(user.get("tokenFile") for user in document.users.values()):
         refuse(REASON, "tokenFile is not allowed")
     for name, cluster in document.clusters.items():

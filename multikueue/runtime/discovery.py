@@ -16,7 +16,7 @@ from multikueue.adapters.schemas import unknown_paths
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
-from multikueue.kube.discovery import Served
+from multikueue.kube.client import Served
 
 
 class Discoverer(Protocol):

@@ -11,8 +11,7 @@ import attrs
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.kube.following import follow
-from multikueue.kube.informer import Informer, Transform, drop_managed_fields
+from multikueue.kube.informer import Informer, Transform, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
 
@@ -66,7 +65,7 @@ class Queues:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep the caches until cancelled; ready once both are complete."""
         async with anyio.create_task_group() as watches:
-            await follow(self.caches, watches)
+            await start_informers(self.caches, watches)
             task_status.started()
 
     @property

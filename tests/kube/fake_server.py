@@ -1,4 +1,4 @@
-"""A server in memory that does what a test tells it to: `Reader` and `Watcher`, on the loop's clock."""
+"""A scripted server in memory: `Reader` and `Watcher`, on the loop's clock."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import anyio.lowlevel
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.kube.informer import NOTHING
+from multikueue.kube.reflector import NOTHING
 from multikueue.protocols import ObjectList, WatchEvent
 
 
 @attrs.frozen
 class Told:
-    """A watch tells of a change after some seconds; an empty `kind` only waits."""
+    """A watch sends an event after some seconds; with an empty `kind` it only waits."""
 
     kind: str
     version: str
@@ -26,7 +26,7 @@ class Told:
 
 @attrs.frozen
 class Refused:
-    """A watch is not accepted, after some seconds."""
+    """The server refuses a watch after some seconds."""
 
     error: Exception
     after: float = 0.0
@@ -54,16 +54,16 @@ HANGS: Final = "a server that takes requests and does not answer"
 
 @attrs.define(eq=False)
 class FakeServer:
-    """Each list gives the next of `lists`, each watch plays the next of `watches`; the last ones are repeated."""
+    """Each list returns the next of `lists`, each watch plays the next of `watches`; the last ones repeat."""
 
     lists: list[ObjectList | Exception]
     watches: list[list[Step]]
     present: str | Exception = "1000000"
-    """Where its history is, if somebody asks before resuming."""
+    """Its resourceVersion, as a probe reads it."""
     slow: float = 0.0
-    """Seconds it takes to say so."""
+    """Seconds that it takes to answer a probe."""
     log: list[tuple[float, str]] = attrs.field(factory=list)
-    """What was asked, and when."""
+    """The requests, and when they came."""
     _listed: int = 0
     _watched: int = 0
 
@@ -72,7 +72,7 @@ class FakeServer:
 
     async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
         if label_selector == NOTHING:
-            self.log.append((anyio.current_time(), "confirm"))
+            self.log.append((anyio.current_time(), "probe"))
             await anyio.lowlevel.checkpoint()
             if isinstance(self.present, Exception):
                 raise self.present

@@ -1,4 +1,4 @@
-"""A web server that answers what a test tells it to, and notes what it was asked."""
+"""A scripted web server that records its requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @attrs.define(eq=False)
 class ScriptedServer:
-    """Answers each request with the next answer of its script; the last one is repeated."""
+    """Answers each request with the next answer of its script; the last one repeats."""
 
     script: list[Answer]
     url: str = ""
@@ -94,7 +94,7 @@ def refuses(status: int, reason: str = "", message: str = "no", **headers: str) 
 
 
 def streams(*lines: Json | bytes, then: Answer | None = None) -> Answer:
-    """A watch that says these lines, and then ends, or goes on as `then`."""
+    """A watch that sends these lines, and then ends or goes on as `then`."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -116,14 +116,14 @@ async def resets(request: web.Request) -> web.StreamResponse:
 
 
 async def hangs(request: web.Request) -> web.StreamResponse:
-    """Nothing more is said until the client goes away."""
+    """It sends nothing more until the client disconnects."""
     del request
     await anyio.sleep_forever()
     raise AssertionError("unreachable")
 
 
 async def eventually(holds: Callable[[], bool], within: float = 5.0) -> None:
-    """Wait until something holds; real connections end when they like."""
+    """Wait until something holds: the end of a real connection takes time."""
     for _ in range(int(within / 0.005)):
         if holds():
             return
@@ -137,6 +137,6 @@ def event(kind: str, version: str, name: str = "a", **metadata: object) -> Json:
 
 
 def job(version: str, name: str = "a", **metadata: object) -> Json:
-    """A Job, as far as caches care."""
+    """A Job with the metadata that informers read."""
     named = {"name": name, "namespace": "default", "resourceVersion": version, **metadata}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": named}

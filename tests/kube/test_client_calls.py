@@ -28,7 +28,7 @@ def page(*names: str, token: str = "") -> Json:
 
 @attrs.define
 class Hook:
-    """Notes requests."""
+    """Records requests."""
 
     seen: list[tuple[str, str, str, int]] = attrs.field(factory=list)
 
@@ -53,7 +53,7 @@ async def test_lists_are_read_page_by_page() -> None:
 
 
 async def test_items_of_a_list_know_what_they_are() -> None:
-    """API servers say kind and apiVersion of builtin kinds only once, for the list."""
+    """API servers send kind and apiVersion of builtin kinds only once per list."""
     async with serving(says(200, page("a"))) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
         (item,) = (await client.list(JOB)).items
     assert (item["apiVersion"], item["kind"]) == ("batch/v1", "Job")
@@ -93,7 +93,7 @@ async def test_a_list_of_what_is_no_object_is_an_error_and_no_crash(items: str) 
 
 
 async def test_a_listed_object_may_be_nested_deeper_than_python_counts() -> None:
-    """Where a kind takes anything, anybody who may make a job may do that."""
+    """Free-form fields allow that to anybody who may create a job."""
     deep = '{"a":' * 1_000 + "1" + "}" * 1_000
     text = '{"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "x"}, "spec": ' + deep + "}]}"
     async with serving(says(200, text)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
@@ -227,7 +227,7 @@ async def test_the_hook_sees_every_request_and_what_became_of_it() -> None:
 
 
 async def test_cancelled_calls_leave_no_connection_behind() -> None:
-    """A pool of two serves on after four calls were given up."""
+    """A pool of two works on after four calls were cancelled."""
     options = ClientOptions(connections=2)
     async with (
         serving(hangs, hangs, hangs, hangs, says(200, job("1"))) as server,
@@ -243,7 +243,7 @@ async def test_cancelled_calls_leave_no_connection_behind() -> None:
 
 
 async def test_calls_that_wait_when_the_client_is_closed_fail_and_take_nobody_along() -> None:
-    """aiohttp cancels their futures, and a task group would take that for the end of everything in it."""
+    """aiohttp cancels their futures. That must not end the callers' task group."""
     failed: list[str] = []
 
     async def call(client: KubeClient) -> None:

@@ -62,7 +62,7 @@ async def error_of(*script: Answer, options: ClientOptions = FAST) -> ApiError:
     ],
 )
 async def test_statuses_become_errors(status: int, reason: str, expected: type[ApiError]) -> None:
-    """With the words of the server, and who said them."""
+    """With the server's message, and the server's name."""
     error = await error_of(refuses(status, reason, "because"))
     assert type(error) is expected
     assert (error.status, error.reason, str(error)) == (status, reason, "w1: get jobs.batch: because")
@@ -92,7 +92,7 @@ async def test_a_refused_connection_is_unreachable_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(("first", "told"), [(503, Unreachable), (429, NotSent)])
-async def test_that_nothing_was_sent_is_not_said_if_an_earlier_try_was(first: int, told: type[ApiError]) -> None:
+async def test_a_call_is_not_notsent_if_an_earlier_try_was_sent(first: int, told: type[ApiError]) -> None:
     """A write may have happened at the 503, after which the server went away; at a 429 it has not."""
     refused: list[ApiError] = [ServerFault("busy", status=503, retry_after=0.01), NotSent("cannot connect")]
     if first == 429:
@@ -112,8 +112,8 @@ async def test_a_server_that_says_nothing_is_given_up_after_the_deadline() -> No
     assert type(await error_of(hangs)) is DeadlineExceeded
 
 
-async def test_429_is_answered_by_coming_back_when_asked_to() -> None:
-    """So is 503, if the server says when."""
+async def test_429_is_retried_after_the_time_the_server_names() -> None:
+    """So is 503 with Retry-After."""
     script = refuses(429, Retry_After="0"), refuses(503, Retry_After="0"), says(200, job("1"))
     async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
         assert await client.get(JOB, KEY) == job("1")
@@ -121,13 +121,13 @@ async def test_429_is_answered_by_coming_back_when_asked_to() -> None:
 
 
 async def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
-    """The caller learns at once, and how long it is asked to wait."""
+    """The caller gets the error with its `retry_after` at once."""
     with anyio.fail_after(2):
         error = await error_of(refuses(429, Retry_After="60"), options=ClientOptions(deadline=5))
     assert (type(error), error.retry_after) == (TooManyRequests, 60)
 
 
-async def test_a_server_that_always_asks_to_come_back_is_left_alone_after_five_times() -> None:
+async def test_a_server_that_always_answers_retry_after_is_tried_five_times() -> None:
     async with talking(refuses(429, Retry_After="0")) as (server, client):
         with pytest.raises(TooManyRequests):
             await client.get(JOB, KEY)
@@ -141,7 +141,7 @@ async def test_a_retry_after_that_is_no_number_of_seconds_is_passed_over(when: s
 
 
 async def test_a_retry_after_of_400_digits_is_taken_for_a_mistake() -> None:
-    """Nobody stays away for ever because of one header."""
+    """One header must not stop the client for ever."""
     error = await error_of(refuses(503, Retry_After="9" * 400))
     assert error.retry_after == MAX_RETRY_AFTER
 

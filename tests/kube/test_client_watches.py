@@ -18,7 +18,7 @@ ERROR_410 = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason"
 
 @attrs.define
 class Heard:
-    """Notes what a watch says."""
+    """Records what a watch sends."""
 
     told: list[str] = attrs.field(factory=list)
 
@@ -30,7 +30,7 @@ class Heard:
 
 
 async def watched(*script: Answer, heard: Heard | None = None, idle: float = 5.0, deadline: float = 0.3) -> list[str]:
-    """What one watch says until it ends."""
+    """What one watch sends until it ends."""
     heard = heard or Heard()
     async with (
         serving(*script) as server,
@@ -43,7 +43,7 @@ async def watched(*script: Answer, heard: Heard | None = None, idle: float = 5.0
 
 
 async def test_events_come_in_order_until_the_server_ends_the_stream() -> None:
-    """After the word that it is open."""
+    """After `on_open`."""
     lines = event("ADDED", "6"), event("BOOKMARK", "7"), event("DELETED", "8")
     assert await watched(streams(*lines)) == ["open", "ADDED 6", "BOOKMARK 7", "DELETED 8"]
 
@@ -54,7 +54,7 @@ async def test_an_object_of_more_than_128_kib_is_one_event() -> None:
     assert await watched(streams(big)) == ["open", "ADDED 6"]
 
 
-async def test_a_line_beyond_all_measure_ends_the_watch_and_is_not_quoted() -> None:
+async def test_a_line_that_is_too_long_ends_the_watch_and_is_not_quoted() -> None:
     with pytest.raises(Unreachable, match="too long") as caught:
         await watched(streams(b"canary" * 1_500_000))
     assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}"
@@ -67,7 +67,7 @@ async def test_both_forms_of_410_mean_that_history_is_lost(gone: Answer) -> None
         await watched(gone)
 
 
-async def test_events_before_an_error_event_are_told() -> None:
+async def test_events_before_an_error_event_are_passed_on() -> None:
     heard = Heard()
     with pytest.raises(Expired, match=r"w1: watch jobs.batch: too old"):
         await watched(streams(event("ADDED", "6"), ERROR_410), heard=heard)
@@ -82,7 +82,7 @@ async def test_other_error_events_are_errors(status: dict[str, object]) -> None:
     assert isinstance(caught.value, ServerFault) == (status == {"code": 500})
 
 
-async def test_429_on_a_watch_tells_when_to_come_back() -> None:
+async def test_429_on_a_watch_has_its_retry_after() -> None:
     """API servers that start up answer so."""
     with pytest.raises(TooManyRequests) as caught:
         await watched(refuses(429, Retry_After="3"))
@@ -107,7 +107,7 @@ async def test_half_a_line_is_no_event(line: bytes) -> None:
     "told", [{}, {"metadata": None}, {"metadata": {"resourceVersion": "6"}}, {"metadata": {"name": 6}}]
 )
 async def test_an_event_without_an_object_is_no_event(told: dict[str, object]) -> None:
-    """What lies between a server and us may answer, too: no reason to fall over."""
+    """A proxy may answer with anything. That must not crash the client."""
     line = orjson.dumps({"type": "ADDED", "object": told}) + b"\n"
     with pytest.raises(Unreachable, match="not an event"):
         await watched(streams(line))
@@ -122,7 +122,7 @@ async def test_silence_is_noticed() -> None:
 
 
 async def test_a_server_that_never_accepts_is_given_up_and_was_never_open() -> None:
-    """A connection alone says nothing."""
+    """A connection alone is no accepted watch."""
     heard = Heard()
     with anyio.fail_after(3), pytest.raises(DeadlineExceeded, match="not accepted in time"):
         await watched(hangs, heard=heard)
@@ -130,14 +130,14 @@ async def test_a_server_that_never_accepts_is_given_up_and_was_never_open() -> N
 
 
 async def test_an_open_watch_has_no_deadline() -> None:
-    """It lasts longer than any call may."""
+    """It lasts longer than the deadline of calls."""
     with pytest.raises(DeadlineExceeded, match="no answer"):
         await watched(streams(then=hangs), idle=0.4, deadline=0.1)
 
 
 @pytest.mark.parametrize("bug", [ValueError, TimeoutError, OSError, KeyError])
 async def test_what_a_handler_raises_is_a_bug_and_no_network_failure(bug: type[Exception]) -> None:
-    """It must not be retried for ever, quietly."""
+    """The client must not retry it in silence."""
 
     def broken(_: WatchEvent) -> None:
         raise bug("mine")

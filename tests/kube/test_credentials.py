@@ -1,4 +1,4 @@
-"""Where tokens come from: files that are rotated, and plugins that are really run."""
+"""Tokens from files that are rotated, and from plugins that really run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ with open(os.path.join(folder, "told"), "w") as file:
 
 @attrs.frozen
 class FakePlugin:
-    """A script that notes each run."""
+    """A script that records each run."""
 
     folder: Path
     body: str
@@ -104,7 +104,7 @@ async def test_a_token_is_used_until_its_end(tmp_path: Path, life: int, runs: in
 
 @attrs.define
 class Planned:
-    """What stands for a plugin on a virtual clock: it takes its time, and then prints a token or fails."""
+    """A fake plugin on a virtual clock: it takes some seconds, and then prints a token or fails."""
 
     life: float = 900
     takes: float = 0
@@ -148,7 +148,7 @@ async def test_a_token_is_renewed_before_its_end() -> None:
 
 @pytest.mark.looptime
 async def test_a_plugin_may_take_longer_than_those_who_wait_for_it() -> None:
-    """The elector gives up after five seconds, and has to get a token all the same."""
+    """The leader election gives up after five seconds, and needs a token nevertheless."""
     plugin = Planned(takes=6)
     async with plugin.source() as source:
         with anyio.move_on_after(5) as scope:
@@ -161,7 +161,7 @@ async def test_a_plugin_may_take_longer_than_those_who_wait_for_it() -> None:
 
 @pytest.mark.looptime
 async def test_nobody_waits_for_a_token_to_be_renewed() -> None:
-    """The one at hand is good until its end, and until the server refuses it."""
+    """The current token is valid until it expires or the server refuses it."""
     plugin = Planned(takes=6)
     async with plugin.source() as source:
         assert await source.token() == "t1"
@@ -178,7 +178,7 @@ async def test_nobody_waits_for_a_token_to_be_renewed() -> None:
 
 @pytest.mark.looptime
 async def test_a_token_outlives_a_plugin_that_fails_for_a_moment() -> None:
-    """Until its end: what was to be renewed early was to be renewed in time."""
+    """Until it expires: the early renewal left time for retries."""
     plugin = Planned()
     async with plugin.source() as source:
         assert await source.token() == "t1"
@@ -198,7 +198,7 @@ async def test_a_token_outlives_a_plugin_that_fails_for_a_moment() -> None:
 
 @pytest.mark.looptime
 async def test_a_token_that_is_refused_does_not_outlive_a_plugin_that_fails() -> None:
-    """However long it was meant to live. Nor does one that took its place suffer from what is said of it later."""
+    """However long its lifetime. A late 401 for it does not affect the token that replaced it."""
     plugin = Planned()
     async with plugin.source() as source:
         assert await source.token() == "t1"
@@ -242,7 +242,7 @@ async def test_64_refused_requests_run_the_plugin_once(tmp_path: Path) -> None:
 
 
 async def test_a_plugin_whose_tokens_are_all_refused_is_left_alone_for_a_while(tmp_path: Path) -> None:
-    """It may be a cloud's API that it asks."""
+    """It may call a cloud's API."""
     plugin = prints(tmp_path)
     async with talking(refuses(401), exec_plugin=plugin.config()) as (_, client):
         for _ in range(4):
@@ -261,8 +261,8 @@ async def test_a_plugin_that_fails_is_not_run_for_each_waiting_request(tmp_path:
     assert plugin.runs == 1
 
 
-async def test_a_plugin_is_told_what_it_needs(tmp_path: Path) -> None:
-    """Its environment, that nobody is there to be asked, and the cluster if it wants to know."""
+async def test_a_plugin_gets_the_exec_info(tmp_path: Path) -> None:
+    """Its environment, that it cannot prompt, and the cluster if it asks for it."""
     plugin = prints(tmp_path, token="os.environ['GIVEN'] + os.environ['HOME'] + sys.stdin.read()")
     env = [{"name": "GIVEN", "value": "a"}, {"name": "HOME", "value": "b"}]
     credential = await run_plugin(plugin.config('{"server": "https://a"}', env=env))
@@ -315,7 +315,7 @@ async def test_a_plugin_is_stopped_when_the_client_is_closed(tmp_path: Path) -> 
         ),
     ],
 )
-async def test_what_is_wrong_with_a_plugin_is_told_without_its_output(tmp_path: Path, body: str, message: str) -> None:
+async def test_errors_of_a_plugin_do_not_quote_its_output(tmp_path: Path, body: str, message: str) -> None:
     with pytest.raises(Unauthorized, match=message) as caught:
         await run_plugin(FakePlugin(tmp_path, body).config())
     assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}"
@@ -325,7 +325,7 @@ async def test_what_is_wrong_with_a_plugin_is_told_without_its_output(tmp_path: 
     "section",
     [{"args": CANARY}, {"env": [{"name": "A"}]}, {"env": CANARY}, {"env": [CANARY]}],
 )
-async def test_a_malformed_section_is_told_without_quoting_it(tmp_path: Path, section: Json) -> None:
+async def test_errors_of_a_malformed_section_do_not_quote_it(tmp_path: Path, section: Json) -> None:
     with pytest.raises(Unauthorized, match="args must be a list") as caught:
         await run_plugin(prints(tmp_path).config(**section))
     assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}"

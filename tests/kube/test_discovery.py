@@ -1,4 +1,4 @@
-"""What an API server says of its kinds."""
+"""Discovery of the kinds that an API server serves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from multikueue.core.model.names import GVK, Json
 from multikueue.errors import Unauthorized
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
-from multikueue.kube.discovery import Served, served
+from multikueue.kube.client import Served, served
 from multikueue.sandbox.apiserver import ApiServer
 
 WIDGET = GVK("example.com", "v1", "Widget")

@@ -1,4 +1,4 @@
-"""Caches: what they keep, whom they tell, and when they come back after which failure."""
+"""Informers: what they store, which handlers they call, and when they retry after which failure."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ pytestmark = pytest.mark.looptime
 
 KEY = ObjectKey("n", "a")
 FOREVER: list[Step] = [wait(1e6)]
-BACKOFF = Backoff(base=1, cap=8, steady_after=2)
+BACKOFF = Backoff(base=1, cap=8, reset_after=2)
 REFUSED = Backoff(base=30, cap=300)
 DOWN = Unreachable("down")
 
 
 @attrs.define(eq=False)
-class Follower:
-    """A cache, and what it told."""
+class Recorder:
+    """An informer, and what its handlers got."""
 
     informer: Informer
     changes: list[str] = attrs.field(factory=list)
@@ -45,7 +45,7 @@ class Follower:
 
     @property
     def failures(self) -> list[tuple[float, int]]:
-        """When the number of failures became what."""
+        """Each new number of failures, and when."""
         told = [(0.0, 0)]
         for at, state in self.states:
             if state.failures != told[-1][1]:
@@ -54,183 +54,192 @@ class Follower:
 
 
 @asynccontextmanager
-async def following(server: FakeServer, seconds: float, **options: Any) -> AsyncIterator[Follower]:
-    """A cache after so many seconds."""
+async def running(server: FakeServer, seconds: float, **options: Any) -> AsyncIterator[Recorder]:
+    """An informer that has run for some seconds."""
 
     def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
         versions = [o["metadata"]["resourceVersion"] if o else "-" for o in (old, new)]
-        follower.changes.append(f"{key.name} {'>'.join(versions)}")
+        recorder.changes.append(f"{key.name} {'>'.join(versions)}")
 
     def told(state: InformerStatus) -> None:
-        follower.states.append((anyio.current_time(), state))
+        recorder.states.append((anyio.current_time(), state))
 
-    cache = Informer(
+    informer = Informer(
         server, JOB, on_change=changed, on_status=told, backoff=BACKOFF, refused_backoff=REFUSED, **options
     )
-    follower = Follower(cache)
+    recorder = Recorder(informer)
     with anyio.move_on_after(seconds):
-        await cache.run()
-    yield follower
+        await informer.run()
+    yield recorder
 
 
 def asked(server: FakeServer, what: str = "") -> list[float]:
-    """When requests came."""
+    """When the server got requests."""
     return [at for at, told in server.log if told.startswith(what)]
 
 
-async def test_it_lists_once_and_then_follows_from_there() -> None:
+async def test_it_lists_once_and_watches_from_there() -> None:
     server = FakeServer(
         [listed("5", obj("a", "3"))],
         [[Told("MODIFIED", "6"), Told("ADDED", "7", "b"), Told("DELETED", "8"), Told("BOOKMARK", "9"), *FOREVER]],
     )
-    async with following(server, 10) as follower:
-        assert follower.changes == ["a ->3", "a 3>6", "b ->7", "a 6>-"]
-        assert [job["metadata"]["name"] for job in follower.informer.values()] == ["b"]
-        assert follower.informer.resource_version == "9"
+    async with running(server, 10) as recorder:
+        assert recorder.changes == ["a ->3", "a 3>6", "b ->7", "a 6>-"]
+        assert [job["metadata"]["name"] for job in recorder.informer.values()] == ["b"]
+        assert recorder.informer.resource_version == "9"
         assert server.log == [(0, "list"), (0, "watch 5")]
-        assert follower.informer.status == InformerStatus(synced=True, lists=1)
+        assert recorder.informer.status == InformerStatus(synced=True, lists=1)
 
 
 async def test_orderly_ends_are_resumed_at_once_from_the_last_event() -> None:
-    """As every half hour; nobody is told of a failure."""
+    """API servers end watches every half hour. `on_status` gets no failure."""
     server = FakeServer([listed("5")], [[Told("ADDED", "6"), Told("BOOKMARK", "9", after=1800)], FOREVER])
-    async with following(server, 2000) as follower:
+    async with running(server, 2000) as recorder:
         assert server.log == [(0, "list"), (0, "watch 5"), (1800, "watch 9")]
-        assert follower.failures == []
+        assert recorder.failures == []
 
 
-async def test_a_steady_stream_that_is_reset_is_resumed_at_once_and_is_no_failure() -> None:
-    """Proxies reset connections; the worker is not lost for it."""
+async def test_an_established_watch_that_is_reset_is_resumed_at_once_and_is_no_failure() -> None:
+    """Proxies reset connections. The worker must not be lost for that."""
     server = FakeServer([listed("5")], [[Broken(DOWN, after=3)], FOREVER])
-    async with following(server, 10) as follower:
+    async with running(server, 10) as recorder:
         assert asked(server, "watch") == [0, 3]
-        assert follower.failures == []
+        assert recorder.failures == []
 
 
 async def test_streams_that_end_at_once_are_asked_for_more_and_more_rarely() -> None:
     """Kueue was seen to reconnect a thousand times a second."""
     server = FakeServer([listed("5")], [[]])
-    async with following(server, 30) as follower:
+    async with running(server, 30) as recorder:
         assert asked(server, "watch") == [0, 1, 3, 7, 15, 23]
-        assert follower.failures == [(0, 1), (1, 2), (3, 3), (7, 4), (15, 5), (23, 6)]
-        assert follower.informer.status.retry_in == 8
+        assert recorder.failures == [(0, 1), (1, 2), (3, 3), (7, 4), (15, 5), (23, 6)]
+        assert recorder.informer.status.retry_in == 8
 
 
-async def test_it_has_recovered_once_a_stream_has_lasted() -> None:
-    """Two seconds after it was accepted, whether or not anything happens there."""
+async def test_it_has_recovered_once_a_watch_is_established() -> None:
+    """Two seconds after the server accepted it, with or without events."""
     server = FakeServer([DOWN, DOWN, listed("5")], [FOREVER])
-    async with following(server, 100) as follower:
+    async with running(server, 100) as recorder:
         assert asked(server, "list") == [0, 1, 3]
-        assert follower.failures == [(0, 1), (1, 2), (5, 0)]
-        assert follower.informer.status == InformerStatus(synced=True, lists=1)
+        assert recorder.failures == [(0, 1), (1, 2), (5, 0)]
+        assert recorder.informer.status == InformerStatus(synced=True, lists=1)
 
 
-async def test_a_server_that_takes_connections_and_says_nothing_has_not_recovered() -> None:
-    """However long it takes to find out: waiting is no success."""
+async def test_a_server_that_accepts_connections_and_sends_nothing_has_not_recovered() -> None:
+    """However long the requests hang."""
     hung = Refused(DeadlineExceeded("hung"), after=30)
     server = FakeServer([listed("5")], [[wait(10), Broken(DeadlineExceeded("silent"))], [hung]])
-    async with following(server, 200) as follower:
+    async with running(server, 200) as recorder:
         assert asked(server, "watch") == [0, 10, 41, 73, 107, 145, 183]
-        assert [failures for _, failures in follower.failures] == [1, 2, 3, 4, 5]
+        assert [failures for _, failures in recorder.failures] == [1, 2, 3, 4, 5]
 
 
 async def test_silence_is_no_failure_if_the_server_answers() -> None:
-    """Of a kind that nobody uses there are no bookmarks: the worker would be lost every 90 s."""
+    """A kind that nobody uses gets no bookmarks: the worker would be lost every 90 s."""
     server = FakeServer([listed("5")], [[wait(90), Broken(DeadlineExceeded("silent"))], FOREVER], present="7")
-    async with following(server, 200) as follower:
-        again = [(90, "confirm"), (90, "list"), (90, "watch 5")]
+    async with running(server, 200) as recorder:
+        again = [(90, "probe"), (90, "list"), (90, "watch 5")]
         assert server.log == [(0, "list"), (0, "watch 5"), *again]
-        assert follower.failures == []
+        assert recorder.failures == []
 
 
-async def test_a_server_that_fell_silent_for_good_may_take_its_time_once_it_answers_again() -> None:
-    """A list of nothing is not always quick: 10 s are for finding out that a server is dead, not for its recovery."""
+async def test_only_the_first_probe_after_silence_has_the_short_deadline() -> None:
+    """The 10 s are for detecting a dead server. A server that recovers may take longer for the probe."""
     steps: list[list[Step]] = [[wait(90), Broken(DeadlineExceeded("silent"))], FOREVER]
     server = FakeServer([listed("5")], steps, present="7", slow=12.0)
-    async with following(server, 120) as follower:
-        assert server.log[2:] == [(90, "confirm"), (101, "confirm"), (113, "list"), (113, "watch 5")]
-        assert follower.failures == [(100, 1), (115, 0)]
+    async with running(server, 120) as recorder:
+        assert server.log[2:] == [(90, "probe"), (101, "probe"), (113, "list"), (113, "watch 5")]
+        assert recorder.failures == [(100, 1), (115, 0)]
 
 
 @pytest.mark.parametrize(("present", "noticed"), [(DOWN, 7200), (HANGS, 7210)])
 async def test_silence_is_a_failure_if_the_server_refuses_or_hangs(present: str | Exception, noticed: float) -> None:
-    """However long all was well before."""
+    """However long the watch was open before."""
     server = FakeServer([listed("5")], [[wait(7200), Broken(DeadlineExceeded("silent"))], FOREVER], present=present)
-    async with following(server, 7230) as follower:
-        assert asked(server, "confirm")[0] == 7200
-        assert follower.failures[0] == (noticed, 1)
+    async with running(server, 7230) as recorder:
+        assert asked(server, "probe")[0] == 7200
+        assert recorder.failures[0] == (noticed, 1)
 
 
-async def test_after_a_410_it_lists_at_once_and_tells_only_what_changed() -> None:
-    """What is gone is told as deleted, with what it was; what is the same is not told."""
+async def test_after_a_410_it_lists_at_once_and_handlers_get_only_the_changes() -> None:
+    """Handlers get a vanished object as deleted, and nothing for an unchanged one."""
     server = FakeServer(
         [listed("5", obj("a", "1"), obj("b", "2"), obj("c", "3")), listed("9", obj("b", "2"), obj("c", "8"))],
         [[wait(5), Broken(Expired("gone"))], FOREVER],
     )
-    async with following(server, 100) as follower:
+    async with running(server, 100) as recorder:
         assert server.log == [(0, "list"), (0, "watch 5"), (5, "list"), (5, "watch 9")]
-        assert follower.changes[3:] == ["c 3>8", "a 1>-"]
-        assert follower.failures == []
-        assert follower.informer.status.lists == 2
+        assert recorder.changes[3:] == ["c 3>8", "a 1>-"]
+        assert recorder.failures == []
+        assert recorder.informer.status.lists == 2
 
 
-async def test_after_a_break_it_asks_where_the_server_is_and_resumes() -> None:
-    """One small request; a list would cost as much as there are objects."""
+async def test_after_a_reset_it_probes_the_server_and_resumes() -> None:
+    """The probe is one small request. A list would return all objects."""
     server = FakeServer([listed("5")], [[wait(3), Broken(DOWN)], FOREVER], present="5")
-    async with following(server, 10) as follower:
-        assert server.log == [(0, "list"), (0, "watch 5"), (3, "confirm"), (3, "watch 5")]
-        assert follower.failures == []
+    async with running(server, 10) as recorder:
+        assert server.log == [(0, "list"), (0, "watch 5"), (3, "probe"), (3, "watch 5")]
+        assert recorder.failures == []
 
 
-async def test_a_server_that_was_restored_from_a_backup_is_read_anew() -> None:
-    """It is behind what is known: what it lost is told as deleted, and what has the same version by chance as new."""
+async def test_a_server_that_was_restored_from_a_backup_is_listed_again() -> None:
+    """Its resourceVersion went backwards. Lost objects are deleted; another object with an old version is a change."""
     before = listed("500", obj("a", "3", uid="1"), obj("b", "400", uid="2"))
     after = listed("77", obj("a", "3", uid="9"))
     server = FakeServer([before, after], [[wait(3), Broken(DOWN)], FOREVER], present="77")
-    async with following(server, 10) as follower:
-        assert server.log[2:] == [(3, "confirm"), (3, "list"), (3, "watch 77")]
-        assert follower.changes == ["a ->3", "b ->400", "a 3>3", "b 400>-"]
-        assert (follower.informer.status.histories, follower.informer.resource_version) == (1, "77")
+    async with running(server, 10) as recorder:
+        assert server.log[2:] == [(3, "probe"), (3, "list"), (3, "watch 77")]
+        assert recorder.changes == ["a ->3", "b ->400", "a 3>3", "b 400>-"]
+        assert (recorder.informer.status.histories, recorder.informer.resource_version) == (1, "77")
 
 
-async def test_a_server_that_does_not_say_where_it_is_is_asked_again() -> None:
+async def test_a_probe_that_fails_is_retried() -> None:
     server = FakeServer([listed("5")], [[wait(3), Broken(DOWN)], FOREVER], present=DOWN)
-    async with following(server, 12) as follower:
-        assert asked(server, "confirm") == [3, 4, 6, 10]
-        assert follower.informer.status.failures == 4
+    async with running(server, 12) as recorder:
+        assert asked(server, "probe") == [3, 4, 6, 10]
+        assert recorder.informer.status.failures == 4
 
 
-async def test_a_watch_is_opened_anew_after_its_lifetime() -> None:
-    """Up to a fifth earlier, so that not all are at the same time; it is no failure and no break."""
+async def test_a_watch_is_renewed_after_its_lifetime() -> None:
+    """Up to a fifth earlier, so that not all are renewed at the same time. It is no failure and needs no probe."""
     server = FakeServer([listed("5")], [FOREVER])
-    async with following(server, 200, lifetime=100, fraction=lambda: 0.5) as follower:
+    async with running(server, 200, lifetime=100, fraction=lambda: 0.5) as recorder:
         assert server.log == [(0, "list"), (0, "watch 5"), (90, "watch 5"), (180, "watch 5")]
-        assert follower.failures == []
+        assert recorder.failures == []
 
 
-async def test_a_cache_of_a_server_that_took_anothers_place_notices() -> None:
-    """The first list cannot be behind what a cache with the earlier credentials knew, if it is the same server."""
+async def test_an_informer_notices_that_its_predecessors_server_was_replaced() -> None:
+    """On the same server, the first list cannot be behind what the predecessor has read."""
     server = FakeServer([listed("500"), listed("77")], [FOREVER])
-    async with following(server, 1) as follower:
-        successor = Informer(server, JOB, predecessor=follower.informer)
+    async with running(server, 1) as recorder:
+        successor = Informer(server, JOB, predecessor=recorder.informer)
         with anyio.move_on_after(1):
             await successor.run()
         assert (successor.status.histories, successor.predecessor) == (1, None)
 
 
-async def test_a_server_that_forgets_what_it_just_listed_is_not_asked_in_a_tight_loop() -> None:
+async def test_a_410_right_after_each_list_causes_no_tight_loop() -> None:
     server = FakeServer([listed("5")], [[Refused(Expired("gone"))]])
-    async with following(server, 20):
+    async with running(server, 20):
         assert asked(server, "list") == [0, 0, 1, 3, 7, 15]
 
 
 @pytest.mark.parametrize("error", [Forbidden("no"), NotFound("no such kind")])
-async def test_what_is_refused_is_asked_for_rarely(error: Exception) -> None:
-    """Somebody has to grant or install something first."""
+async def test_after_a_refusal_it_retries_rarely(error: Exception) -> None:
+    """Somebody must grant or install something first."""
     server = FakeServer([error], [FOREVER])
-    async with following(server, 1000) as follower:
+    async with running(server, 1000) as recorder:
         assert asked(server) == [0, 30, 90, 210, 450, 750]
-        assert follower.informer.status.last_error == str(error)
+        assert recorder.informer.status.last_error == str(error)
+
+
+async def test_refusals_are_counted_anew_after_a_watch_was_established() -> None:
+    """An API server that restarts answers 403 for a moment. The next restart must not cost minutes for that."""
+    no: Step = Broken(Forbidden("no", status=403), after=10)
+    server = FakeServer([listed("5")], [[no]], present="5")
+    async with running(server, 200) as recorder:
+        assert asked(server, "watch") == [0, 40, 80, 120, 160]
+        assert recorder.informer.status.refusals == 1
 
 
 @pytest.mark.parametrize(
@@ -242,86 +251,86 @@ async def test_what_is_refused_is_asked_for_rarely(error: Exception) -> None:
         (Unreachable("connection reset"), [False, False, False]),
     ],
 )
-async def test_a_refusal_is_told_from_a_line_that_breaks(error: ApiError, refused: list[bool]) -> None:
-    """Somebody has to mend the kind on that server; a broken line concerns all kinds, and mends itself."""
+async def test_a_refusal_differs_from_a_broken_connection(error: ApiError, refused: list[bool]) -> None:
+    """A refusal needs somebody to act on that server. A broken connection affects all kinds, and recovers by itself."""
     server = FakeServer([error, error, error, listed("5")], [FOREVER])
-    async with following(server, 1000) as follower:
-        failing = [state.refused for _, state in follower.states if state.failures and not state.synced]
+    async with running(server, 1000) as recorder:
+        failing = [state.refused for _, state in recorder.states if state.failures and not state.synced]
         assert failing == refused
-        assert not follower.informer.status.refused
+        assert not recorder.informer.status.refused
 
 
-async def test_the_server_may_ask_for_more_time_but_not_for_ever() -> None:
-    """Throttled watches, at the start of an API server."""
+async def test_retry_after_is_honoured_up_to_a_limit() -> None:
+    """API servers throttle watches while they start."""
     patient, mad = TooManyRequests("later", retry_after=20), TooManyRequests("later", retry_after=1e9)
     server = FakeServer([patient, mad, listed("5")], [FOREVER])
-    async with following(server, 400):
+    async with running(server, 400):
         assert asked(server, "list") == [0, 20, 320]
 
 
 async def test_jitter_is_added() -> None:
     server = FakeServer([DOWN], [FOREVER])
     backoff = Backoff(base=10, cap=10, jitter=0.5)
-    cache = Informer(server, JOB, backoff=backoff, fraction=lambda: 0.5)
+    informer = Informer(server, JOB, backoff=backoff, fraction=lambda: 0.5)
     with anyio.move_on_after(20):
-        await cache.run()
+        await informer.run()
     assert asked(server) == [0, 12.5]
 
 
 async def test_waiting_for_the_first_list_or_the_first_failure() -> None:
     """`wait_settled` lets a program start although a kind is not installed."""
     server = FakeServer([DOWN, listed("5")], [FOREVER])
-    cache = Informer(server, JOB, backoff=BACKOFF)
+    informer = Informer(server, JOB, backoff=BACKOFF)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(cache.run)
-        await cache.wait_settled()
-        assert (anyio.current_time(), cache.status.failures, cache.status.synced) == (0, 1, False)
-        await cache.wait_synced()
+        tasks.start_soon(informer.run)
+        await informer.wait_settled()
+        assert (anyio.current_time(), informer.status.failures, informer.status.synced) == (0, 1, False)
+        await informer.wait_synced()
         assert anyio.current_time() == 1
-        await cache.wait_settled()
+        await informer.wait_settled()
         tasks.cancel_scope.cancel()
 
 
 async def test_objects_are_found_by_index_as_they_change() -> None:
-    """Also where an index says the same thing twice."""
+    """Also where an index function returns a value twice."""
 
     def by_label(job: Json) -> list[str]:
         value = job["metadata"]["resourceVersion"]
         return [value, value, "all"]
 
     server = FakeServer([listed("5", obj("a", "3"))], [[Told("MODIFIED", "6"), *FOREVER]])
-    async with following(server, 2, indexes={"x": by_label}) as follower:
-        assert follower.informer.by("x", "3") == follower.informer.by("y", "3") == []
-        assert follower.informer.by("x", "6") == follower.informer.by("x", "all") == [obj("a", "6")]
+    async with running(server, 2, indexes={"x": by_label}) as recorder:
+        assert recorder.informer.by("x", "3") == recorder.informer.by("y", "3") == []
+        assert recorder.informer.by("x", "6") == recorder.informer.by("x", "all") == [obj("a", "6")]
 
 
-async def test_only_what_the_transform_keeps_is_kept() -> None:
+async def test_only_what_the_transform_returns_is_stored() -> None:
     def only_a(job: Json) -> Json | None:
         return job if job["metadata"]["name"] == "a" else None
 
     server = FakeServer([listed("5", obj("a", "3"), obj("b", "3"))], [[Told("ADDED", "6", "c"), *FOREVER]])
-    async with following(server, 1, transform=only_a) as follower:
-        assert len(follower.informer) == 1
-        assert KEY in follower.informer
-        assert follower.changes == ["a ->3"]
+    async with running(server, 1, transform=only_a) as recorder:
+        assert len(recorder.informer) == 1
+        assert KEY in recorder.informer
+        assert recorder.changes == ["a ->3"]
 
 
-async def test_managed_fields_are_not_kept() -> None:
-    """They are half of an object, and nothing decides by them."""
+async def test_managed_fields_are_not_stored() -> None:
+    """They are half of an object's size, and no decision reads them."""
     server = FakeServer([listed("5", obj("a", "3", managedFields=[{}]))], [FOREVER])
-    async with following(server, 1) as follower:
-        assert follower.informer.get(KEY) == obj("a", "3")
+    async with running(server, 1) as recorder:
+        assert recorder.informer.get(KEY) == obj("a", "3")
 
 
 @pytest.mark.parametrize("steps", [[], [Told("ADDED", "6", "b")]])
-async def test_a_handler_that_fails_ends_the_cache(steps: list[Step]) -> None:
+async def test_a_handler_that_raises_ends_the_informer(steps: list[Step]) -> None:
     """A bug must be seen, not retried as if the network had failed."""
 
     def broken(key: ObjectKey, old: Json | None, new: Json | None) -> None:
         if key.name == "b" or not steps:
             raise ValueError("bug")
 
-    cache = Informer(FakeServer([listed("5", obj("a", "3"))], [steps]), JOB, on_change=broken)
+    informer = Informer(FakeServer([listed("5", obj("a", "3"))], [steps]), JOB, on_change=broken)
     with pytest.raises((ValueError, ExceptionGroup)) as caught:
-        await cache.run()
+        await informer.run()
     assert "bug" in repr(caught.value)

@@ -1,4 +1,4 @@
-"""Caches of a whole API server in memory, with faults."""
+"""Informers of a whole API server in memory, with faults."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WATCHES = Match(verbs=("watch",))
 
 
 class World:
-    """A server, its faults, and a cache of its Jobs."""
+    """A server, its faults, and an informer of its Jobs."""
 
     def __init__(self) -> None:
         self.faults = Faults()
@@ -44,12 +44,12 @@ class World:
             await anyio.sleep(0.01)
 
     def has(self, *names: str) -> Callable[[], bool]:
-        """Whether the cache has exactly these."""
+        """Whether the informer has exactly these."""
         return lambda: set(self.informer.keys()) == {ObjectKey("default", name) for name in names}
 
 
-async def test_a_cut_watch_goes_on_where_it_was() -> None:
-    """Nothing is missed, nothing is listed again, and nobody hears of it."""
+async def test_a_cut_watch_resumes_from_the_last_version() -> None:
+    """It misses nothing, lists nothing again, and reports no failure."""
     world = World()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(world.informer.run)
@@ -92,8 +92,8 @@ async def test_after_410_what_vanished_meanwhile_is_gone() -> None:
         tasks.cancel_scope.cancel()
 
 
-async def test_a_silent_watch_is_left_after_its_idle_time() -> None:
-    """Bookmarks stop as well, so it can be told from a quiet one."""
+async def test_a_silent_watch_is_closed_after_its_idle_time() -> None:
+    """Bookmarks stop as well: that is the difference from a quiet watch."""
     world = World()
     world.faults.add(SilenceWatch(after=0), on=WATCHES, times=1)
     async with anyio.create_task_group() as tasks:
@@ -106,8 +106,8 @@ async def test_a_silent_watch_is_left_after_its_idle_time() -> None:
         tasks.cancel_scope.cancel()
 
 
-async def test_a_proxy_that_holds_up_every_stream_delays_what_is_known_and_does_not_end_it() -> None:
-    """Lists pass, and watches are opened and say nothing, one after the other."""
+async def test_a_proxy_that_holds_back_every_watch_delays_the_informer_and_does_not_stop_it() -> None:
+    """Lists pass, and each watch is accepted and stays silent."""
     world = World()
     world.faults.add(SilenceWatch(after=0), on=WATCHES)
     async with anyio.create_task_group() as tasks:
@@ -134,7 +134,7 @@ async def test_a_quiet_watch_is_kept_by_its_bookmarks() -> None:
 
 
 async def test_a_hanging_server_is_lost_until_a_watch_is_accepted_again() -> None:
-    """Requests that hang are no sign of life, however long they hang."""
+    """A request that hangs is no success, however long it hangs."""
     world = World()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(world.informer.run)

@@ -48,8 +48,8 @@ def test_what_is_inline_wins_over_files(tmp_path: Path) -> None:
     assert load_kubeconfig(path, "a").ca_pem == "inline"
 
 
-def test_several_files_are_merged_and_the_first_that_says_something_wins(tmp_path: Path) -> None:
-    """Like the list in KUBECONFIG; files that are not there are passed over."""
+def test_several_files_are_merged_and_the_first_that_names_something_wins(tmp_path: Path) -> None:
+    """Like the files of KUBECONFIG. Missing files are ignored."""
     first = write(tmp_path / "1", name="a")
     second = write(tmp_path / "2", name="b", current="b")
     third = write(tmp_path / "3", name="a", cluster={"server": "https://other"}, current="a")
@@ -71,10 +71,8 @@ def test_tls_need_not_be_verified_if_the_operator_says_so(tmp_path: Path) -> Non
         ("user", "client-certificate-data", "client-certificate-data and client-key-data are not a PEM pair"),
     ],
 )
-def test_certificates_that_are_none_are_told_with_the_file(
-    tmp_path: Path, section: str, field: str, message: str
-) -> None:
-    """That is found out later than everything else, when the client is made."""
+def test_errors_of_bad_certificates_name_the_file(tmp_path: Path, section: str, field: str, message: str) -> None:
+    """Only the client reads them, so this error comes later than the others."""
     given = {section: {field: base64.b64encode(b"no PEM").decode()}}
     path = write(tmp_path / "k", cluster=given.get("cluster"), user=given.get("user"))
     with pytest.raises(KubeconfigError) as caught:

@@ -1,4 +1,4 @@
-"""Names of workers that name servers know, do not know, or do not answer for."""
+"""Lookups of names that name servers know, do not know, or do not answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MANY = 45
 
 @attrs.define(eq=False)
 class Names:
-    """A name server: nothing is heard of names that begin with "dead" until they are answered, others are here."""
+    """A name server. Lookups of names that begin with "dead" block until `answered`; others succeed."""
 
     answered: threading.Event = attrs.field(factory=threading.Event)
     unknown: bool = False
@@ -36,7 +36,7 @@ class Names:
     stuck: int = 0
 
     def getaddrinfo(self, host: str, port: int, *options: Any, **more: Any) -> list[tuple[Any, ...]]:
-        """Stands for the system's function."""
+        """Replaces `socket.getaddrinfo`."""
         del options, more
         self.asked.append(host)
         if host.startswith("dead"):
@@ -50,7 +50,7 @@ class Names:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[Names]:
-    """The system's function blocks, so that only a thread can show what that does."""
+    """A fake name server. getaddrinfo blocks, so the tests need real threads."""
     made = Names()
     monkeypatch.setattr(socket, "getaddrinfo", made.getaddrinfo)
     try:
@@ -75,8 +75,8 @@ async def error_of(client: KubeClient) -> ApiError:
     return caught.value
 
 
-async def test_names_that_are_not_answered_for_do_not_keep_other_workers_from_being_reached(names: Names) -> None:
-    """However many there are. Nor do they keep their clients from being closed."""
+async def test_names_without_an_answer_do_not_delay_other_workers(names: Names) -> None:
+    """However many there are. They do not delay the closing of their clients either."""
     async with talking_to("healthy.example") as client, SingleFlight() as flights, anyio.create_task_group() as tasks:
         for number in range(MANY):
             tasks.start_soon(NameLookup(flights, deadline=60).resolve, f"dead{number}.example")
@@ -89,7 +89,7 @@ async def test_names_that_are_not_answered_for_do_not_keep_other_workers_from_be
     assert names.stuck == MANY
 
 
-async def test_a_name_that_is_not_known_is_told_with_the_systems_words(names: Names) -> None:
+async def test_an_unknown_name_is_reported_in_the_systems_words(names: Names) -> None:
     """Nothing was sent, and the next call asks again."""
     names.unknown = True
     async with talking_to("gone.example") as client:
@@ -101,8 +101,8 @@ async def test_a_name_that_is_not_known_is_told_with_the_systems_words(names: Na
         assert await client.get(JOB, KEY) == job("1")
 
 
-async def test_a_name_that_is_not_answered_for_takes_one_thread_however_often_it_is_asked(names: Names) -> None:
-    """A worker is asked again every minute, for hours, and its watches beside its calls."""
+async def test_a_name_without_an_answer_takes_one_thread_however_often_it_is_looked_up(names: Names) -> None:
+    """A worker is retried every minute for hours, by calls and by watches."""
     async with talking_to("dead.example", HASTY) as client:
         for _ in range(5):
             error = await error_of(client)
@@ -114,7 +114,7 @@ async def test_a_name_that_is_not_answered_for_takes_one_thread_however_often_it
 
 
 async def test_an_answer_that_comes_too_late_is_for_the_next_call(names: Names) -> None:
-    """Where lookups take longer than connections may, nothing would ever be reached otherwise."""
+    """Otherwise a lookup that takes longer than the deadline would never succeed."""
     async with talking_to("dead.example", ClientOptions(connect_deadline=0.5)) as client:
         await error_of(client)
         names.answered.set()
@@ -124,10 +124,10 @@ async def test_an_answer_that_comes_too_late_is_for_the_next_call(names: Names) 
 
 
 @pytest.mark.parametrize(("unknown", "kept"), [(True, 60), (False, 0)])
-async def test_what_was_heard_too_late_is_not_for_the_next_call_if_it_may_be_wrong(
+async def test_a_late_answer_is_not_for_the_next_call_if_it_may_be_outdated(
     names: Names, unknown: bool, kept: float
 ) -> None:
-    """A name that is not known may be known by now, and one that is may be another server's."""
+    """An unknown name may be known by now, and a known name may have moved."""
     async with SingleFlight() as flights:
         lookup = NameLookup(flights, deadline=0.05, kept=kept)
         with pytest.raises(socket.gaierror, match="not resolved within"):
@@ -141,7 +141,7 @@ async def test_what_was_heard_too_late_is_not_for_the_next_call_if_it_may_be_wro
 
 
 async def test_link_local_addresses_keep_their_interface(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They mean nothing without it."""
+    """They are useless without it."""
     index, name = socket.if_nameindex()[0]
     address = ("fe80::1", 6443, 0, index)
     found = [(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
@@ -161,7 +161,7 @@ async def test_many_calls_ask_once(names: Names) -> None:
 
 
 async def test_a_client_whose_lookup_is_stuck_is_closed_at_once(names: Names) -> None:
-    """The thread is left to itself."""
+    """Nobody waits for the thread."""
     async with talking_to("dead.example", HASTY) as client:
         await error_of(client)
         began = anyio.current_time()
@@ -170,7 +170,7 @@ async def test_a_client_whose_lookup_is_stuck_is_closed_at_once(names: Names) ->
 
 
 async def test_names_are_still_looked_up_while_the_client_is_being_cancelled(names: Names) -> None:
-    """A lease is given back then, for which a connection may be missing."""
+    """The Lease is released then, and that may need a new connection."""
     got = []
     with anyio.CancelScope() as scope:
         async with talking_to("healthy.example") as client:

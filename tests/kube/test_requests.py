@@ -51,7 +51,7 @@ def test_each_verb_has_its_url(request_: Request, method: str, path: str) -> Non
 
 
 def test_patches_say_what_kind_they_are() -> None:
-    """The defaults of other clients are refused for custom resources."""
+    """Custom resources do not support the default patch type of other clients."""
     assert requests.merge_patch(JOB, KEY, {"a": None}, "").content_type == "application/merge-patch+json"
     assert requests.apply(JOB, OBJ, "me", False, "").content_type == "application/apply-patch+yaml"
 
@@ -86,7 +86,7 @@ def test_a_key_that_names_no_single_object_is_refused(name: str) -> None:
 
 
 def test_what_is_nested_too_deep_is_refused_before_it_is_sent() -> None:
-    """Where a kind takes anything, somebody can write it; whose it is must be told, and it is not to be tried on."""
+    """Free-form fields allow such objects. The error names the kind, and is not retryable."""
     deep: Json = {}
     for _ in range(300):
         deep = {"a": deep}

@@ -1,4 +1,4 @@
-"""What a client does for all who use it."""
+"""Single flight: work that runs once for all callers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from multikueue.kube.single_flight import Flight, SingleFlight
 
 
 async def six_seconds() -> str:
-    """Longer than many a caller has."""
+    """Longer than the callers wait."""
     await anyio.sleep(6)
     return "done"
 
 
 @pytest.mark.looptime
-async def test_an_errand_goes_on_when_nobody_waits_for_it() -> None:
-    """Else what takes longer than anybody has would be begun for ever, and never end."""
+async def test_a_flight_goes_on_when_nobody_waits_for_it() -> None:
+    """Otherwise work that takes longer than any caller waits would never end."""
     async with SingleFlight() as flights:
         flight = flights.begin(six_seconds)
         with anyio.move_on_after(5) as scope:
@@ -31,8 +31,8 @@ async def test_an_errand_goes_on_when_nobody_waits_for_it() -> None:
 
 
 @pytest.mark.looptime
-async def test_an_errand_ends_with_its_client_at_the_latest() -> None:
-    """Whoever still waits is told so, at once."""
+async def test_closing_the_client_cancels_its_flights() -> None:
+    """Callers that still wait get an error at once."""
     told: list[str] = []
 
     async def wait(flight: Flight[str]) -> None:
@@ -51,8 +51,8 @@ async def test_an_errand_ends_with_its_client_at_the_latest() -> None:
 
 
 @pytest.mark.looptime
-async def test_an_errand_can_be_run_while_its_client_is_being_cancelled() -> None:
-    """A lease is given back by a request that is shielded, and may need a name or a token."""
+async def test_a_flight_runs_while_its_client_is_being_cancelled() -> None:
+    """A shielded request releases the Lease, and may need a name or a token."""
     got: list[str] = []
     with anyio.CancelScope() as scope:
         async with SingleFlight() as flights:
@@ -67,8 +67,8 @@ async def test_an_errand_can_be_run_while_its_client_is_being_cancelled() -> Non
     assert got == ["done", "done"]
 
 
-async def test_what_goes_wrong_is_told_to_those_who_wait_and_ends_nothing_else() -> None:
-    """Also what nobody thought of."""
+async def test_an_error_of_a_flight_reaches_those_who_wait_and_nobody_else() -> None:
+    """Any exception."""
 
     async def fails() -> str:
         raise ZeroDivisionError
@@ -80,8 +80,8 @@ async def test_what_goes_wrong_is_told_to_those_who_wait_and_ends_nothing_else()
                 await flight.result()
 
 
-async def test_an_error_beside_errands_stays_as_it_is() -> None:
-    """In no group: those who open a client wait for its own errors."""
+async def test_an_error_beside_flights_is_not_wrapped() -> None:
+    """Callers that open a client expect its errors, and no exception group."""
 
     async def fails() -> None:
         async with SingleFlight() as flights:

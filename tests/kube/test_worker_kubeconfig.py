@@ -152,15 +152,15 @@ def test_kueues_checks(data: Json, message: str) -> None:
     ],
 )
 def test_what_else_is_refused(data: Json | bytes, message: str) -> None:
-    """Because it would be found out later with a worse message, or not at all."""
+    """Without a check it would fail later with a worse message, or never."""
     error = refusal(data)
     assert error.reason == "InsecureKubeConfig"
     assert message in str(error)
 
 
 @pytest.mark.parametrize("token", ["0123", "1e5", "2026-01-01", "0x1f", "1_000"])
-def test_tokens_stay_what_they_are(token: str) -> None:
-    """YAML would make a number or a date of them."""
+def test_tokens_stay_text(token: str) -> None:
+    """YAML would read them as numbers or dates."""
     text = yaml.safe_dump(kubeconfig()).replace(f"token: {CANARY}", f"token: {token}")
     assert parse_worker_kubeconfig(text.encode()).token == token
 

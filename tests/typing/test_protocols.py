@@ -7,7 +7,7 @@ from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.guard import Guard
 from multikueue.kube import KubeClient, RequestHook
 from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, TokenSource
-from multikueue.kube.informer import ReaderWatcher
+from multikueue.kube.reflector import ListerWatcher
 from multikueue.protocols import ApiClient, Reader, Watcher, Writer
 from multikueue.runtime.discovery import Discoverer
 from multikueue.sandbox.apiserver import DirectClient, Registry
@@ -19,7 +19,7 @@ def clients(over_http: KubeClient, in_memory: DirectClient) -> tuple[ApiClient, 
     return over_http, in_memory
 
 
-def parts(client: ApiClient) -> tuple[Reader, Watcher, Writer, ReaderWatcher]:
+def parts(client: ApiClient) -> tuple[Reader, Watcher, Writer, ListerWatcher]:
     """A whole client serves whoever needs a part."""
     return client, client, client, client
 

@@ -1,1 +1,1 @@
-"""Machinery of any controller, as plain data structures that are told the time: queue, back-off, watch, lease."""
+"""The machinery of any controller: work queue, back-off, list and watch, lease. Callers pass the time."""

@@ -7,18 +7,18 @@ import attrs
 
 @attrs.frozen
 class Backoff:
-    """How long to wait after the n-th failure in a row."""
+    """How long to wait after the n-th failure in a row. All times are in seconds."""
 
     base: float
-    """Seconds after the first failure."""
+    """The wait after the first failure."""
     cap: float
-    """Seconds that are never exceeded before jitter."""
+    """The longest wait before jitter."""
     factor: float = 2.0
-    """What each further failure multiplies the wait by."""
+    """Each further failure multiplies the wait by this."""
     jitter: float = 0.0
-    """Up to this part of the wait is added, so that many who failed together do not return together."""
-    steady_after: float = 0.0
-    """Seconds a success must last to forget the failures before it: what dies young is one more failure."""
+    """Up to this part of the wait is added, so that clients that failed together do not retry together."""
+    reset_after: float = 0.0
+    """Seconds a watch must last to reset the failures before it. One that ends earlier is one more failure."""
 
     def delay(self, failures: int, fraction: float = 0.0) -> float:
         """Seconds to wait after that many failures in a row; at most `cap * (1 + jitter)`.
@@ -35,17 +35,18 @@ class Backoff:
 
 
 ITEM_BACKOFF = Backoff(base=0.005, cap=60.0, jitter=0.2)
-"""For one key of a controller: client-go's 5 ms, but at most a minute, since an hour helps nobody."""
+"""For one key of a controller. The base is client-go's 5 ms. The cap is a minute; client-go waits up to 1000 s."""
 
-WATCH_BACKOFF = Backoff(base=0.2, cap=30.0, jitter=0.5, steady_after=2.0)
-"""For one watch: a dropped stream is usually a restarted proxy, so the first tries are quick."""
+WATCH_BACKOFF = Backoff(base=0.2, cap=30.0, jitter=0.5, reset_after=2.0)
+"""For one watch. A watch usually breaks because a proxy restarts, so the first retries are quick."""
 
-CONNECTION_BACKOFF = Backoff(base=5.0, cap=60.0, jitter=0.2, steady_after=5.0)
-"""For the watch that decides whether a worker is connected. Kueue's first steps (5, 10, 20, 40 s), but at most a minute
-instead of 320 s: an attempt is one request, and a worker that is back should have work a minute later. There is no wait
-before the first try after a drop (see `core.machinery.watch`). A stream that ends within five seconds is a failure
-like any other: a worker whose connections die young is shown as lost and asked ever more rarely."""
+CONNECTION_BACKOFF = Backoff(base=5.0, cap=60.0, jitter=0.2, reset_after=5.0)
+"""For the watch that decides whether a worker is connected. The first steps are Kueue's (5, 10, 20, 40 s). The cap is a
+minute instead of 320 s: an attempt is one request, and a worker that is back should have work a minute later. There is
+no wait before the first retry after a disconnect (see `core.machinery.watch`). A watch that ends within five seconds is
+a failure: such a worker is shown as lost and retried ever more rarely."""
 
 REFUSED_BACKOFF = Backoff(base=0.5, cap=300.0, jitter=0.2)
-"""For a kind that is not served or may not be read: somebody has to install or grant something first. But the first
-tries are quick: an API server that has just started says 403 and 404 too, until it has read its roles and CRDs."""
+"""For a kind that the server does not serve or forbids: somebody must install or grant something first. The first
+retries are quick, because an API server that has just started answers 403 and 404 until it has loaded its RBAC roles
+and CRDs."""

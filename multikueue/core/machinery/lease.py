@@ -1,18 +1,18 @@
-"""Who leads: one candidate's view of a `coordination.k8s.io/v1` Lease, and what it may do about it.
+"""Leader election: one candidate's view of a `coordination.k8s.io/v1` Lease, and what it may do.
 
-The rules, in one place:
+The rules:
 
-* A candidate acts only on times of its own monotonic clock. The times inside the Lease are for people: clocks of
-  different machines may disagree by any amount. What must agree is their speed, within
+* A candidate uses only its own monotonic clock. The times inside the Lease are for people, because the clocks of
+  machines may differ by any amount. Only the speed of the clocks must agree, within
   `LeaseSettings.duration / LeaseSettings.renew_deadline`.
-* Somebody else's Lease is free once it has been *seen* unchanged for its whole duration.
-* A leader counts from the moment it *began* its last successful write. It stops `renew_deadline` after that, so before
-  anybody who saw the write may count the Lease as free.
-* Every write carries the resourceVersion it was decided from; of two candidates one gets a conflict.
-* An identity belongs to one process only. A Lease that bears it is this candidate's own.
+* Another holder's Lease is free once the candidate has *observed* it unchanged for its whole duration.
+* A leader counts from the moment it *began* its last successful write. It stops leading `renew_deadline` later, which
+  is before a candidate that observed the write may take the Lease.
+* Every write has the resourceVersion it was decided from as a precondition. Of two candidates, one gets a conflict.
+* An identity belongs to one process. A Lease with this identity is this candidate's.
 
-This is client-go's algorithm with two differences: the holder's own `leaseDurationSeconds` is respected, so replicas
-with different settings do not overlap, and a deleted Lease stays taken until its last sight has expired.
+This is client-go's algorithm with two differences: it respects the holder's own `leaseDurationSeconds`, so replicas
+with different settings do not overlap; and a deleted Lease stays taken until its last observed record has expired.
 It does not fence: a leader whose process is frozen for longer than the duration may act once more when it wakes.
 """
 
@@ -31,26 +31,26 @@ from multikueue.core.model.objects import dig, resource_version
 from multikueue.errors import SettingsError
 
 JITTER: Final = 0.5
-"""A candidate waits up to this fraction longer between attempts, so that replicas do not ask in step."""
+"""A candidate waits up to this fraction longer between attempts, so that replicas do not retry together."""
 
 
 @attrs.frozen
 class LeaseSettings:
-    """How long leadership lasts, in seconds: client-go's defaults, which clusters are sized for.
+    """The times of a leader election in seconds. The defaults are client-go's, which clusters are sized for.
 
     Raises:
-        SettingsError: the times do not leave room for each other.
+        SettingsError: the times contradict each other.
     """
 
     duration: float = 15.0
-    """How long a leader that died keeps others waiting. Long enough for a leader to survive a restart of the API
-    server, short enough that nobody misses it. The server keeps whole seconds: it is rounded up there."""
+    """How long candidates wait for a leader that died. It must outlast a restart of the API server. The Lease holds
+    whole seconds: it is rounded up there."""
     renew_deadline: float = 10.0
-    """How long a leader may go on without a successful renewal. The rest of `duration`, 5 s, is what its work has to
-    end in after it is told to stop."""
+    """How long a leader leads without a successful renewal. The rest of `duration`, 5 s, is the time for its work to
+    stop."""
     retry_period: float = 2.0
-    """Between renewals, and between a candidate's attempts: several attempts fit into the deadline, at one small write
-    per period."""
+    """Between renewals, and between a candidate's attempts. Several attempts fit into the deadline, at one small write
+    each."""
 
     def __attrs_post_init__(self) -> None:
         if not self.duration > self.renew_deadline:
@@ -62,22 +62,22 @@ class LeaseSettings:
 
 
 class Step(enum.Enum):
-    """What a candidate may do now."""
+    """What a candidate may do next."""
 
     ACQUIRE = "acquire"
     """The Lease is free: write it."""
     RENEW = "renew"
-    """It is this candidate's: write it again."""
+    """This candidate holds the Lease: write it again."""
     WAIT = "wait"
-    """It is somebody else's."""
+    """Another candidate holds the Lease."""
 
 
 @attrs.define(eq=False)
 class Candidate:
     """One candidate's view of the Lease. It decides; its driver reads, writes and waits.
 
-    * `observe` what was read, then `decide`; write `next_lease`, and tell `wrote` if that succeeded.
-    * Between `wrote` and `leads_until` the candidate leads, and nobody else does.
+    * The driver calls `observe` after each read, then `decide`. It writes `next_lease`, then calls `wrote`.
+    * Between `wrote` and `leads_until` this candidate leads, and no other.
     """
 
     key: ObjectKey
@@ -85,16 +85,19 @@ class Candidate:
     """Unique to this process."""
     settings: LeaseSettings = attrs.field(factory=LeaseSettings)
     _lease: Json | None = attrs.field(default=None, init=False)
-    """The Lease as read or written last; None: there is none."""
+    """The Lease as last read or written; None: there is none."""
     _record: Json = attrs.field(factory=dict, init=False)
-    """Its spec when there was one last."""
+    """The spec of the last Lease there was."""
     _changed_at: float = attrs.field(default=-math.inf, init=False)
-    """When this candidate saw the record change, by its own clock."""
+    """When this candidate observed the last change of the record, on its own clock."""
     _written_at: float = attrs.field(default=-math.inf, init=False)
-    """When the last successful write was begun, by its own clock."""
+    """When this candidate began its last successful write, on its own clock."""
+
+    def __repr__(self) -> str:
+        return f"<Candidate {self.identity}: Lease {self.key}, held by {self.holder or 'nobody'}>"
 
     def observe(self, lease: Json | None, now: float) -> None:
-        """Take note of the Lease just read; None if there is none."""
+        """Note the Lease that was just read; None: there is none."""
         self._lease = lease
         if lease is None:
             return
@@ -106,7 +109,7 @@ class Candidate:
             self._written_at = -math.inf
 
     def decide(self, now: float) -> Step:
-        """What may be done about what was observed."""
+        """What the candidate may do, given what it has observed."""
         if not self.holder:
             return Step.ACQUIRE
         if self.holder == self.identity:
@@ -114,20 +117,20 @@ class Candidate:
         return Step.ACQUIRE if now >= self._changed_at + self._holders_duration() else Step.WAIT
 
     def wrote(self, lease: Json, began: float) -> None:
-        """Take note of a successful write of `next_lease`.
+        """Note a successful write of `next_lease`.
 
         Args:
             lease: the server's answer.
-            began: when the request was begun. Not when it was answered: others may count from any moment in between.
+            began: when the request began, not when it was answered: other candidates count from any moment in between.
         """
         self.observe(lease, began)
         self._written_at = began
 
     def next_lease(self, wall: datetime) -> Json:
-        """The Lease to write to acquire or renew; without a resourceVersion it is to be created.
+        """The Lease to write in order to acquire or renew. If it has no resourceVersion, create it.
 
         Args:
-            wall: the wall clock, for people who look at the Lease.
+            wall: the wall clock, for people who read the Lease.
         """
         mine = self.holder == self.identity
         transitions = self._record.get("leaseTransitions") or 0
@@ -142,11 +145,11 @@ class Candidate:
         )
 
     def released_lease(self, wall: datetime) -> Json:
-        """The Lease to write to let somebody else lead at once."""
+        """The Lease to write in order to release it, so that another candidate can lead at once."""
         return self._with_spec({**self._record, "holderIdentity": "", "renewTime": micro_time(wall)})
 
     def retry_delay(self, fraction: float) -> float:
-        """Seconds until a candidate that may not lead asks again.
+        """Seconds until a candidate that may not lead reads the Lease again.
 
         Args:
             fraction: of the jitter, in [0, 1).
@@ -155,12 +158,12 @@ class Candidate:
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was last seen; empty if nobody did."""
+        """The holder of the Lease as last observed; empty: nobody."""
         return self._record.get("holderIdentity") or ""
 
     @property
     def leads_until(self) -> float:
-        """Until when this candidate leads, by its own clock; minus infinity if it does not."""
+        """Until when this candidate leads, on its own clock; minus infinity if it does not."""
         return self._written_at + self.settings.renew_deadline
 
     def _holders_duration(self) -> float:
@@ -176,5 +179,5 @@ class Candidate:
 
 
 def micro_time(moment: datetime) -> str:
-    """The moment as Kubernetes writes a MicroTime: RFC 3339, UTC, always six decimals."""
+    """A time as a Kubernetes MicroTime: RFC 3339 in UTC with six decimals."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

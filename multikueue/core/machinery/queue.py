@@ -1,7 +1,4 @@
-"""A work queue of keys: it deduplicates and delays, and keeps each key with one holder.
-
-The semantics are client-go's `workqueue`; the code is a plain data structure that is told the time.
-"""
+"""A work queue of keys with the semantics of client-go's `workqueue`. The caller passes the time."""
 
 from __future__ import annotations
 
@@ -16,40 +13,43 @@ K = TypeVar("K", bound=Hashable)
 
 @attrs.frozen
 class QueueStatistics:
-    """How busy a queue is."""
+    """A snapshot of a queue's length."""
 
     ready_or_delayed: int
-    """Keys that wait, due or not."""
+    """Keys that wait, whether due or not."""
     held: int
-    """Keys handed out and not yet released."""
+    """Keys that `take` returned and nobody has released."""
 
 
 @attrs.define(eq=False)
 class WorkQueue(Generic[K]):
-    """Deduplicating, delaying queue of keys.
+    """A deduplicating, delaying queue of keys.
 
-    * A key is handed out to at most one holder at a time.
-    * A key added while held is handed out again after it is released.
-    * Of two pending times for one key, the earlier wins.
-    * Keys that are due come out in the order of their times, ties in the order they were added.
+    * At most one holder has a key at a time.
+    * A key that is added while it is held becomes pending again when it is released.
+    * Of two times for one pending key, the earlier wins.
+    * `take` returns due keys in the order of their times, and of equal times in the order they were added.
     """
 
     _due: dict[K, tuple[float, int]] = attrs.field(factory=dict, init=False)
-    """When each waiting key is due, and its turn among equals: the truth. Heap entries that disagree are stale."""
+    """Each waiting key's time, and its number among equal times. Heap entries that disagree with it are stale."""
     _heap: list[tuple[float, int, K]] = attrs.field(factory=list, init=False)
     _held: set[K] = attrs.field(factory=set, init=False)
     _readded: dict[K, float] = attrs.field(factory=dict, init=False)
     _order: int = attrs.field(default=0, init=False)
 
+    def __repr__(self) -> str:
+        return f"<WorkQueue: {len(self)} waiting, {self.held} held>"
+
     def add(self, key: K, at: float) -> None:
-        """Make `key` due at time `at`; if it already waits for an earlier time, keep that."""
+        """Make `key` due at time `at`, or at the earlier time it already waits for."""
         if key in self._held:
             self._readded[key] = min(at, self._readded.get(key, at))
         elif key not in self._due or at < self._due[key][0]:
             self._push(key, at)
 
     def take(self, now: float) -> K | None:
-        """Hand out the key that has been due longest; None if none is due."""
+        """Return the key that has been due longest, and hold it; None if no key is due."""
         while self._heap:
             at, order, key = self._heap[0]
             stale = self._due.get(key) != (at, order)
@@ -64,7 +64,7 @@ class WorkQueue(Generic[K]):
         return None
 
     def release(self, key: K) -> None:
-        """Give a held key back; what was added for it meanwhile becomes pending now."""
+        """Release a held key. If it was added meanwhile, it becomes pending."""
         self._held.discard(key)
         at = self._readded.pop(key, None)
         if at is not None:
@@ -81,7 +81,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def held(self) -> int:
-        """How many keys are handed out."""
+        """How many keys are held."""
         return len(self._held)
 
     def statistics(self) -> QueueStatistics:

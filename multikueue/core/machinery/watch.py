@@ -1,4 +1,7 @@
-"""List and watch, as a state machine: what to ask the server next, given how the last answer ended."""
+"""List and watch as a state machine: which request comes next, given how the last one ended.
+
+It is the pure part of a reflector. `kube.reflector` sends the requests, `kube.informer` waits between them.
+"""
 
 from __future__ import annotations
 
@@ -7,45 +10,48 @@ from typing import TypeAlias
 import attrs
 
 from multikueue.core.model.objects import version_number
-from multikueue.errors import (
-    ApiError,
-    DeadlineExceeded,
-    Expired,
-    Forbidden,
-    NotFound,
-    TooManyRequests,
-    Unauthorized,
-)
+from multikueue.errors import ApiError, DeadlineExceeded, Expired, Forbidden, NotFound, TooManyRequests, Unauthorized
 
 
 @attrs.frozen
-class NeedsList:
-    """Nothing is known, or the server has forgotten what came after what is known."""
+class Listing:
+    """The next request is a list: nothing is known, or a watch cannot continue from what is known."""
+
+    def __str__(self) -> str:
+        return "listing"
 
 
 @attrs.frozen
-class Resuming:
-    """Everything up to `resource_version` is known, if the server's history is still the one it was read from.
+class Probing:
+    """The next request asks the server for its current resourceVersion.
 
-    A server that was restored from a backup, or that another one took the place of, may be behind what is known. It
-    would accept a watch from there and keep silent: about everything that happens until it has come that far. So it is
-    asked where it is before a watch goes on after a break.
+    A server that was restored from a backup, or replaced by another one, may be behind `resource_version`. It would
+    accept a watch from there and send nothing until it has caught up. So an informer asks before it watches again.
     """
 
     resource_version: str
+    """Everything up to here is known."""
     silent: bool = False
-    """Whether the watch had nothing to say. One whose events are held up on the way says nothing either, so what is
-    there is read again once the server has answered."""
+    """Whether the last watch timed out. A proxy may hold back the events of a watch, so a relist follows the probe."""
+
+    def __str__(self) -> str:
+        return f"probing from {self.resource_version}"
 
 
 @attrs.frozen
-class Following:
-    """Everything up to `resource_version` is known, and a watch can go on from there."""
+class Watching:
+    """The next request, or the current one, is a watch from `resource_version`."""
 
     resource_version: str
+    """Everything up to here is known."""
+    established: bool = False
+    """Whether the watch has been open for so long that it counts as a success."""
+
+    def __str__(self) -> str:
+        return f"watching from {self.resource_version}"
 
 
-Position: TypeAlias = NeedsList | Resuming | Following
+Phase: TypeAlias = Listing | Probing | Watching
 
 
 @attrs.frozen
@@ -56,134 +62,117 @@ class Listed:
 
 
 @attrs.frozen
-class Confirmed:
-    """The server said where its history is now."""
+class Probed:
+    """The server answered with its current resourceVersion."""
 
     resource_version: str
 
 
 @attrs.frozen
-class Progressed:
-    """An event or a bookmark arrived."""
+class EventReceived:
+    """The watch sent an event or a bookmark."""
 
     resource_version: str
 
 
 @attrs.frozen
-class Steadied:
-    """A stream has been open for so long that it counts as a success, whether or not it had anything to say."""
+class Established:
+    """The watch has been open for `Backoff.reset_after`, with or without events."""
 
 
 @attrs.frozen
 class Ended:
-    """A stream ended in order. Servers end one every half hour or so."""
+    """The server closed the watch in order. API servers do so after 30 to 60 minutes."""
 
 
 @attrs.frozen
-class Broke:
-    """A stream was reset: by a proxy, or because the server is gone."""
+class Disconnected:
+    """The connection of the watch broke: a proxy reset it, or the server is gone."""
 
 
 @attrs.frozen
-class FellSilent:
-    """A stream said nothing for so long that it may be dead.
+class TimedOut:
+    """The watch sent nothing for its idle time.
 
-    API servers send bookmarks every minute, but for no kind of which nothing has changed since they started. So a
-    steady stream's silence is no failure before the server has been asked, and has not answered either.
+    API servers send bookmarks every minute, except for a kind that has not changed since they started. So the silence
+    of an established watch is no failure until the server leaves the probe unanswered, too.
     """
 
 
 @attrs.frozen
-class HistoryLost:
-    """The server answered 410: what comes after our resourceVersion is not kept any more."""
+class VersionExpired:
+    """The server answered 410: it no longer keeps the history after our resourceVersion."""
 
 
 @attrs.frozen
 class Failed:
-    """No list, no stream, or no answer: nothing says that the server can be reached."""
+    """The request failed: no list, no watch, or no answer to the probe."""
 
 
-Outcome: TypeAlias = Listed | Confirmed | Progressed | Steadied | Ended | Broke | FellSilent | HistoryLost | Failed
+Outcome: TypeAlias = (
+    Listed | Probed | EventReceived | Established | Ended | Disconnected | TimedOut | VersionExpired | Failed
+)
 
 
 @attrs.frozen
 class WatchState:
-    """Where a cache is, and how well it is going.
+    """What the reflector does next, and the failures so far.
 
-    * It resumes where it was; only a 410, a server that is behind what is known, or silence makes it list again.
-    * What is followed never goes back, but by a list.
-    * Only a steady stream forgives failures. A list does not: a server may answer lists and refuse to be watched.
-    * The end of a steady stream is no failure: the next one is opened at once. So is the list after a first 410.
-    * Everything else that ends is a failure, to be followed by a wait. So without a wait there are at most four
-      requests per steady stream: no server can make a client ask in a tight loop.
+    * A watch resumes from the last resourceVersion. Only a 410, a server that went backwards, or silence cause a
+      relist.
+    * The resourceVersion never decreases, except by a list.
+    * Only an established watch resets the failures. A list does not: a server may answer lists and refuse watches.
+    * The end of an established watch is no failure. Neither is the first relist after it: that starts at once.
+    * Every other end is a failure, and a wait follows it. So there are at most four requests without a wait after an
+      established watch (probe, watch, list, watch): no server can cause a tight loop.
     """
 
-    position: Position = NeedsList()
+    phase: Phase = Listing()
     failures: int = 0
     """Failures in a row."""
-    losses: int = 0
-    """Answers of 410 since the last steady stream."""
-    steady: bool = False
-    """Whether the stream that is open is steady."""
+    relisted: bool = False
+    """Whether a relist has started since the last established watch. The next one is a failure."""
 
     def step(self, outcome: Outcome) -> WatchState:
         """The state after `outcome`. If `failures` grew, wait before the next request."""
-        match outcome:
-            case Listed(version):
-                return attrs.evolve(self, position=Following(version), steady=False)
-            case Confirmed(version):
-                return self._confirmed(version)
-            case Progressed(version):
+        match self.phase, outcome:
+            case Watching(known, established), EventReceived(version):
+                if version_number(version) <= version_number(known):
+                    return self
                 # Not `evolve`, which takes four times as long: this happens with every event.
-                return WatchState(self._progressed(version), self.failures, self.losses, self.steady)
-            case Steadied():
-                return WatchState(self.position, steady=True)
-            case Ended() if self.steady:
-                return attrs.evolve(self, steady=False)
-            case Broke() if self.steady:
-                return attrs.evolve(self, position=self._in_doubt(), steady=False)
-            case FellSilent() if self.steady:
-                return attrs.evolve(self, position=self._in_doubt(silent=True), steady=False)
-            case HistoryLost():
-                again = 1 if self.losses else 0
-                return WatchState(NeedsList(), self.failures + again, self.losses + 1)
+                return WatchState(Watching(version, established), self.failures, self.relisted)
+            case _, Listed(version):
+                return attrs.evolve(self, phase=Watching(version))
+            case Probing(known, silent), Probed(version):
+                behind = version_number(version) < version_number(known)
+                return self._relist() if silent or behind else attrs.evolve(self, phase=Watching(known))
+            case Watching(known), Established():
+                return WatchState(Watching(known, established=True))
+            case Watching(known, True), Ended():
+                return attrs.evolve(self, phase=Watching(known))
+            case Watching(known, True), Disconnected() | TimedOut():
+                return attrs.evolve(self, phase=Probing(known, silent=isinstance(outcome, TimedOut)))
+            case _, VersionExpired():
+                return self._relist()
+            case Watching(known), _:
+                return attrs.evolve(self, phase=Probing(known), failures=self.failures + 1)
             case _:
-                return attrs.evolve(self, position=self._in_doubt(), failures=self.failures + 1, steady=False)
+                return attrs.evolve(self, failures=self.failures + 1)
 
-    def _confirmed(self, present: str) -> WatchState:
-        match self.position:
-            case Resuming(known) if version_number(present) < version_number(known):
-                return self.step(HistoryLost())
-            case Resuming(known, silent):
-                return attrs.evolve(self, position=NeedsList() if silent else Following(known))
-            case _:
-                return self
-
-    def _in_doubt(self, *, silent: bool = False) -> Position:
-        match self.position:
-            case Following(known):
-                return Resuming(known, silent)
-            case position:
-                return position
-
-    def _progressed(self, version: str) -> Position:
-        match self.position:
-            case Following(known) if version_number(version) > version_number(known):
-                return Following(version)
-            case position:
-                return position
+    def _relist(self) -> WatchState:
+        return WatchState(Listing(), self.failures + (1 if self.relisted else 0), relisted=True)
 
 
-def ending(failure: ApiError | None, *, steady: bool) -> Outcome:
-    """What the end of a watch means."""
-    match failure:
+def outcome_of(error: ApiError | None) -> Outcome:
+    """What the end of a watch means, given the error that ended it; None: the server closed it in order."""
+    match error:
         case None:
             return Ended()
         case Expired():
-            return HistoryLost()
+            return VersionExpired()
         case DeadlineExceeded():
-            return FellSilent()
+            return TimedOut()
         case NotFound() | Forbidden() | Unauthorized() | TooManyRequests():
-            return Failed()  # a "no": that an earlier stream was steady says nothing about now
+            return Failed()  # a refusal: that the earlier watch was established says nothing about now
         case _:
-            return Broke() if steady else Failed()
+            return Disconnected()

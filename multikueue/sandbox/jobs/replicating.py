@@ -14,8 +14,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone, dig, is_terminating, uid
 from multikueue.errors import AlreadyExists
-from multikueue.kube.following import follow
-from multikueue.kube.informer import Informer
+from multikueue.kube.informer import Informer, start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE
@@ -56,7 +55,7 @@ class SetRunner:
             for resource in (POD_RESOURCE, *self._rows)
         ]
         async with anyio.create_task_group() as tasks:
-            await follow(caches, tasks)
+            await start_informers(caches, tasks)
             tasks.start_soon(self._controller.run)
             task_status.started()
 

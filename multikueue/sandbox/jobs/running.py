@@ -13,8 +13,7 @@ import attrs
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid
-from multikueue.kube.following import follow
-from multikueue.kube.informer import Informer
+from multikueue.kube.informer import Informer, start_informers
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.jobs.deciding import RunnerOptions, decide_run, fate
@@ -75,7 +74,7 @@ class JobRunner:
             Informer(self.client, resource, on_change=partial(self._changed, resource)) for resource in self._rows
         ]
         async with anyio.create_task_group() as tasks:
-            await follow(caches, tasks)
+            await start_informers(caches, tasks)
             tasks.start_soon(self._controller.run)
             if self._sets:
                 await tasks.start(SetRunner(self.client, self._sets, self._recorder).run)

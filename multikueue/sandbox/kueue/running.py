@@ -21,8 +21,7 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
-from multikueue.kube.following import follow
-from multikueue.kube.informer import Informer
+from multikueue.kube.informer import Informer, start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
@@ -92,7 +91,7 @@ class SmallKueue:
             for resource in self.stores.resources
         ]
         async with anyio.create_task_group() as tasks:
-            await follow(caches, tasks)
+            await start_informers(caches, tasks)
             for controller in self._controllers:
                 tasks.start_soon(controller.run)
             tasks.start_soon(self._recorder.run)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF, ITEM_BACKOFF, REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
-from multikueue.core.machinery.watch import Ended, Failed, Listed, Steadied, WatchState
+from multikueue.core.machinery.watch import Ended, Established, Failed, Listed, Probed, Probing, WatchState
 
 BACKOFFS = st.builds(
     Backoff,
@@ -75,6 +75,10 @@ class Reconnecting(RuleBasedStateMachine):
         self.expected = min(self.expected * 2, self.backoff.cap)
         self.now += waited
 
+    def connected(self) -> WatchState:
+        """The state in which a watch is open: a reflector probes the server after each failure."""
+        return self.state.step(Probed("1")) if isinstance(self.state.phase, Probing) else self.state
+
     @rule(fraction=FRACTIONS)
     def fails(self, fraction: float) -> None:
         """Nobody answers."""
@@ -86,16 +90,16 @@ class Reconnecting(RuleBasedStateMachine):
     def dies_young(self, part: float, fraction: float) -> None:
         """It is accepted, and ends before it counts."""
         self.asked.append(self.now)
-        self.now += part * self.backoff.steady_after
-        self.state = self.state.step(Ended())
+        self.now += part * self.backoff.reset_after
+        self.state = self.connected().step(Ended())
         self.wait(fraction)
 
     @rule(seconds=st.floats(0, 3600))
     def lasts(self, seconds: float) -> None:
         """All failures are forgotten, and the next connection is opened at once."""
         self.asked = []
-        self.now += self.backoff.steady_after + seconds
-        self.state = self.state.step(Steadied()).step(Ended())
+        self.now += self.backoff.reset_after + seconds
+        self.state = self.connected().step(Established()).step(Ended())
         assert self.backoff.delay(self.state.failures) == 0
         self.expected = self.backoff.base
 

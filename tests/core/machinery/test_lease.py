@@ -49,6 +49,11 @@ def test_without_a_lease_anybody_may_make_one() -> None:
     }
 
 
+def test_its_repr_says_who_holds_the_lease() -> None:
+    assert repr(Candidate(KEY, "b")) == "<Candidate b: Lease kueue-system/multikueue, held by nobody>"
+    assert repr(leading("a")) == "<Candidate a: Lease kueue-system/multikueue, held by a>"
+
+
 def test_a_lease_of_another_is_waited_for_until_it_was_seen_unchanged_for_its_duration() -> None:
     lease = stored(leading("a").next_lease(WALL))
     candidate = Candidate(KEY, "b")

@@ -114,3 +114,11 @@ def test_releasing_a_key_nobody_holds_changes_nothing() -> None:
     queue.release("a")
     queue.release("b")
     assert len(queue) == 1
+
+
+def test_its_repr_says_how_much_waits() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a", 0)
+    queue.add("b", 0)
+    queue.take(0)
+    assert repr(queue) == "<WorkQueue: 1 waiting, 1 held>"
