@@ -8,7 +8,6 @@ from typing import Final, Protocol
 import anyio
 import anyio.abc
 import attrs
-import structlog
 
 from multikueue.core.machinery.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
 from multikueue.core.machinery.watch import (
@@ -34,6 +33,7 @@ from multikueue.errors import (
 )
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
+from multikueue.logs import get_logger
 from multikueue.protocols import Reader, Watcher, WatchEvent
 
 CERTAIN_REFUSAL: Final = 3
@@ -51,7 +51,7 @@ NOTHING: Final = "multikueue,!multikueue"
 Transform = Callable[[Json], Json | None]
 """What is kept of an object; None: nothing."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class ReaderWatcher(Reader, Watcher, Protocol):

@@ -10,19 +10,19 @@ from datetime import datetime
 import anyio
 import anyio.abc
 import attrs
-import structlog
 
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version
 from multikueue.errors import SettingsError
 from multikueue.kube.informer import Informer, drop_managed_fields
+from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.webhook.certificates import UnusableError, is_for
 from multikueue.webhook.rotation import FIELDS, Credentials, is_usable, renewed
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.define(eq=False)

@@ -7,12 +7,12 @@ from typing import Final, Protocol
 
 import anyio
 import attrs
-import structlog
 
 from multikueue.core.admission.registration import Registration
 from multikueue.core.model.kinds import MUTATING_WEBHOOKS
 from multikueue.core.model.names import Resource
 from multikueue.errors import ApiError
+from multikueue.logs import get_logger
 from multikueue.protocols import Writer
 
 FIELD_MANAGER: Final = "multikueue-webhook"
@@ -23,7 +23,7 @@ RETRY: Final = 10.0
 PAUSE: Final = 2.0
 """Seconds between two looks at least: somebody else may write the same objects, and then nobody is to win a race."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Authorities(Protocol):

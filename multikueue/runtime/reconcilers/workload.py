@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 import attrs
-import structlog
 
 from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.config.admission_check import clusters
@@ -21,13 +20,14 @@ from multikueue.core.workload.effects import Announce
 from multikueue.core.workload.hearing import unsure_until
 from multikueue.core.workload.plan import plan
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.logs import get_logger
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import RemotePool
 from multikueue.runtime.session import Session
 from multikueue.runtime.worker_executor import WorkerExecutor
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.define(eq=False)

@@ -8,17 +8,17 @@ from datetime import UTC, datetime
 
 import anyio
 import attrs
-import structlog
 
 from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.labels import MAX_EVENT_NOTE
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import shortened, uid
 from multikueue.errors import ApiError
+from multikueue.logs import get_logger
 from multikueue.protocols import Writer
 from multikueue.sandbox.kueue.effects import Note
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _BACKLOG = 1_000  # unsent events kept; more than that only piles up if the server is away
 _REMEMBERED = 10_000  # objects whose last note is remembered
