@@ -9,7 +9,7 @@ from typing import Final, Literal, NewType
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher
-from multikueue.core.dispatchers.external import External
+from multikueue.core.dispatchers.dispatcher import External
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental, Order
 
 DispatcherName = NewType("DispatcherName", str)

@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
-from multikueue.core.dispatchers.external import External
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import Incremental, Order
 from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient

@@ -11,6 +11,7 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidates, Dispatcher, Nomination
+from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import component_index
 from multikueue.core.workload.effects import Announce, Plan
@@ -32,7 +33,7 @@ class Follow:
 def chooser(situation: Situation) -> Dispatcher:
     """Who says where it is offered: the group, if it has a place, or the operator's dispatcher."""
     place = situation.group_place
-    return situation.dispatcher if place is None else Follow(place)
+    return Guarded(situation.dispatcher) if place is None else Follow(place)
 
 
 def is_split(situation: Situation) -> bool:

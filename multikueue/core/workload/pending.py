@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Nomination
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
+from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import is_spent
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
@@ -46,7 +47,8 @@ def dispatch(situation: Situation) -> Plan:
     waits = (nomination.look_again, opened.look_again, unclear, _until_all_have_answered(situation))
     again = [seconds for seconds in waits if seconds is not None]
     effects = (*opened.effects, *_offer(situation, nomination), *stale)
-    return Plan(effects, look_again=min(again, default=None))
+    problems = (nomination.problem,) if nomination.problem else ()
+    return Plan(effects, look_again=min(again, default=None), problems=problems)
 
 
 def _nomination(situation: Situation) -> Nomination:
@@ -59,14 +61,19 @@ def _nomination(situation: Situation) -> Nomination:
 
 
 def _candidates(situation: Situation) -> Candidates:
-    configured = [worker for worker in situation.workers if worker.configured]
-    return Candidates(
-        configured=[worker.name for worker in configured],
-        available=[worker.name for worker in configured if worker.can_run],
-        nominated=nominated(situation.workload),
-        awaited=_awaited(situation),
-        message=_message(situation),
+    names, awaited = nominated(situation.workload), _awaited(situation)
+    workers = tuple(
+        Candidate(
+            worker.name,
+            available=worker.can_run,
+            nominated=worker.name in names,
+            awaited=worker.name in awaited,
+            conditions=tuple(conditions(situation.current(worker) or {})),
+        )
+        for worker in situation.workers
+        if worker.configured
     )
+    return Candidates(workers, names, _message(situation))
 
 
 def _until_all_have_answered(situation: Situation) -> float | None:
