@@ -8,18 +8,17 @@ from typing import Final, Literal, NewType
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher
-from multikueue.core.dispatchers.dispatcher import External
+from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental, Order
+from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
 
 DispatcherName = NewType("DispatcherName", str)
-"""A domain and a path: one of Kueue's two dispatchers, or the name of somebody else's."""
+"""One of Kueue's two dispatchers, one of an installed package's, or another controller's domain and path."""
 StepSize = NewType("StepSize", int)
 """How many workers; at least 1."""
 RoundLength = NewType("RoundLength", timedelta)
 """How long a round lasts; at least a second."""
 
-BUILT_IN: Final = (ALL_AT_ONCE, INCREMENTAL)
 _DEFAULTS: Final = Incremental()
 _ROUND: Final = RoundLength(_DEFAULTS.round)
 
@@ -41,8 +40,8 @@ class DispatcherSettings:
     """Which workers a job is offered to."""
 
     name: DispatcherName | None = None
-    """One of Kueue's; by default the one that asks all workers at once. Any other name says that another controller
-    writes `status.nominatedClusterNames`."""
+    """One of Kueue's, by default the one that asks all workers at once; or one that an installed package brings, see
+    `multikueue.runtime.plugins`. Any other name says that another controller writes `status.nominatedClusterNames`."""
     incremental: IncrementalSettings | None = None
     """Only for the incremental dispatcher."""
 
@@ -55,22 +54,33 @@ class Choice:
     kueues_name: DispatcherName | None
     kueues_incremental: IncrementalSettings | None
 
+    @property
+    def name(self) -> str:
+        """The dispatcher's name."""
+        return self.own.name or self.kueues_name or ALL_AT_ONCE
+
     def dispatcher(self) -> Dispatcher:
-        """What they come to. They must have no `contradictions`."""
-        name = self.own.name or self.kueues_name or ALL_AT_ONCE
-        if name == INCREMENTAL:
+        """What they come to. They must have no `contradictions`.
+
+        Raises:
+            SettingsError: an installed package's dispatcher cannot be used.
+        """
+        installed = installed_dispatchers()
+        if self.name == ALL_AT_ONCE:
+            return AllAtOnce()
+        if self.name == INCREMENTAL:
             how = self.own.incremental or self.kueues_incremental or IncrementalSettings()
             return Incremental(step=how.step_size, order=Order(how.order), round=how.round)
-        return AllAtOnce() if name == ALL_AT_ONCE else External()
+        return load_dispatcher(installed[self.name]) if self.name in installed else External()
 
     def contradictions(self) -> Iterator[str]:
         """What does not go together: the setting, why, and what to do."""
         own, incremental = self.own, self.own.incremental or self.kueues_incremental
         if own.name is not None and self.kueues_name is not None:
             yield "dispatcherName: dispatcher.name says it already: keep one of the two"
-        elif incremental is not None and (chosen := own.name or self.kueues_name or ALL_AT_ONCE) != INCREMENTAL:
+        elif incremental is not None and self.name != INCREMENTAL:
             where = "incrementalDispatcherConfig" if own.incremental is None else "dispatcher.incremental"
             name = "dispatcher.name" if self.kueues_name is None else "dispatcherName"
-            yield f"{where}: {chosen} does not use it: remove it, or set {name} to {INCREMENTAL}"
+            yield f"{where}: {self.name} does not use it: remove it, or set {name} to {INCREMENTAL}"
         if own.incremental is not None and self.kueues_incremental is not None:
             yield "incrementalDispatcherConfig: dispatcher.incremental says it already: keep one of the two"

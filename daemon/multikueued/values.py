@@ -11,8 +11,9 @@ from typing import Any, Final, Literal, get_args
 
 import cattrs
 
+from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.config import ControllerName, LabelValue, ObjectName, Port, ServerUrl
-from multikueued.dispatching import BUILT_IN, DispatcherName, RoundLength, StepSize
+from multikueued.dispatching import DispatcherName, RoundLength, StepSize
 from multikueued.durations import parse_duration
 from multikueued.frameworks import FrameworkName, framework_names
 
@@ -112,14 +113,19 @@ def _choice(value: Any, kind: Any) -> Any:
 
 
 def _dispatcher_name(value: Any, _: Any) -> DispatcherName:
+    known = (*BUILT_IN, *installed_dispatchers())
+    if value in known:
+        return DispatcherName(value)
     if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value):
+        brought = ", ".join(known[len(BUILT_IN) :]) or "none"
         raise ValueError(
-            f"{shown(value)} cannot be a dispatcher's name: use {' or '.join(BUILT_IN)}, or for another controller "
-            "its domain and a path, as example.com/dispatcher, of at most 63 characters"
+            f"{shown(value)} cannot be a dispatcher's name: use {' or '.join(BUILT_IN)}, one that an installed package "
+            f"brings ({brought}), or for another controller its domain and a path, as example.com/dispatcher, of at "
+            "most 63 characters"
         )
-    if value.startswith(_KUEUES_DOMAIN) and value not in BUILT_IN:
-        close = difflib.get_close_matches(value, BUILT_IN, n=1)
-        advice = f'did you mean "{close[0]}"?' if close else f"there are {' and '.join(BUILT_IN)}"
+    if value.startswith(_KUEUES_DOMAIN):
+        close = difflib.get_close_matches(value, known, n=1)
+        advice = f'did you mean "{close[0]}"?' if close else f"there are {' and '.join(known)}"
         raise ValueError(f'Kueue has no dispatcher "{value}": {advice}')
     return DispatcherName(value)
 

@@ -23,6 +23,7 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient
 from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
+from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
 from multikueued.health import serving
 from multikueued.kinds import chosen_kinds, known_kinds
@@ -115,12 +116,16 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
     """Be the daemon until cancelled: health and metrics, election, and dispatching while elected.
 
     Raises:
-        SettingsError: the port of health and metrics cannot be opened.
+        SettingsError: the port of health and metrics cannot be opened, or an installed package's dispatcher not used.
         KubeconfigError: the certificates in `config` cannot be used.
         AdapterError: an installed package's job kind cannot be used.
     """
     election = settings.leader_election
     kinds = chosen_kinds(settings)
+    dispatcher = settings.choice.dispatcher()  # whatever cannot be used of a package is told before anything is served
+    log.info(
+        "dispatcher", name=settings.choice.name, type=type(dispatcher).__name__, installed=[*installed_dispatchers()]
+    )
     metrics = Metrics("leader" if election.enabled else "standalone")
     term = term or Term(elected=election.enabled)
     adapters: AdapterRegistry | None = None
