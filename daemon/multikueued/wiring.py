@@ -122,10 +122,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
     """
     election = settings.leader_election
     kinds = chosen_kinds(settings)
-    dispatcher = settings.choice.dispatcher()  # whatever cannot be used of a package is told before anything is served
-    log.info(
-        "dispatcher", name=settings.choice.name, type=type(dispatcher).__name__, installed=[*installed_dispatchers()]
-    )
+    dispatcher = type(settings.choice.dispatcher()).__name__  # a package's that cannot be used ends this here
     metrics = Metrics("leader" if election.enabled else "standalone")
     term = term or Term(elected=election.enabled)
     adapters: AdapterRegistry | None = None
@@ -141,6 +138,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         serving(settings.serving, metrics, why_not_ready) as port,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
+        log.info("dispatcher", name=settings.choice.name, type=dispatcher, installed=list(installed_dispatchers()))
         found = await known_kinds(kinds, client)
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
