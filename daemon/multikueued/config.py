@@ -12,7 +12,7 @@ from multikueue.core.config.kubeconfig_path import KUBECONFIG_PREFIX
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueued.dispatching import Choice, DispatcherName, DispatcherSettings, IncrementalSettings
-from multikueued.frameworks import IntegrationSettings, KindChoice
+from multikueued.kinds import IntegrationSettings, KindChoice
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes takes in a job's `managedBy`."""

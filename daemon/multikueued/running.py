@@ -13,7 +13,7 @@ import click
 import structlog
 
 from multikueue.kube import ClusterConfig, load_incluster, load_kubeconfig
-from multikueued.failures import known_error
+from multikueued.cli import known_error
 from multikueued.loading import load_settings
 from multikueued.logs import configure_logging
 from multikueued.wiring import serve

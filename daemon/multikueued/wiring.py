@@ -121,7 +121,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         AdapterError: an installed package's job kind cannot be used.
     """
     election = settings.leader_election
-    kinds = chosen_kinds(settings)
+    kinds = chosen_kinds(settings.kinds)
     dispatcher = type(settings.choice.dispatcher()).__name__  # a package's that cannot be used ends this here
     metrics = Metrics("leader" if election.enabled else "standalone")
     term = term or Term(elected=election.enabled)

@@ -15,7 +15,7 @@ import yaml
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.profiles import names
 from multikueue.runtime.plugins import KIND_GROUP
-from multikueued.frameworks import framework_names
+from multikueued.kinds import framework_names
 from multikueued.loading import parse_settings
 
 ROOT = Path(__file__).parents[2]

@@ -16,12 +16,10 @@ from rich.live import Live
 from multikueue.errors import SettingsError
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.config import LoggingSettings, ObjectName, Port, ServingSettings, Settings
-from multikueued.demo.jobs import load_jobs
+from multikueued.demo.jobs import kinds_named, load_jobs, with_kinds
 from multikueued.demo.keeping import keep
-from multikueued.demo.kinds import kinds_named
-from multikueued.demo.reporting import giving_up, print_table, problems, summary
-from multikueued.demo.running import Demo, DemoOptions
-from multikueued.demo.viewing import render
+from multikueued.demo.running import Demo, DemoOptions, config_of
+from multikueued.demo.showing import giving_up, print_table, problems, render, summary
 from multikueued.logs import configure_logging
 from multikueued.wiring import work
 
@@ -94,7 +92,8 @@ async def _demo(options: DemoOptions, keep_up: bool, as_json: bool, console: Con
     running = Demo.prepare(options)
     running.started = anyio.current_time()
     async with running.sandbox, anyio.create_task_group() as tasks:
-        tasks.start_soon(work, running.daemon_settings(_DAEMON), running.dispatcher_config())
+        dispatcher = running.sandbox.manager.server.kubeconfig("multikueue")
+        tasks.start_soon(work, with_kinds(_DAEMON, running.sandbox.kinds), config_of(dispatcher))
         tasks.start_soon(running.observe)
         tasks.start_soon(running.retire)
         in_time = await _watch(running, options, console)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -18,9 +19,7 @@ from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig, Informer, KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxOptions
 from multikueue.sandbox.kinds import KINDS, SandboxKind
-from multikueued.config import Settings
 from multikueued.demo.jobs import Submission, drawn_jobs
-from multikueued.demo.kinds import with_kinds
 from multikueued.demo.tally import Story, Tally
 
 SETTLE_TIMEOUT: Final = 10.0
@@ -90,14 +89,6 @@ class Demo:
         """CPUs that running jobs have asked for, by worker."""
         return {worker: sum(story.cpus for story in self.tally.running_on(worker)) for worker in self.sandbox.workers}
 
-    def dispatcher_config(self) -> ClusterConfig:
-        """How the dispatcher reaches the manager."""
-        return parse_worker_kubeconfig(orjson.dumps(self.sandbox.manager.server.kubeconfig("multikueue")))
-
-    def daemon_settings(self, settings: Settings) -> Settings:
-        """The daemon's, for the kinds of this demo."""
-        return with_kinds(settings, self.sandbox.kinds)
-
     async def submit(self, options: DemoOptions) -> None:
         """Create the jobs on the manager, as a user would."""
         async with self._user() as client:
@@ -125,19 +116,18 @@ class Demo:
                 await client.delete(story.kind.resource, key, propagation="Background")
 
     def _user(self) -> KubeClient:
-        config = parse_worker_kubeconfig(orjson.dumps(self.sandbox.manager.kubeconfig))
-        return KubeClient(config, name="manager")
+        return KubeClient(config_of(self.sandbox.manager.kubeconfig), name="manager")
 
     async def observe(self) -> None:
         """Follow manager and workers until cancelled, as a user with a kubeconfig for each could."""
         async with AsyncExitStack() as stack:
             tasks = await stack.enter_async_context(anyio.create_task_group())
             for cluster in self.sandbox.clusters:
-                config = parse_worker_kubeconfig(orjson.dumps(cluster.kubeconfig))
-                client = await stack.enter_async_context(KubeClient(config, name=cluster.name))
-                tasks.start_soon(self._workloads(client, cluster).run)
+                client = await stack.enter_async_context(KubeClient(config_of(cluster.kubeconfig), name=cluster.name))
+                tasks.start_soon(self._informer(client, cluster, WORKLOAD, self._saw_workload).run)
                 for kind in self.sandbox.kinds:
-                    tasks.start_soon(self._jobs(client, cluster, kind).run)
+                    saw = functools.partial(self._saw_job, kind)
+                    tasks.start_soon(self._informer(client, cluster, kind.resource, saw).run)
             await anyio.sleep_forever()
 
     async def wait_ended(self) -> None:
@@ -151,38 +141,39 @@ class Demo:
             while self.tally.leftovers:
                 await self._changed.wait()
 
-    def _workloads(self, client: KubeClient, cluster: SandboxCluster) -> Informer:
-        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del old
-            if cluster is not self.sandbox.manager:
-                self.tally.saw_copy(cluster.name, WORKLOAD.plural, key, new)
-                if new is not None:
-                    self.tally.saw_offer(cluster.name, new)
-            elif new is not None:
-                self.tally.saw_workload(new, self.elapsed)
-            self._tell()
-
-        return self._cache(client, cluster, WORKLOAD, changed)
-
-    def _jobs(self, client: KubeClient, cluster: SandboxCluster, kind: SandboxKind) -> Informer:
-        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del old
-            if cluster is self.sandbox.manager:
-                self.tally.saw_job(kind, new, key.name, self.elapsed)
-            else:
-                self.tally.saw_copy(cluster.name, kind.resource.plural, key, new)
-                if new is not None:
-                    self.tally.saw_running(cluster.name, kind, new)
-            self._tell()
-
-        return self._cache(client, cluster, kind.resource, changed)
-
-    def _cache(
-        self, client: KubeClient, cluster: SandboxCluster, resource: Resource, on_change: Callable[..., None]
+    def _informer(
+        self,
+        client: KubeClient,
+        cluster: SandboxCluster,
+        resource: Resource,
+        saw: Callable[[str, ObjectKey, Json | None], None],
     ) -> Informer:
-        selector = "" if cluster is self.sandbox.manager else ORIGIN_LABEL
-        return Informer(client, resource, label_selector=selector, on_change=on_change)
+        worker = "" if cluster is self.sandbox.manager else cluster.name
 
-    def _tell(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
+        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+            del old
+            if worker:
+                self.tally.saw_copy(worker, resource.plural, key, new)
+            saw(worker, key, new)
+            self._changed.set()
+            self._changed = anyio.Event()
+
+        return Informer(client, resource, label_selector=ORIGIN_LABEL if worker else "", on_change=changed)
+
+    def _saw_workload(self, worker: str, key: ObjectKey, new: Json | None) -> None:
+        del key
+        if new is not None and worker:
+            self.tally.saw_offer(worker, new)
+        elif new is not None:
+            self.tally.saw_workload(new, self.elapsed)
+
+    def _saw_job(self, kind: SandboxKind, worker: str, key: ObjectKey, new: Json | None) -> None:
+        if not worker:
+            self.tally.saw_job(kind, new, key.name, self.elapsed)
+        elif new is not None:
+            self.tally.saw_running(worker, kind, new)
+
+
+def config_of(kubeconfig: Json) -> ClusterConfig:
+    """How to reach a cluster."""
+    return parse_worker_kubeconfig(orjson.dumps(kubeconfig))
