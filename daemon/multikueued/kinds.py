@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from typing import Final, NewType
+from collections.abc import Iterator
+from typing import Final
 
 import anyio
 import attrs
@@ -16,96 +16,83 @@ from multikueue.core.model.names import GVK
 from multikueue.errors import ApiError
 from multikueue.runtime.discovery import Discoverer, resolve
 from multikueue.runtime.plugins import installed_kinds
+from multikueued.config import Settings
 
 log = structlog.get_logger(__name__)
-
-FrameworkName = NewType("FrameworkName", str)
-"""What Kueue calls a kind that is built into it: `batch/job`."""
 
 RETRY: Final = 5.0
 """Seconds between two attempts to ask a manager that does not answer: nothing can be done before it does."""
 PATIENCE: Final = 6
 """Attempts for a manager that answers, but has trouble with some kind: an API group of its own may be down for long,
 and the others must not wait for it."""
-DEFAULT: tuple[FrameworkName, ...] = (FrameworkName("batch/job"),)
-"""The kind every cluster serves."""
 ALIASES = {"deployment": "pod"}
 """Kinds that are dispatched as others: the pods of a Deployment are queued and sent one by one."""
 
 
-@attrs.frozen
-class IntegrationSettings:
-    """The section `integrations` of Kueue's configuration."""
-
-    frameworks: tuple[FrameworkName, ...] = DEFAULT
-    """Kinds built into Kueue, by Kueue's names. Each is watched on every worker, so list those in use."""
-    external_frameworks: tuple[Declaration, ...] = ()
-    """As `externalFrameworks`. Kueue has its list of such kinds here."""
+def configured_kinds(settings: Settings) -> list[JobKind]:
+    """The rows that the settings come to. They must have no `contradictions`."""
+    kinds, complaints = _rows(settings)
+    assert not complaints, complaints
+    return kinds
 
 
-@attrs.frozen
-class KindChoice:
-    """The settings for job kinds, from all places where they may stand."""
-
-    integrations: IntegrationSettings
-    external: tuple[Declaration, ...]
-    multi_kueue: tuple[Declaration, ...]
-    """Where Kueue's MultiKueue has its list of them."""
-
-    def rows(self) -> list[JobKind]:
-        """What they come to. They must have no `contradictions`."""
-        kinds, complaints = self._read()
-        assert not complaints, complaints
-        return kinds
-
-    def contradictions(self) -> Iterator[str]:
-        """What cannot be used: the setting, why, and what to do."""
-        kinds, complaints = self._read()
-        yield from complaints
-        yield from _doubled(kinds)
-
-    def _read(self) -> tuple[list[JobKind], list[str]]:
-        kinds = list(self._built_in())
-        complaints: list[str] = []
-        for setting, declaration in self._declared():
-            # What compiles expressions costs 0.3 s to import: only whoever declares a kind waits for it.
-            from multikueue.adapters.declared import DeclarationError, declared_kind
-
-            try:
-                kinds.append(declared_kind(declaration, setting))
-            except DeclarationError as error:
-                complaints += [f"{setting}.{field}: {why}" for field, why in error.faults]
-        return kinds, complaints
-
-    def _built_in(self) -> Iterator[JobKind]:
-        seen: set[GVK] = set()
-        for number, name in enumerate(self.integrations.frameworks):
-            for kind in rows_of(name):
-                if kind.resource.gvk not in seen:  # `pod` and `deployment` are the same kind
-                    seen.add(kind.resource.gvk)
-                    yield attrs.evolve(kind, source=f"integrations.frameworks[{number}] ({name})")
-
-    def _declared(self) -> Iterator[tuple[str, Declaration]]:
-        places = (
-            ("externalFrameworks", self.external),
-            ("multiKueue.externalFrameworks", self.multi_kueue),
-        )
-        named = {declaration.name for _, declarations in places for declaration in declarations}
-        for place, declarations in places:
-            yield from ((f"{place}[{number}]", declaration) for number, declaration in enumerate(declarations))
-        for number, declaration in enumerate(self.integrations.external_frameworks):
-            # Kueue wants such a kind in both of its lists: the second time it is only named.
-            if declaration != Declaration(name=declaration.name) or declaration.name not in named:
-                yield f"integrations.externalFrameworks[{number}]", declaration
+def kind_contradictions(settings: Settings) -> Iterator[str]:
+    """What cannot be used: the setting, why, and what to do."""
+    kinds, complaints = _rows(settings)
+    yield from complaints
+    sources: dict[GVK, str] = {}
+    for kind in kinds:
+        gvk = kind.resource.gvk
+        if gvk in sources:
+            yield f"{kind.source}: two adapters for {gvk}, this one and {sources[gvk]}: leave one out"
+        sources.setdefault(gvk, kind.source)
 
 
-def chosen_kinds(choice: KindChoice) -> list[JobKind]:
+def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
+    kinds = list(_built_in(settings))
+    complaints: list[str] = []
+    for setting, declaration in _declared(settings):
+        # What compiles expressions costs 0.3 s to import: only whoever declares a kind waits for it.
+        from multikueue.adapters.declared import DeclarationError, declared_kind
+
+        try:
+            kinds.append(declared_kind(declaration, setting))
+        except DeclarationError as error:
+            complaints += [f"{setting}.{field}: {why}" for field, why in error.faults]
+    return kinds, complaints
+
+
+def _built_in(settings: Settings) -> Iterator[JobKind]:
+    rows: dict[GVK, JobKind] = {}
+    for number, name in enumerate(settings.integrations.frameworks):
+        for kind in rows_of(name):  # `pod` and `deployment` are the same kind
+            source = f"integrations.frameworks[{number}] ({name})"
+            rows.setdefault(kind.resource.gvk, attrs.evolve(kind, source=source))
+    yield from rows.values()
+
+
+def _declared(settings: Settings) -> Iterator[tuple[str, Declaration]]:
+    places = {
+        "externalFrameworks": settings.external_frameworks,
+        "multiKueue.externalFrameworks": settings.multi_kueue.external_frameworks,
+    }
+    named = {declaration.name for declarations in places.values() for declaration in declarations}
+    # Kueue wants a kind in this list of its own, too: the second time it is only named.
+    places["integrations.externalFrameworks"] = settings.integrations.external_frameworks
+    for place, declarations in places.items():
+        for number, declaration in enumerate(declarations):
+            repeated = declaration.name in named and declaration == Declaration(name=declaration.name)
+            if place != "integrations.externalFrameworks" or not repeated:
+                yield f"{place}[{number}]", declaration
+
+
+def chosen_kinds(settings: Settings) -> list[JobKind]:
     """All rows, before any server is asked.
 
     Raises:
         AdapterError: an installed package's row cannot be used, or there are two for one kind.
     """
-    kinds = [*choice.rows(), *installed_kinds()]
+    kinds = [*configured_kinds(settings), *installed_kinds()]
     AdapterRegistry(kinds)  # refuses two rows for one kind
     return kinds
 
@@ -136,12 +123,3 @@ def rows_of(framework: str) -> list[JobKind]:
     """The rows behind one of Kueue's names."""
     wanted = ALIASES.get(framework, framework)
     return [kind for kind in AVAILABLE if kind.framework == wanted]
-
-
-def _doubled(kinds: Iterable[JobKind]) -> Iterator[str]:
-    sources: dict[GVK, str] = {}
-    for kind in kinds:
-        gvk = kind.resource.gvk
-        if gvk in sources:
-            yield f"{kind.source}: two adapters for {gvk}, this one and {sources[gvk]}: leave one out"
-        sources.setdefault(gvk, kind.source)

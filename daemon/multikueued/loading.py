@@ -14,7 +14,9 @@ from cattrs.gen import make_dict_structure_fn, override
 from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueued.config import ObjectName, Settings
+from multikueued.dispatching import dispatcher_contradictions
 from multikueued.documents import Loader, reading
+from multikueued.kinds import kind_contradictions
 from multikueued.values import Hook, advice, is_list, register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -71,8 +73,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         settings.leader_election.lease_settings()
     except SettingsError as error:
         yield f"leaderElection: {error}"
-    yield from settings.choice.contradictions()
-    yield from settings.kinds.contradictions()
+    yield from dispatcher_contradictions(settings)
+    yield from kind_contradictions(settings)
     if settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
 

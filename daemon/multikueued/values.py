@@ -13,9 +13,18 @@ import cattrs
 from cattrs.cols import list_structure_factory
 
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
-from multikueued.config import ControllerName, LabelValue, ObjectName, Port, ServerUrl
-from multikueued.dispatching import DispatcherName, RoundLength, StepSize
-from multikueued.kinds import FrameworkName, framework_names
+from multikueued.config import (
+    ControllerName,
+    DispatcherName,
+    FrameworkName,
+    LabelValue,
+    ObjectName,
+    Port,
+    RoundLength,
+    ServerUrl,
+    StepSize,
+)
+from multikueued.kinds import framework_names
 
 Hook: TypeAlias = Callable[[Any, Any], Any]
 """Reads a value as a type; raises ValueError with what to write instead."""

@@ -25,6 +25,7 @@ from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
+from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
 from multikueued.kinds import chosen_kinds, known_kinds
 from multikueued.metrics import Metrics
@@ -121,8 +122,8 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         AdapterError: an installed package's job kind cannot be used.
     """
     election = settings.leader_election
-    kinds = chosen_kinds(settings.kinds)
-    dispatcher = type(settings.choice.dispatcher()).__name__  # a package's that cannot be used ends this here
+    kinds = chosen_kinds(settings)
+    dispatcher = type(chosen_dispatcher(settings)).__name__  # a package's that cannot be used ends this here
     metrics = Metrics("leader" if election.enabled else "standalone")
     term = term or Term(elected=election.enabled)
     adapters: AdapterRegistry | None = None
@@ -138,7 +139,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         serving(settings.serving, metrics, why_not_ready) as port,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
-        log.info("dispatcher", name=settings.choice.name, type=dispatcher, installed=list(installed_dispatchers()))
+        log.info("dispatcher", name=dispatcher_name(settings), type=dispatcher, installed=list(installed_dispatchers()))
         found = await known_kinds(kinds, client)
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
@@ -213,7 +214,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapt
             quota_automation=settings.quota_automation,
         ),
         lambda name, config: KubeClient(config, name=name, hook=metrics),
-        dispatcher=settings.choice.dispatcher(),
+        dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
         fraction=random.random,

@@ -14,6 +14,7 @@ from multikueue.core.dispatchers.incremental import Incremental, Order
 from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.cli import main
+from multikueued.dispatching import chosen_dispatcher
 from multikueued.loading import parse_settings
 from multikueued.metrics import Metrics
 from multikueued.wiring import build_manager, work
@@ -47,7 +48,7 @@ INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
 )
 def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> None:
     """A section copied from Kueue's configuration means what it means there."""
-    assert parse_settings(text).choice.dispatcher() == chosen
+    assert chosen_dispatcher(parse_settings(text)) == chosen
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ class TestOfAnInstalledPackage:
         )
 
     def test_a_domain_and_a_path_that_nobody_has_installed_are_another_controllers(self) -> None:
-        assert parse_settings("dispatcherName: acme.example.com/dearest-first").choice.dispatcher() == External()
+        assert chosen_dispatcher(parse_settings("dispatcherName: acme.example.com/dearest-first")) == External()
 
     @pytest.mark.parametrize(
         ("name", "why"),
@@ -217,4 +218,4 @@ class TestOfAnInstalledPackage:
         (acme / "entry_points.txt").write_text(f"[multikueue.dispatchers]\n{INCREMENTAL} = acme_policy:CheapestFirst\n")
 
         with pytest.raises(SettingsError, match="of the package acme-policy: a dispatcher of that name is built in"):
-            parse_settings(f"dispatcherName: {chosen}").choice.dispatcher()
+            chosen_dispatcher(parse_settings(f"dispatcherName: {chosen}"))

@@ -15,7 +15,7 @@ import yaml
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.profiles import names
 from multikueue.runtime.plugins import KIND_GROUP
-from multikueued.kinds import framework_names
+from multikueued.kinds import configured_kinds, framework_names
 from multikueued.loading import parse_settings
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def test_the_settings_it_shows_can_be_used() -> None:
     shown = [text for text in blocks("yaml") if "externalFrameworks" in text]
     assert shown
     for text in shown:
-        assert parse_settings(text).kinds.rows()
+        assert configured_kinds(parse_settings(text))
 
 
 def test_the_object_it_shows_is_one() -> None:

@@ -16,8 +16,8 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candida
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.runtime.plugins import DISPATCHER_GROUP
-from multikueued.config import Settings
-from multikueued.dispatching import DispatcherSettings
+from multikueued.config import DispatcherSettings, Settings
+from multikueued.dispatching import chosen_dispatcher
 from multikueued.loading import parse_settings
 from multikueued.metrics import Metrics
 from tests.integration.permissions import WORKER_RULES, chart_objects
@@ -42,7 +42,7 @@ def test_the_settings_can_be_pasted(text: str) -> None:
 def test_the_first_of_them_are_the_defaults() -> None:
     """Whoever pastes them changes nothing."""
     settings = parse_settings(SETTINGS[0])
-    assert settings.choice.dispatcher() == AllAtOnce()
+    assert chosen_dispatcher(settings) == AllAtOnce()
     assert attrs.evolve(settings, dispatcher=DispatcherSettings()) == Settings()
 
 

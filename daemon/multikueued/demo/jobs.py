@@ -21,9 +21,9 @@ from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, definition
 from multikueue.sandbox.kueue.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
-from multikueued.config import Settings
+from multikueued.config import FrameworkName, IntegrationSettings, Settings
 from multikueued.documents import Loader, reading
-from multikueued.kinds import FrameworkName, IntegrationSettings, framework_names
+from multikueued.kinds import framework_names
 
 NAMESPACE: Final = "default"
 """Where the sandbox has its LocalQueue."""
