@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -99,18 +98,19 @@ def chosen_kinds(settings: Settings) -> list[JobKind]:
 
 async def known_kinds(kinds: list[JobKind], manager: Discoverer) -> AdapterRegistry:
     """The rows as the manager has their kinds; waits until it answers, and logs what it does not have."""
-    for attempt in itertools.count(1):
+    attempt = 1
+    while True:
         try:
             resolved = await resolve(kinds, manager, patient=attempt < PATIENCE)
+            break
         except ApiError as error:
             log.warning("the manager does not answer", error=str(error), retry_in=RETRY)
             await anyio.sleep(RETRY)
-            continue
-        for finding in resolved.findings:
-            log.warning("job kind", setting=finding.setting, problem=finding.problem)
-        log.info("job kinds", kinds=[str(kind.resource) for kind in resolved.kinds])
-        return AdapterRegistry(resolved.kinds)
-    raise AssertionError("the loop returns")
+            attempt += 1
+    for finding in resolved.findings:
+        log.warning("job kind", setting=finding.setting, problem=finding.problem)
+    log.info("job kinds", kinds=[str(kind.resource) for kind in resolved.kinds])
+    return AdapterRegistry(resolved.kinds)
 
 
 def framework_names() -> list[str]:

@@ -35,10 +35,7 @@ class Webhook:
     reviewer: Reviewer
     certificate: CertificateSecret | CertificateFiles
     registrar: WebhookRegistrar
-
-    async def register(self) -> None:
-        """Keep it registered until cancelled, while this process leads."""
-        await self.registrar.run()
+    """Keeps it registered; to be run while this process leads."""
 
     def why_not_ready(self) -> str | None:
         """What readiness waits for; None if nothing."""
