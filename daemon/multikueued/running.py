@@ -43,9 +43,7 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None) -> Non
     gc.set_threshold(50_000, 20, 100)  # rare: of reading a big list, three quarters of the time is the collector's
     uvloop = importlib.util.find_spec("uvloop") is not None
     try:
-        anyio.run(
-            serve, settings, manager, backend_options={"use_uvloop": importlib.util.find_spec("uvloop") is not None}
-        )
+        anyio.run(serve, settings, manager, backend_options={"use_uvloop": uvloop})
     except Exception as error:
         if known_error(error) is None:  # a bug: its traceback belongs into the log, not in front of the user
             structlog.get_logger(__name__).error("internal error", exc_info=error)
