@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Final
 
@@ -18,8 +17,8 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig, Informer, KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxOptions
-from multikueue.sandbox.kinds import KINDS, SandboxKind
-from multikueued.demo.jobs import Submission, drawn_jobs
+from multikueue.sandbox.kinds import SandboxKind
+from multikueued.demo.jobs import Submission
 from multikueued.demo.tally import Story, Tally
 
 SETTLE_TIMEOUT: Final = 10.0
@@ -28,35 +27,6 @@ SERVING_TIME: Final = 2.0
 """Seconds that what does not end by itself is left running."""
 CPUS: Final = 4
 """CPUs of each worker: a few jobs fit, the rest queue, so that there is something to see."""
-
-
-@attrs.frozen
-class DemoOptions:
-    """What is asked for on the command line."""
-
-    workers: int = 2
-    jobs: int | None = None
-    """How many to draw; None for 20, or one of each kind where there are more kinds."""
-    own_jobs: tuple[Submission, ...] = ()
-    """The user's jobs, instead of drawn ones."""
-    asked_for: tuple[SandboxKind, ...] = ()
-    """The kinds of drawn jobs."""
-    seed: int = 0
-    port: int = 0
-    """The manager's; 0 is any free one."""
-    timeout: float = 300.0
-    """Seconds after which the demo gives up."""
-
-    @property
-    def kinds(self) -> tuple[SandboxKind, ...]:
-        """The kinds of all jobs there will be."""
-        own = dict.fromkeys(job.kind for job in self.own_jobs)
-        return tuple(dict.fromkeys((*own, *self.asked_for))) or KINDS
-
-    def submissions(self) -> list[Submission]:
-        """The jobs."""
-        count = self.jobs or max(20, len(self.kinds))
-        return list(self.own_jobs) or drawn_jobs(self.kinds, count, random.Random(self.seed))
 
 
 @attrs.define(eq=False)
@@ -69,11 +39,11 @@ class Demo:
     _changed: anyio.Event = attrs.field(factory=anyio.Event)
 
     @classmethod
-    def prepare(cls, options: DemoOptions) -> Demo:
-        """A demo that has not started."""
+    def prepare(cls, kinds: Iterable[SandboxKind], workers: int, *, seed: int, port: int) -> Demo:
+        """A demo that has not started; see `multikueue demo --help` for the arguments."""
         runner = RunnerOptions(mean=2.0, minimum=0.8, maximum=5.0)
-        sandbox_options = SandboxOptions(quota={"cpu": str(CPUS), "memory": "16Gi"}, runner=runner, port=options.port)
-        return cls(Sandbox(options.workers, seed=options.seed, options=sandbox_options, kinds=options.kinds))
+        options = SandboxOptions(quota={"cpu": str(CPUS), "memory": "16Gi"}, runner=runner, port=port)
+        return cls(Sandbox(workers, seed=seed, options=options, kinds=kinds))
 
     @property
     def elapsed(self) -> float:
@@ -89,10 +59,10 @@ class Demo:
         """CPUs that running jobs have asked for, by worker."""
         return {worker: sum(story.cpus for story in self.tally.running_on(worker)) for worker in self.sandbox.workers}
 
-    async def submit(self, options: DemoOptions) -> None:
+    async def submit(self, jobs: Iterable[Submission]) -> None:
         """Create the jobs on the manager, as a user would."""
         async with self._user() as client:
-            for job in options.submissions():
+            for job in jobs:
                 self.tally.submitted(job, self.elapsed)
                 for obj in job.objects:
                     await client.create(job.kind.resource, obj)
