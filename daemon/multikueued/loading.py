@@ -15,7 +15,7 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueued.config import ObjectName, Settings
 from multikueued.dispatching import dispatcher_contradictions
-from multikueued.documents import Loader, reading
+from multikueued.documents import Loader, read_text, reading
 from multikueued.kinds import kind_contradictions
 from multikueued.values import Hook, advice, is_list, register_values, shown
 
@@ -34,7 +34,7 @@ def load_settings(path: Path | None, *, namespace_file: Path = NAMESPACE_FILE) -
     Raises:
         SettingsError: the file cannot be read or used; the message names every setting at fault and what to do.
     """
-    settings = Settings() if path is None else parse_settings(_read(path), source=str(path))
+    settings = Settings() if path is None else parse_settings(read_text(path), source=str(path))
     return settings if settings.namespace else attrs.evolve(settings, namespace=_own_namespace(namespace_file))
 
 
@@ -77,14 +77,6 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     yield from kind_contradictions(settings)
     if settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SettingsError(f"cannot read the settings file {path}: {why}") from error
 
 
 def _own_namespace(file: Path) -> ObjectName:

@@ -22,7 +22,7 @@ from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, definition
 from multikueue.sandbox.kueue.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueued.config import FrameworkName, IntegrationSettings, Settings
-from multikueued.documents import Loader, reading
+from multikueued.documents import Loader, read_text, reading
 from multikueued.kinds import framework_names
 
 NAMESPACE: Final = "default"
@@ -151,11 +151,7 @@ def load_jobs(paths: Iterable[Path]) -> list[Submission]:
 
 
 def _jobs_in(path: Path, rehearsal: Rehearsal) -> list[Submission]:
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SettingsError(f"{path}: cannot be read: {reason}") from error
+    text = read_text(path)
     with reading(str(path)):
         documents = list(yaml.load_all(text, Loader))  # a SafeLoader
     jobs = [_checked(job, where, rehearsal) for where, job in _listed(documents, path)]
