@@ -1,22 +1,32 @@
-"""The command line: `multikueue SUBCOMMAND`. What a subcommand needs is imported when it is called."""
+"""The command line: `multikueue SUBCOMMAND`. What a subcommand needs is imported when it is called.
+
+A command that fails tells a person one message, never a traceback.
+"""
 
 from __future__ import annotations
 
 import errno
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import click
 
-from multikueued import failures
+from multikueue.errors import AdapterError, KubeconfigError, MultiKueueError, SettingsError
 
 SUBCOMMANDS: Final[Mapping[str, str]] = {
     "demo": "multikueued.demo.command:demo",
     "run": "multikueued.running:run",
 }
 """Where each subcommand is: `module:attribute`."""
+
+USAGE: Final = 2
+"""Exit code for what the user must fix before trying again: settings, kubeconfig, arguments."""
+FAILURE: Final = 1
+"""Exit code for everything else that went wrong."""
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
 
 class LazyGroup(click.Group):
@@ -44,15 +54,36 @@ class LazyGroup(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
-            if failures.holds(error, KeyboardInterrupt):
-                ctx.exit(failures.INTERRUPTED)
-            if failures.holds(error, BrokenPipeError):
+            errors = list(_ungrouped(error))
+            if any(isinstance(one, KeyboardInterrupt) for one in errors):
+                ctx.exit(INTERRUPTED)
+            if any(isinstance(one, BrokenPipeError) for one in errors):
                 raise BrokenPipeError(errno.EPIPE, "whoever read our output is gone") from error
-            click.echo(f"multikueue: error: {failures.message(error)}", file=sys.stderr)
-            ctx.exit(failures.exit_code(error))
+            known = known_error(error)
+            click.echo(f"multikueue: error: {known or _unexpected(errors[0])}", file=sys.stderr)
+            ctx.exit(USAGE if isinstance(known, SettingsError | KubeconfigError | AdapterError) else FAILURE)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="multikueue", prog_name="multikueue")
 def main() -> None:
     """Dispatch batch jobs of one cluster to many."""
+
+
+def known_error(error: BaseException) -> MultiKueueError | None:
+    """The first of our own errors, looking into groups; None if there is none."""
+    return next((one for one in _ungrouped(error) if isinstance(one, MultiKueueError)), None)
+
+
+def _ungrouped(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for nested in error.exceptions:
+            yield from _ungrouped(nested)
+    else:
+        yield error
+
+
+def _unexpected(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"cannot write the output, or a file: {error.strerror}"
+    return f"unexpected {type(error).__name__}: {error}; this is a bug, please report it"

@@ -9,10 +9,9 @@ import attrs
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.core.config.kubeconfig_path import KUBECONFIG_PREFIX
+from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
-from multikueued.dispatching import Choice, DispatcherName, DispatcherSettings, IncrementalSettings
-from multikueued.frameworks import IntegrationSettings, KindChoice
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes takes in a job's `managedBy`."""
@@ -25,7 +24,53 @@ Port = NewType("Port", int)
 ServerUrl = NewType("ServerUrl", str)
 """`https://HOST:PORT`."""
 
+DispatcherName = NewType("DispatcherName", str)
+"""One of Kueue's two dispatchers, one of an installed package's, or another controller's domain and path."""
+StepSize = NewType("StepSize", int)
+"""How many workers; at least 1."""
+RoundLength = NewType("RoundLength", timedelta)
+"""How long a round lasts; at least a second."""
+
+FrameworkName = NewType("FrameworkName", str)
+"""What Kueue calls a kind that is built into it: `batch/job`."""
+
 LEASE_DEFAULTS = LeaseSettings()
+INCREMENTAL_DEFAULTS = Incremental()
+DEFAULT_ROUND = RoundLength(INCREMENTAL_DEFAULTS.round)
+
+
+@attrs.frozen
+class IncrementalSettings:
+    """How the incremental dispatcher asks; see `multikueue.core.dispatchers.incremental.Incremental`."""
+
+    step_size: StepSize = StepSize(INCREMENTAL_DEFAULTS.step)
+    """How many more workers a round asks."""
+    order: Literal["config", "alphabetical"] = "config"
+    """Who is asked first: the first of the MultiKueueConfig's list, or of the alphabet."""
+    round: RoundLength = DEFAULT_ROUND
+    """How long those asked so far are left alone with a job before more are asked."""
+
+
+@attrs.frozen
+class DispatcherSettings:
+    """Which workers a job is offered to."""
+
+    name: DispatcherName | None = None
+    """One of Kueue's, by default the one that asks all workers at once; or one that an installed package brings, see
+    `multikueue.runtime.plugins`. Any other name says that another controller writes `status.nominatedClusterNames`."""
+    incremental: IncrementalSettings | None = None
+    """Only for the incremental dispatcher."""
+
+
+@attrs.frozen
+class IntegrationSettings:
+    """The section `integrations` of Kueue's configuration."""
+
+    frameworks: tuple[FrameworkName, ...] = (FrameworkName("batch/job"),)
+    """Kinds built into Kueue, by Kueue's names; the default is the kind every cluster serves. Each is watched on every
+    worker, so list those in use."""
+    external_frameworks: tuple[Declaration, ...] = ()
+    """As `externalFrameworks`. Kueue has its list of such kinds here."""
 
 
 @attrs.frozen
@@ -168,13 +213,3 @@ class Settings:
     logging: LoggingSettings = attrs.field(factory=LoggingSettings)
     serving: ServingSettings = attrs.field(factory=ServingSettings)
     webhook: WebhookSettings = attrs.field(factory=WebhookSettings)
-
-    @property
-    def choice(self) -> Choice:
-        """What is set about the dispatcher."""
-        return Choice(self.dispatcher, self.dispatcher_name, self.incremental_dispatcher_config)
-
-    @property
-    def kinds(self) -> KindChoice:
-        """What is set about job kinds."""
-        return KindChoice(self.integrations, self.external_frameworks, self.multi_kueue.external_frameworks)

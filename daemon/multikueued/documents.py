@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -55,6 +56,19 @@ def reading(source: str) -> Iterator[None]:
         where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = " ".join(str(getattr(error, "problem", error)).split())
         raise SettingsError(f"{source}: not valid YAML{where}: {problem}") from error
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a user names.
+
+    Raises:
+        SettingsError: it cannot be read.
+    """
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SettingsError(f"cannot read {path}: {why}") from error
 
 
 def _fault(told: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:

@@ -17,14 +17,13 @@ from aiohttp import web
 from prometheus_client.aiohttp import make_aiohttp_handler
 
 from multikueued.config import ServingSettings
-from multikueued.listening import listen
+from multikueued.listening import listening
 from multikueued.metrics import Metrics
 
 HEARTBEAT: Final = 1.0
 """Seconds between heartbeats."""
 MAX_LAG: Final = 10.0
 """Seconds a heartbeat may be late: far beyond any garbage collection, within kubelet's usual patience of 30 s."""
-_CLOSE_TIMEOUT: Final = 2.0
 
 
 @attrs.define(eq=False)
@@ -65,19 +64,14 @@ async def serving(
         SettingsError: the address cannot be listened on.
     """
     heartbeat = Heartbeat(metrics.lagged)
-    runner = web.AppRunner(
-        _application(metrics, heartbeat, why_not_ready), access_log=None, shutdown_timeout=_CLOSE_TIMEOUT / 2
-    )
-    try:
-        await runner.setup()
-        port = await listen(runner, settings.bind_address, settings.port, settings="serving")
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(heartbeat.run)
-            yield port
-            tasks.cancel_scope.cancel()
-    finally:
-        with anyio.move_on_after(_CLOSE_TIMEOUT, shield=True):
-            await runner.cleanup()
+    application = _application(metrics, heartbeat, why_not_ready)
+    async with (
+        listening(application, settings.bind_address, settings.port, settings="serving") as port,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(heartbeat.run)
+        yield port
+        tasks.cancel_scope.cancel()
 
 
 def _application(metrics: Metrics, heartbeat: Heartbeat, why_not_ready: Callable[[], str | None]) -> web.Application:
@@ -96,6 +90,4 @@ def _application(metrics: Metrics, heartbeat: Heartbeat, why_not_ready: Callable
 
 
 def _verdict(complaint: str | None) -> web.Response:
-    if complaint is None:
-        return web.Response(text="ok\n")
-    return web.Response(text=f"{complaint}\n", status=503)
+    return web.Response(text=f"{complaint or 'ok'}\n", status=200 if complaint is None else 503)

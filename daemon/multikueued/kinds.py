@@ -1,26 +1,88 @@
-"""The rows the daemon works with: chosen by the settings and by installed packages, completed by the manager."""
+"""Which job kinds the daemon dispatches: the settings in Kueue's own words, their rows, and what the manager serves."""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterator
 from typing import Final
 
 import anyio
+import attrs
 import structlog
 
-from multikueue.adapters import AdapterRegistry, JobKind
+from multikueue.adapters import AVAILABLE, AdapterRegistry, JobKind
+from multikueue.adapters.declaration import Declaration
+from multikueue.core.model.names import GVK
 from multikueue.errors import ApiError
 from multikueue.runtime.discovery import Discoverer, resolve
 from multikueue.runtime.plugins import installed_kinds
 from multikueued.config import Settings
+
+log = structlog.get_logger(__name__)
 
 RETRY: Final = 5.0
 """Seconds between two attempts to ask a manager that does not answer: nothing can be done before it does."""
 PATIENCE: Final = 6
 """Attempts for a manager that answers, but has trouble with some kind: an API group of its own may be down for long,
 and the others must not wait for it."""
+ALIASES = {"deployment": "pod"}
+"""Kinds that are dispatched as others: the pods of a Deployment are queued and sent one by one."""
 
-log = structlog.get_logger(__name__)
+
+def configured_kinds(settings: Settings) -> list[JobKind]:
+    """The rows that the settings come to. They must have no `contradictions`."""
+    kinds, complaints = _rows(settings)
+    assert not complaints, complaints
+    return kinds
+
+
+def kind_contradictions(settings: Settings) -> Iterator[str]:
+    """What cannot be used: the setting, why, and what to do."""
+    kinds, complaints = _rows(settings)
+    yield from complaints
+    sources: dict[GVK, str] = {}
+    for kind in kinds:
+        gvk = kind.resource.gvk
+        if gvk in sources:
+            yield f"{kind.source}: two adapters for {gvk}, this one and {sources[gvk]}: leave one out"
+        sources.setdefault(gvk, kind.source)
+
+
+def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
+    kinds = list(_built_in(settings))
+    complaints: list[str] = []
+    for setting, declaration in _declared(settings):
+        # What compiles expressions costs 0.3 s to import: only whoever declares a kind waits for it.
+        from multikueue.adapters.declared import DeclarationError, declared_kind
+
+        try:
+            kinds.append(declared_kind(declaration, setting))
+        except DeclarationError as error:
+            complaints += [f"{setting}.{field}: {why}" for field, why in error.faults]
+    return kinds, complaints
+
+
+def _built_in(settings: Settings) -> Iterator[JobKind]:
+    rows: dict[GVK, JobKind] = {}
+    for number, name in enumerate(settings.integrations.frameworks):
+        for kind in rows_of(name):  # `pod` and `deployment` are the same kind
+            source = f"integrations.frameworks[{number}] ({name})"
+            rows.setdefault(kind.resource.gvk, attrs.evolve(kind, source=source))
+    yield from rows.values()
+
+
+def _declared(settings: Settings) -> Iterator[tuple[str, Declaration]]:
+    places = {
+        "externalFrameworks": settings.external_frameworks,
+        "multiKueue.externalFrameworks": settings.multi_kueue.external_frameworks,
+    }
+    named = {declaration.name for declarations in places.values() for declaration in declarations}
+    # Kueue wants a kind in this list of its own, too: the second time it is only named.
+    places["integrations.externalFrameworks"] = settings.integrations.external_frameworks
+    for place, declarations in places.items():
+        for number, declaration in enumerate(declarations):
+            repeated = declaration.name in named and declaration == Declaration(name=declaration.name)
+            if place != "integrations.externalFrameworks" or not repeated:
+                yield f"{place}[{number}]", declaration
 
 
 def chosen_kinds(settings: Settings) -> list[JobKind]:
@@ -29,22 +91,35 @@ def chosen_kinds(settings: Settings) -> list[JobKind]:
     Raises:
         AdapterError: an installed package's row cannot be used, or there are two for one kind.
     """
-    kinds = [*settings.kinds.rows(), *installed_kinds()]
+    kinds = [*configured_kinds(settings), *installed_kinds()]
     AdapterRegistry(kinds)  # refuses two rows for one kind
     return kinds
 
 
 async def known_kinds(kinds: list[JobKind], manager: Discoverer) -> AdapterRegistry:
     """The rows as the manager has their kinds; waits until it answers, and logs what it does not have."""
-    for attempt in itertools.count(1):
+    attempt = 1
+    while True:
         try:
             resolved = await resolve(kinds, manager, patient=attempt < PATIENCE)
+            break
         except ApiError as error:
             log.warning("the manager does not answer", error=str(error), retry_in=RETRY)
             await anyio.sleep(RETRY)
-            continue
-        for finding in resolved.findings:
-            log.warning("job kind", setting=finding.setting, problem=finding.problem)
-        log.info("job kinds", kinds=[str(kind.resource) for kind in resolved.kinds])
-        return AdapterRegistry(resolved.kinds)
-    raise AssertionError("the loop returns")
+            attempt += 1
+    for finding in resolved.findings:
+        log.warning("job kind", setting=finding.setting, problem=finding.problem)
+    log.info("job kinds", kinds=[str(kind.resource) for kind in resolved.kinds])
+    return AdapterRegistry(resolved.kinds)
+
+
+def framework_names() -> list[str]:
+    """What may stand in `integrations.frameworks`."""
+    names = {kind.framework for kind in AVAILABLE if kind.framework}
+    return sorted(names | {alias for alias, name in ALIASES.items() if name in names})
+
+
+def rows_of(framework: str) -> list[JobKind]:
+    """The rows behind one of Kueue's names."""
+    wanted = ALIASES.get(framework, framework)
+    return [kind for kind in AVAILABLE if kind.framework == wanted]

@@ -1,23 +1,30 @@
-"""Opening a port, and what is told if that cannot be done."""
+"""A port of the daemon: opened and closed in time, or told why it cannot be opened."""
 
 from __future__ import annotations
 
 import errno
 import os
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
 
+import anyio
 from aiohttp import web
 
 from multikueue.errors import SettingsError
 
+_CLOSE_TIMEOUT: Final = 2.0
 
-async def listen(
-    runner: web.AppRunner, address: str, port: int, *, settings: str, tls: ssl.SSLContext | None = None
-) -> int:
-    """Have a runner listen; return the port.
+
+@asynccontextmanager
+async def listening(
+    application: web.Application, address: str, port: int, *, settings: str, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    """Serve an application while the context lasts; it yields the port.
 
     Args:
-        runner: what answers; it has been set up.
+        application: what answers.
         address: empty for all addresses.
         port: 0 for any free one.
         settings: the group of settings that says where, for the error.
@@ -26,18 +33,26 @@ async def listen(
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    site = web.TCPSite(runner, address or None, port, ssl_context=tls)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=_CLOSE_TIMEOUT / 2)
     try:
-        await site.start()
-    except OSError as error:
-        where = f"{address or 'port'}{':' if address else ' '}{port}"
-        if error.errno == errno.EADDRINUSE:
-            raise SettingsError(f"cannot listen on {where}: it is in use; set {settings}.port to a free one") from error
-        # asyncio's own text names the address again; what a resolver says has no number of the system's.
-        why = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
-        raise SettingsError(
-            f"cannot listen on {where}: {why}; set {settings}.bindAddress and {settings}.port to an "
-            "address of this machine and a port this user may open"
-        ) from error
-    found: tuple[str, int] = runner.addresses[0]
-    return found[1]
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, address or None, port, ssl_context=tls).start()
+        except OSError as error:
+            raise SettingsError(_told(error, address, port, settings)) from error
+        yield runner.addresses[0][1]
+    finally:
+        with anyio.move_on_after(_CLOSE_TIMEOUT, shield=True):
+            await runner.cleanup()
+
+
+def _told(error: OSError, address: str, port: int, settings: str) -> str:
+    where = f"{address or 'port'}{':' if address else ' '}{port}"
+    if error.errno == errno.EADDRINUSE:
+        return f"cannot listen on {where}: it is in use; set {settings}.port to a free one"
+    # asyncio's own text names the address again; what a resolver says has no number of the system's.
+    why = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
+    return (
+        f"cannot listen on {where}: {why}; set {settings}.bindAddress and {settings}.port to an address of this "
+        "machine and a port this user may open"
+    )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
@@ -15,9 +14,10 @@ from cattrs.gen import make_dict_structure_fn, override
 from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueued.config import ObjectName, Settings
-from multikueued.documents import Loader, reading
-from multikueued.lists import declaration_hook, is_list, list_of
-from multikueued.values import register_values, shown
+from multikueued.dispatching import dispatcher_contradictions
+from multikueued.documents import Loader, read_text, reading
+from multikueued.kinds import kind_contradictions
+from multikueued.values import Hook, advice, is_list, register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where a pod finds its own namespace."""
@@ -34,7 +34,7 @@ def load_settings(path: Path | None, *, namespace_file: Path = NAMESPACE_FILE) -
     Raises:
         SettingsError: the file cannot be read or used; the message names every setting at fault and what to do.
     """
-    settings = Settings() if path is None else parse_settings(_read(path), source=str(path))
+    settings = Settings() if path is None else parse_settings(read_text(path), source=str(path))
     return settings if settings.namespace else attrs.evolve(settings, namespace=_own_namespace(namespace_file))
 
 
@@ -50,7 +50,7 @@ def parse_settings(text: str, *, source: str = "settings") -> Settings:
     try:
         settings = _CONVERTER.structure(document, Settings)
     except (cattrs.BaseValidationError, ValueError) as error:
-        raise SettingsError(_listed(source, list(_complaints(error, "")))) from error
+        raise SettingsError(_listed(source, list(_complaints(error)))) from error
     doubled = [f"multiKueue.{_camel(name)}" for name in _given(settings) if _camel(name) in document]
     contradictions = [f"{place}: it is set outside of multiKueue, too: keep one of the two" for place in doubled]
     settings = attrs.evolve(settings, **_given(settings))
@@ -73,18 +73,10 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         settings.leader_election.lease_settings()
     except SettingsError as error:
         yield f"leaderElection: {error}"
-    yield from settings.choice.contradictions()
-    yield from settings.kinds.contradictions()
+    yield from dispatcher_contradictions(settings)
+    yield from kind_contradictions(settings)
     if settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SettingsError(f"cannot read the settings file {path}: {why}") from error
 
 
 def _own_namespace(file: Path) -> ObjectName:
@@ -115,54 +107,58 @@ def _camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def _group(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+def _group(cls: type[Any], converter: cattrs.Converter) -> Hook:
     """How a group of settings is read: its keys in camelCase, and no others."""
-    fields = {field.name: override(rename=_camel(field.name)) for field in attrs.fields(cls)}
-    known = [_camel(name) for name in fields]
-    empty = {_camel(field.name) for field in attrs.fields(cls) if field.default in ("", None)}
-    lists = {_camel(name) for name, kind in get_type_hints(cls).items() if is_list(kind)}
-    # `**fields` are the renamed fields, keyed by name: cattrs' signature cannot say so.
+    fields, types = attrs.fields(cls), get_type_hints(cls)
+    lists = {_camel(field.name) for field in fields if is_list(types[field.name])}
+    empty = {_camel(field.name) for field in fields if field.default in ("", None)}
+    renamed = {field.name: override(rename=_camel(field.name)) for field in fields}
+    # `**renamed` is keyed by the fields' names: cattrs' signature cannot say so.
     structure: Any = make_dict_structure_fn
-    read = structure(cls, converter, **fields)
+    read: Hook = structure(cls, converter, _cattrs_forbid_extra_keys=True, **renamed)
+
+    def says_nothing(key: str, item: Any) -> bool:
+        """Whether it is a list whose every line is commented out, or the default, written out."""
+        return (item is None and key in lists) or (item == "" and key in empty)
 
     def checked(value: Any, _: Any) -> Any:
         value = {} if value is None else value  # a group whose every line is commented out
         if not isinstance(value, dict):
             raise ValueError(f"{shown(value)} is not a group of settings: write its settings below it, indented")
-        value = {key: item for key, item in value.items() if item is not None or key not in lists}  # a list, likewise
-        value = {key: item for key, item in value.items() if item != "" or key not in empty}  # the default, written out
-        unknown = [_UnknownSettingError(str(key), known) for key in value if key not in known]
-        try:
-            result = read({key: item for key, item in value.items() if key in known}, cls)
-        except cattrs.ClassValidationError as error:
-            raise cattrs.ClassValidationError(error.message, [*error.exceptions, *unknown], cls) from None
-        if unknown:
-            raise cattrs.ClassValidationError("unknown settings", unknown, cls)
-        return result
+        return read({str(key): item for key, item in value.items() if not says_nothing(key, item)}, cls)
 
     return checked
 
 
-class _UnknownSettingError(ValueError):
-    def __init__(self, key: str, known: list[str]) -> None:
-        close = difflib.get_close_matches(key, known, n=1)
-        advice = f'did you mean "{close[0]}"?' if close else f"the settings here are {', '.join(known)}"
-        super().__init__(f"there is no such setting: {advice}")
-        self.key = key
+def _declaration(group: Hook) -> Hook:
+    """How a declared kind is read: as a group of settings, or as Kueue has it, a name alone."""
+
+    def read(value: Any, kind: Any) -> Any:
+        if isinstance(value, str):
+            return Declaration(name=value)
+        if not isinstance(value, dict) or "name" not in value:
+            raise ValueError("it has no name: write it like name: PipelineRun.v1.tekton.dev")
+        return group(value, kind)
+
+    return read
 
 
-def _complaints(error: BaseException, path: str) -> Iterator[str]:
-    if not isinstance(error, cattrs.BaseValidationError):
+def _complaints(error: BaseException, path: str = "") -> Iterator[str]:
+    """What is wrong: each setting's place, and what to write."""
+    if isinstance(error, cattrs.ForbiddenExtraKeysError):
+        known = [_camel(field.name) for field in attrs.fields(error.cl)]
+        for key in sorted(error.extra_fields):
+            told = advice(key, known, f"the settings here are {', '.join(known)}")
+            yield f"{path}.{key}: there is no such setting: {told}".lstrip(".")
+    elif isinstance(error, cattrs.BaseValidationError):
+        for nested in error.exceptions:
+            yield from _complaints(nested, f"{path}{_step_of(nested)}".lstrip("."))
+    else:
         yield f"{path or 'the file'}: {error}"
-        return
-    for nested in error.exceptions:
-        yield from _complaints(nested, f"{path}{_step_of(nested)}".strip("."))
 
 
 def _step_of(error: BaseException) -> str:
     """Which setting of its group, or entry of its list, an error is about."""
-    if isinstance(error, _UnknownSettingError):
-        return f".{error.key}"
     for note in getattr(error, "__notes__", []):
         if isinstance(note, cattrs.AttributeValidationNote):
             return f".{_camel(note.name)}"
@@ -180,9 +176,8 @@ def _listed(source: str, complaints: list[str]) -> str:
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=True)
     converter.register_structure_hook_factory(attrs.has, _group)
-    converter.register_structure_hook_factory(is_list, list_of)
     register_values(converter)
-    converter.register_structure_hook(Declaration, declaration_hook(_group(Declaration, converter)))
+    converter.register_structure_hook(Declaration, _declaration(_group(Declaration, converter)))
     return converter
 
 

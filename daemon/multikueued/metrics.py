@@ -108,52 +108,29 @@ class Metrics:
         self.registry = Registry()
         self._queues = _Queues()
         self.registry.register(self._queues)
-        workload_labels = ("cluster_queue", "cluster", "replica_role")
-        self._dispatched = Children(
-            self._counter("multikueue_workloads_dispatched", "Workloads offered to a cluster.", workload_labels),
-            MAX_PAIRS,
-            (role,),
+        pairs = ("cluster_queue", "cluster", "replica_role")
+        self._dispatched = self._counter(
+            "multikueue_workloads_dispatched", "Workloads offered to a cluster.", pairs, MAX_PAIRS, role
         )
-        self._admitted = Children(
-            self._counter("multikueue_workloads_admitted", "Workloads given to the admitting one.", workload_labels),
-            MAX_PAIRS,
-            (role,),
+        self._admitted = self._counter(
+            "multikueue_workloads_admitted", "Workloads given to the admitting one.", pairs, MAX_PAIRS, role
         )
-        self._requests = Children(
-            self._counter(
-                "multikueue_requests",
-                "Requests to API servers; code 0: no answer.",
-                ("cluster", "verb", "resource", "code"),
-            ),
-            400,
+        asked = ("cluster", "verb", "resource", "code")
+        self._requests = self._counter("multikueue_requests", "Requests to API servers; code 0: no answer.", asked, 400)
+        self._request_seconds = self._histogram(
+            "multikueue_request_seconds", "How long requests took.", asked[:2], 90, _REQUEST_SECONDS
         )
-        self._request_seconds = Children(
-            self._histogram(
-                "multikueue_request_seconds", "How long requests took.", ("cluster", "verb"), _REQUEST_SECONDS
-            ),
-            90,
+        self._reconcile_seconds = self._histogram(
+            "multikueue_reconcile_seconds", "How long reconciles took.", ("controller",), 10, _RECONCILE_SECONDS
         )
-        self._reconcile_seconds = Children(
-            self._histogram(
-                "multikueue_reconcile_seconds", "How long reconciles took.", ("controller",), _RECONCILE_SECONDS
-            ),
-            10,
-        )
-        self._failures = Children(
-            self._counter("multikueue_reconcile_failures", "Reconciles that failed.", ("controller",)), 10
-        )
+        self._failures = self._counter("multikueue_reconcile_failures", "Reconciles that failed.", ("controller",), 10)
+        self._reviews = self._counter("multikueue_webhook_reviews", "Answers about new jobs.", ("outcome",), 10)
         self._connected = Children(
-            Gauge(
-                "multikueue_cluster_connected",
-                "Whether a worker's Workloads are being watched.",
-                ("cluster",),
-                registry=self.registry,
-            ),
+            self._gauge("multikueue_cluster_connected", "Whether a worker's Workloads are being watched.", "cluster"),
             100,
         )
-        self._reviews = self._counter("multikueue_webhook_reviews", "Answers about new jobs.", ("outcome",))
-        self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
-        self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
+        self._leading = self._gauge("multikueue_leading", "Whether this process does the work.")
+        self._lag = self._gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.")
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
@@ -187,7 +164,7 @@ class Metrics:
 
     def reviewed(self, outcome: str) -> None:
         """See `ReviewHook`."""
-        self._reviews.labels(outcome).inc()
+        self._reviews.of(outcome).inc()
 
     def began(self, queues: QueueSource) -> None:
         """This process works from now on; its queues are read at each scrape."""
@@ -204,8 +181,13 @@ class Metrics:
         """How late the loop's last heartbeat was."""
         self._lag.set(seconds)
 
-    def _counter(self, name: str, about: str, labels: tuple[str, ...]) -> Counter:
-        return Counter(name, about, labels, registry=self.registry)
+    def _counter(self, name: str, about: str, labels: tuple[str, ...], limit: int, *last: str) -> Children[Counter]:
+        return Children(Counter(name, about, labels, registry=self.registry), limit, last)
 
-    def _histogram(self, name: str, about: str, labels: tuple[str, ...], buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(name, about, labels, buckets=buckets, registry=self.registry)
+    def _histogram(
+        self, name: str, about: str, labels: tuple[str, ...], limit: int, buckets: tuple[float, ...]
+    ) -> Children[Histogram]:
+        return Children(Histogram(name, about, labels, buckets=buckets, registry=self.registry), limit)
+
+    def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
+        return Gauge(name, about, labels, registry=self.registry)

@@ -13,7 +13,7 @@ import click
 import structlog
 
 from multikueue.kube import ClusterConfig, load_incluster, load_kubeconfig
-from multikueued.failures import known_error
+from multikueued.cli import known_error
 from multikueued.loading import load_settings
 from multikueued.logs import configure_logging
 from multikueued.wiring import serve
@@ -40,9 +40,10 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None) -> Non
     settings = load_settings(config)
     manager = _manager_cluster(kubeconfig, context)
     configure_logging(settings.logging, sys.stderr)
-    _tune_process()
+    gc.set_threshold(50_000, 20, 100)  # rare: of reading a big list, three quarters of the time is the collector's
+    uvloop = importlib.util.find_spec("uvloop") is not None
     try:
-        anyio.run(serve, settings, manager, backend_options={"use_uvloop": _has_uvloop()})
+        anyio.run(serve, settings, manager, backend_options={"use_uvloop": uvloop})
     except Exception as error:
         if known_error(error) is None:  # a bug: its traceback belongs into the log, not in front of the user
             structlog.get_logger(__name__).error("internal error", exc_info=error)
@@ -53,12 +54,3 @@ def _manager_cluster(kubeconfig: str | None, context: str | None) -> ClusterConf
     if not kubeconfig:
         return load_incluster(os.environ)
     return load_kubeconfig([Path(part) for part in kubeconfig.split(os.pathsep) if part], context)
-
-
-def _tune_process() -> None:
-    # Rare collections: three quarters of the time of reading a big list is the collector looking at it.
-    gc.set_threshold(50_000, 20, 100)
-
-
-def _has_uvloop() -> bool:
-    return importlib.util.find_spec("uvloop") is not None

@@ -5,51 +5,48 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import cattrs
+from cattrs.cols import list_structure_factory
 
-from multikueued.config import ControllerName, LabelValue, ObjectName, Port, ServerUrl
-from multikueued.dispatching import BUILT_IN, DispatcherName, RoundLength, StepSize
-from multikueued.durations import parse_duration
-from multikueued.frameworks import FrameworkName, framework_names
+from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
+from multikueued.config import (
+    ControllerName,
+    DispatcherName,
+    FrameworkName,
+    LabelValue,
+    ObjectName,
+    Port,
+    RoundLength,
+    ServerUrl,
+    StepSize,
+)
+from multikueued.kinds import framework_names
+
+Hook: TypeAlias = Callable[[Any, Any], Any]
+"""Reads a value as a type; raises ValueError with what to write instead."""
 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
-_CONTROLLER_NAME_TOLD: Final = (
-    "a controller's name: use a domain and a path, as example.com/multikueue, of at most 63 characters"
-)
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
-_LABEL_VALUE_TOLD: Final = (
-    "a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
-)
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_OBJECT_NAME_TOLD: Final = (
-    "a name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit"
-)
 _SERVER_URL: Final = re.compile(
-    r"https://(?P<host>[a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?/?"
+    r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
 )
 _KUEUES_DOMAIN: Final = "kueue.x-k8s.io/"
-_SHORTEST_ROUND: Final = timedelta(seconds=1)
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION_PART: Final = re.compile(rf"(\d+\.?\d*|\.\d+)({'|'.join(_SECONDS)})(?![a-zµμ])")
 
 
 def register_values(converter: cattrs.Converter) -> None:
     """Teach a converter to read the settings' values; each error is a ValueError that says what to write."""
-    converter.register_structure_hook_func(lambda kind: getattr(kind, "__origin__", None) is Literal, _choice)
-    converter.register_structure_hook(bool, _exactly(bool, "true or false"))
-    converter.register_structure_hook(str, _exactly(str, "a text: put it in quotes"))
-    converter.register_structure_hook(timedelta, _duration)
-    converter.register_structure_hook(ControllerName, _text(_CONTROLLER_NAME, _CONTROLLER_NAME_TOLD))
-    converter.register_structure_hook(LabelValue, _text(_LABEL_VALUE, _LABEL_VALUE_TOLD))
-    converter.register_structure_hook(ObjectName, _text(_OBJECT_NAME, _OBJECT_NAME_TOLD))
-    converter.register_structure_hook(Port, _port)
-    converter.register_structure_hook(ServerUrl, _server_url)
-    converter.register_structure_hook(DispatcherName, _dispatcher_name)
-    converter.register_structure_hook(StepSize, _step_size)
-    converter.register_structure_hook(RoundLength, _round_length)
-    converter.register_structure_hook(FrameworkName, _framework_name)
+    for kind, hook in _HOOKS.items():
+        converter.register_structure_hook(kind, hook)
+    converter.register_structure_hook_func(lambda kind: _origin(kind) is Literal, _choice)
+    converter.register_structure_hook_func(lambda kind: _origin(kind) is dict, lambda value, _: value)
+    converter.register_structure_hook_factory(is_list, _list_of)
 
 
 def shown(value: Any) -> str:
@@ -59,50 +56,57 @@ def shown(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _exactly(kind: type[Any], name: str) -> Callable[[Any, Any], Any]:
-    def structure(value: Any, _: Any) -> Any:
-        if type(value) is not kind:
-            raise ValueError(f"{shown(value)} is not {name}")
-        return value
+def advice(value: object, known: Iterable[str], otherwise: str, *, most: int = 1) -> str:
+    """What to write instead of an unknown name.
 
-    return structure
-
-
-def _duration(value: Any, _: Any) -> timedelta:
-    if type(value) in (int, float) and value != 0:
-        raise ValueError(f'{value} lacks a unit: write it like "15m", "1m30s" or "500ms"')
-    return parse_duration(str(value))
+    Args:
+        value: the name.
+        known: those there are.
+        otherwise: what to say if none of them is like it.
+        most: how many of them to offer.
+    """
+    close = difflib.get_close_matches(str(value), known, n=most)
+    return f'did you mean "{" or ".join(close)}"?' if close else otherwise
 
 
-def _text(form: re.Pattern[str], told: str) -> Callable[[Any, Any], Any]:
-    """For texts of one form; `told` says what another one cannot be, and how to write it."""
-
-    def structure(value: Any, _: Any) -> Any:
-        if not isinstance(value, str) or not form.fullmatch(value):
-            raise ValueError(f"{shown(value)} cannot be {told}")
-        return value
-
-    return structure
+def is_list(kind: Any) -> bool:
+    """Whether a setting of that type is a list."""
+    return _origin(kind) is tuple
 
 
-def _port(value: Any, _: Any) -> Port:
-    if type(value) is not int or not 0 <= value <= 65_535:
-        raise ValueError(f"{shown(value)} is not a port: use 1 to 65535, or 0 for any free one")
-    return Port(value)
+def _origin(kind: Any) -> Any:
+    return getattr(kind, "__origin__", None)
 
 
-def _server_url(value: Any, _: Any) -> ServerUrl:
-    found = _SERVER_URL.fullmatch(value) if isinstance(value, str) else None
-    if found is None or int(found["port"] or 443) > 65_535 or not _may_be_host(found["host"]):
-        raise ValueError(f"{shown(value)} cannot be a server's address: write it like https://host.example.com:9443")
-    return ServerUrl(value)
+def parse_duration(text: str) -> timedelta:
+    """Read a duration as Go and Kubernetes write it, `15m`, `1m30s`, `1.5h`, `250ms`; none is negative.
 
-
-def _may_be_host(host: str) -> bool:
+    Raises:
+        ValueError: it is not one.
+    """
+    if text == "0":
+        return timedelta(0)
+    seconds, position = 0.0, 0
+    while part := _DURATION_PART.match(text, position):
+        seconds += float(part[1]) * _SECONDS[part[2]]
+        position = part.end()
+    if position == 0 or position != len(text):
+        raise ValueError(f'"{text}" is not a duration: write it like "15m", "1m30s" or "500ms"')
     try:
-        return not host.startswith("[") or bool(ipaddress.IPv6Address(host[1:-1]))
-    except ValueError:
-        return False
+        return timedelta(seconds=seconds)
+    except OverflowError:
+        raise ValueError(f'"{text}" is too long a duration') from None
+
+
+def _list_of(kind: Any, converter: cattrs.Converter) -> Hook:
+    entries = list_structure_factory(kind, converter)
+
+    def structure(value: Any, _: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise ValueError(f'{shown(value)} is not a list: begin each entry with "- "')
+        return tuple(entries(value, kind))
+
+    return structure
 
 
 def _choice(value: Any, kind: Any) -> Any:
@@ -111,36 +115,94 @@ def _choice(value: Any, kind: Any) -> Any:
     return value
 
 
-def _dispatcher_name(value: Any, _: Any) -> DispatcherName:
-    if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value):
-        raise ValueError(
-            f"{shown(value)} cannot be a dispatcher's name: use {' or '.join(BUILT_IN)}, or for another controller "
-            "its domain and a path, as example.com/dispatcher, of at most 63 characters"
-        )
-    if value.startswith(_KUEUES_DOMAIN) and value not in BUILT_IN:
-        close = difflib.get_close_matches(value, BUILT_IN, n=1)
-        advice = f'did you mean "{close[0]}"?' if close else f"there are {' and '.join(BUILT_IN)}"
-        raise ValueError(f'Kueue has no dispatcher "{value}": {advice}')
-    return DispatcherName(value)
+def _checked(holds: Callable[[Any], bool], told: str) -> Hook:
+    """For values that are kept as they are; `told` says what another one is not, and what to write."""
+
+    def structure(value: Any, _: Any) -> Any:
+        if not holds(value):
+            raise ValueError(f"{shown(value)} {told}")
+        return value
+
+    return structure
 
 
-def _step_size(value: Any, _: Any) -> StepSize:
-    if type(value) is not int or value < 1:
-        raise ValueError(f"{shown(value)} is not a number of workers: use 1 or more")
-    return StepSize(value)
+def _matches(form: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and form.fullmatch(value) is not None
+
+
+def _is_server_url(value: Any) -> bool:
+    found = _SERVER_URL.fullmatch(value) if isinstance(value, str) else None
+    if found is None or int(found["port"] or 443) > 65_535:
+        return False
+    try:
+        return found["ipv6"] is None or bool(ipaddress.IPv6Address(found["ipv6"]))
+    except ValueError:
+        return False
+
+
+def _duration(value: Any, _: Any) -> timedelta:
+    if type(value) in (int, float) and value != 0:
+        raise ValueError(f'{value} lacks a unit: write it like "15m", "1m30s" or "500ms"')
+    return parse_duration(str(value))
 
 
 def _round_length(value: Any, kind: Any) -> RoundLength:
     length = _duration(value, kind)
-    if length < _SHORTEST_ROUND:
+    if length < timedelta(seconds=1):
         raise ValueError(f"{shown(value)} is too short for a round: use 1s or more")
     return RoundLength(length)
+
+
+def _dispatcher_name(value: Any, _: Any) -> DispatcherName:
+    known = (*BUILT_IN, *installed_dispatchers())
+    if value in known:
+        return DispatcherName(value)
+    if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value):
+        brought = ", ".join(known[len(BUILT_IN) :]) or "none"
+        raise ValueError(
+            f"{shown(value)} cannot be a dispatcher's name: use {' or '.join(BUILT_IN)}, one that an installed package "
+            f"brings ({brought}), or for another controller its domain and a path, as example.com/dispatcher, of at "
+            "most 63 characters"
+        )
+    if value.startswith(_KUEUES_DOMAIN):
+        told = advice(value, known, f"there are {' and '.join(known)}")
+        raise ValueError(f'Kueue has no dispatcher "{value}": {told}')
+    return DispatcherName(value)
 
 
 def _framework_name(value: Any, _: Any) -> FrameworkName:
     known = framework_names()
     if value not in known:
-        close = difflib.get_close_matches(str(value), known, n=2)
-        advice = f'did you mean "{" or ".join(close)}"?' if close else f"there are {', '.join(known)}"
-        raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {advice}")
+        told = advice(value, known, f"there are {', '.join(known)}", most=2)
+        raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {told}")
     return FrameworkName(value)
+
+
+_HOOKS: Final[Mapping[Any, Hook]] = {
+    bool: _checked(lambda value: type(value) is bool, "is not true or false"),
+    str: _checked(lambda value: type(value) is str, "is not a text: put it in quotes"),
+    timedelta: _duration,
+    ControllerName: _checked(
+        _matches(_CONTROLLER_NAME),
+        "cannot be a controller's name: use a domain and a path, as example.com/multikueue, of at most 63 characters",
+    ),
+    LabelValue: _checked(
+        _matches(_LABEL_VALUE),
+        "cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a "
+        "letter or digit",
+    ),
+    ObjectName: _checked(
+        _matches(_OBJECT_NAME),
+        "cannot be a name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or "
+        "digit",
+    ),
+    Port: _checked(
+        lambda value: type(value) is int and 0 <= value <= 65_535,
+        "is not a port: use 1 to 65535, or 0 for any free one",
+    ),
+    ServerUrl: _checked(_is_server_url, "cannot be a server's address: write it like https://host.example.com:9443"),
+    StepSize: _checked(lambda value: type(value) is int and value >= 1, "is not a number of workers: use 1 or more"),
+    RoundLength: _round_length,
+    DispatcherName: _dispatcher_name,
+    FrameworkName: _framework_name,
+}

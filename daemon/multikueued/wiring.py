@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import random
 import signal
@@ -23,7 +22,9 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient
 from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
+from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
+from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
 from multikueued.kinds import chosen_kinds, known_kinds
 from multikueued.metrics import Metrics
@@ -56,16 +57,25 @@ class Term:
         with anyio.move_on_after(DRAIN_TIMEOUT):
             await self._ended.wait()
 
-    def begin(self, manager: Manager) -> None:
-        """This process is to work now."""
-        self.manager = manager
-        self._ended = anyio.Event()
-
-    def end(self) -> None:
-        """It does not work any more."""
-        self.manager = None
-        self.working = False
-        self._ended.set()
+    async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
+        """Do the work until cancelled."""
+        self.manager, self._ended = manager, anyio.Event()
+        metrics.began(manager.statistics)
+        try:
+            async with anyio.create_task_group() as beside:
+                if webhook is not None:
+                    beside.start_soon(webhook.registrar.run)
+                async with anyio.create_task_group() as tasks:
+                    await tasks.start(manager.run)
+                    self.working = True
+                    _freeze()
+                    plan = manager.settings.plan
+                    log.info("working", controller=plan.controller_name, origin=plan.origin)
+                beside.cancel_scope.cancel()
+        finally:
+            self.manager, self.working = None, False
+            self._ended.set()
+            metrics.ended()
 
     def why_not_ready(self) -> str | None:
         """What readiness waits for; None if nothing. A standby is ready: it has nothing to wait for but its turn."""
@@ -115,12 +125,13 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
     """Be the daemon until cancelled: health and metrics, election, and dispatching while elected.
 
     Raises:
-        SettingsError: the port of health and metrics cannot be opened.
+        SettingsError: the port of health and metrics cannot be opened, or an installed package's dispatcher not used.
         KubeconfigError: the certificates in `config` cannot be used.
         AdapterError: an installed package's job kind cannot be used.
     """
     election = settings.leader_election
     kinds = chosen_kinds(settings)
+    dispatcher = type(chosen_dispatcher(settings)).__name__  # a package's that cannot be used ends this here
     metrics = Metrics("leader" if election.enabled else "standalone")
     term = term or Term(elected=election.enabled)
     adapters: AdapterRegistry | None = None
@@ -136,10 +147,15 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         serving(settings.serving, metrics, why_not_ready) as port,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
+        log.info("dispatcher", name=dispatcher_name(settings), type=dispatcher, installed=list(installed_dispatchers()))
         found = await known_kinds(kinds, client)
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
-            lead = functools.partial(_lead, settings, client, metrics, term, adapters, hook)
+
+            async def lead() -> None:
+                # Each term has a manager of its own: what an earlier one knew is out of date.
+                await term.lead(build_manager(settings, client, metrics, found), metrics, hook)
+
             if not election.enabled:
                 await lead()
                 return
@@ -164,33 +180,6 @@ def _webhook(
     return webhook(settings, client, adapters, metrics)
 
 
-async def _lead(
-    settings: Settings,
-    client: ApiClient,
-    metrics: Metrics,
-    term: Term,
-    adapters: AdapterRegistry,
-    hook: Webhook | None = None,
-) -> None:
-    """Do the work until cancelled. Each term has a manager of its own: what an earlier one knew is out of date."""
-    manager = build_manager(settings, client, metrics, adapters)
-    term.begin(manager)
-    metrics.began(manager.statistics)
-    try:
-        async with anyio.create_task_group() as beside:
-            if hook is not None:
-                beside.start_soon(hook.register)
-            async with anyio.create_task_group() as tasks:
-                await tasks.start(manager.run)
-                term.working = True
-                _freeze()
-                log.info("working", controller=settings.controller_name, origin=settings.origin)
-            beside.cancel_scope.cancel()
-    finally:
-        term.end()
-        metrics.ended()
-
-
 def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapters: AdapterRegistry) -> Manager:
     """The library's manager, as these settings want it."""
     return Manager(
@@ -210,7 +199,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapt
             quota_automation=settings.quota_automation,
         ),
         lambda name, config: KubeClient(config, name=name, hook=metrics),
-        dispatcher=settings.choice.dispatcher(),
+        dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
         fraction=random.random,

@@ -6,20 +6,26 @@ where nobody has said who runs the job, or its own controller was named. Every o
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import attrs
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import FieldPath
-from multikueue.core.admission.delegation import QueueView, leads_to_workers
+from multikueue.core.config.quota import check_names
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, with_value
 
 DELEGATED: Final = CONTROLLER_NAME
 """What is filled in, whatever our own name is: many kinds accept no other one beside their own controller's.
 Kinds that say it in their own way have it in `JobKind.managed_by_value`."""
+
+
+Lookup: TypeAlias = Callable[[Resource, ObjectKey], Json | None]
+"""Finds a LocalQueue, ClusterQueue or AdmissionCheck of the manager; None if none is known."""
 
 
 @attrs.frozen
@@ -35,26 +41,42 @@ class Admission:
 NOTHING: Final = Admission()
 
 
-def admit(kind: JobKind, job: Json, namespace: str, queues: QueueView, controller_name: str) -> Admission:
+def admit(kind: JobKind, job: Json, namespace: str, lookup: Lookup, controller_name: str) -> Admission:
     """Decide about one job.
 
     Args:
         kind: the row of its kind.
         job: as it would be created.
         namespace: where.
-        queues: the queues that are known.
+        lookup: finds the queues and checks that are known.
         controller_name: `spec.controllerName` of our AdmissionChecks.
     """
     queue = dig(job, "metadata", "labels", QUEUE_LABEL)
     if not isinstance(queue, str) or kind.not_delegated(job, controller_name) is None:
         return NOTHING
-    if not leads_to_workers(ObjectKey(namespace, queue), queues, controller_name):
+    if not leads_to_workers(ObjectKey(namespace, queue), lookup, controller_name):
         return NOTHING
     path, wanted = kind.managed_by or (), kind.managed_by_value or DELEGATED
     found = dig(job, *path)
     if not found or found == kind.own_controller:
         return Admission(patch=_set(job, path, wanted))
     return Admission(warning=_warning(".".join(path), str(found), wanted))
+
+
+def leads_to_workers(queue: ObjectKey, lookup: Lookup, controller_name: str) -> bool:
+    """Whether jobs of a LocalQueue are for us: one of its ClusterQueue's checks is ours.
+
+    Args:
+        queue: the LocalQueue.
+        lookup: finds the queues and checks that are known.
+        controller_name: `spec.controllerName` of our AdmissionChecks.
+    """
+    name = dig(lookup(LOCAL_QUEUE, queue), "spec", "clusterQueue") or ""
+    cluster_queue = lookup(CLUSTER_QUEUE, ObjectKey("", name))
+    if cluster_queue is None:
+        return False
+    checks = (lookup(ADMISSION_CHECK, ObjectKey("", check)) for check in check_names(cluster_queue))
+    return any(dig(check, "spec", "controllerName") == controller_name for check in checks)
 
 
 def _set(job: Json, path: tuple[str, ...], value: str) -> tuple[Json, ...]:

@@ -10,13 +10,13 @@ from typing import Final, Protocol
 import anyio
 import anyio.to_thread
 import attrs
-import structlog
 
 from multikueue.errors import Unauthorized
 from multikueue.kube.config import ClusterConfig, ExecPlugin
 from multikueue.kube.kubeconfig_document import is_token
 from multikueue.kube.plugin import Credential, run_plugin
 from multikueue.kube.single_flight import Flight, SingleFlight
+from multikueue.logs import get_logger
 
 TOKEN_FILE_PERIOD: Final = 60.0
 """Seconds between reads of a token file. kubelet rotates it minutes before the old token expires."""
@@ -25,7 +25,7 @@ PLUGIN_PAUSE: Final = 5.0
 EARLY: Final = 60.0
 """A token is renewed this many seconds before it expires, but at most a tenth of its lifetime before."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class TokenSource(Protocol):

@@ -8,7 +8,6 @@ from typing import Final
 import anyio
 import anyio.abc
 import attrs
-import structlog
 
 from multikueue.core.machinery.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
 from multikueue.core.machinery.watch import Listed
@@ -18,6 +17,7 @@ from multikueue.errors import ApiError
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher, Reflector
+from multikueue.logs import get_logger
 from multikueue.protocols import ObjectList, WatchEvent
 
 LIFETIME_JITTER: Final = 0.2
@@ -29,7 +29,7 @@ Transform = Callable[[Json], Json | None]
 Handler = Callable[[ObjectKey, Json | None, Json | None], None]
 """Gets a change: the object's key, and the object before and after. None: there is none."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def drop_managed_fields(obj: Json) -> Json:

@@ -14,6 +14,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.queue import QueueStatistics, WorkQueue
 from multikueue.errors import ApiError, Conflict
+from multikueue.logs import get_logger
 from multikueue.runtime.clock import loop_time
 
 K = TypeVar("K", bound=Hashable)
@@ -22,7 +23,7 @@ K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 CONFLICT_PATIENCE: Final = 1.0
 """Seconds until a write that met a newer object is tried again, if nothing is heard of that object meanwhile."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Reconciler(Protocol[K_contra]):

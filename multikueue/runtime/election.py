@@ -8,18 +8,18 @@ from typing import Protocol
 
 import anyio
 import attrs
-import structlog
 
 from multikueue.core.machinery.lease import Candidate, LeaseSettings, Step
 from multikueue.core.model.kinds import LEASE
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound
+from multikueue.logs import get_logger
 from multikueue.protocols import Reader, Writer
 
 RELEASE_TIMEOUT = 3.0
 """Seconds the release may take. Without it the next leader only waits for the Lease to expire."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class LeaseClient(Reader, Writer, Protocol):

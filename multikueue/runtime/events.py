@@ -9,7 +9,6 @@ from typing import Final
 
 import anyio
 import attrs
-import structlog
 
 from multikueue.core.machinery.lease import micro_time
 from multikueue.core.model.kinds import EVENT
@@ -17,6 +16,7 @@ from multikueue.core.model.labels import MAX_EVENT_NOTE
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, shortened, uid
 from multikueue.errors import AlreadyExists, ApiError
+from multikueue.logs import get_logger
 from multikueue.protocols import Writer
 from multikueue.runtime.clock import loop_time
 
@@ -41,7 +41,7 @@ _MAX_NAME: Final = 253
 
 _Message = tuple[str, str, str]
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.frozen

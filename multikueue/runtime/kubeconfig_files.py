@@ -16,10 +16,10 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 import attrs
-import structlog
 
 from multikueue.core.config.kubeconfig_path import KUBECONFIG_PREFIX, cleaned, is_below, outside, path_problem
 from multikueue.errors import KubeconfigError
+from multikueue.logs import get_logger
 
 INTERVAL: Final = 10.0
 """Seconds between two looks: a rotated credential is valid longer than that beside its successor."""
@@ -30,7 +30,7 @@ MAX_SIZE: Final = 1 << 20
 
 _REASON: Final = "BadKubeConfig"
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.define(eq=False)

@@ -10,7 +10,6 @@ from typing import TypeAlias
 import anyio
 import anyio.abc
 import attrs
-import structlog
 
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.kubeconfig_path import KUBECONFIG_PREFIX
@@ -18,6 +17,7 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller, ControllerHook, Reconciler
 from multikueue.runtime.effect_executor import EffectExecutor, Target
@@ -38,7 +38,7 @@ from multikueue.runtime.snapshots import SnapshotReader
 from multikueue.runtime.worker_executor import WorkerExecutor
 from multikueue.runtime.workload_memory import WorkloadMemory
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _Keys: TypeAlias = Controller[ObjectKey]
 

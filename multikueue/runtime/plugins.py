@@ -1,26 +1,38 @@
-"""Rows that come with other packages: the entry points of the group `multikueue.adapters`.
+"""What other packages bring by entry points: job kinds, and dispatchers.
 
     [project.entry-points."multikueue.adapters"]
     widgets = "acme_widgets.multikueue:KINDS"
 
-An entry point is a row, several of them, or a function without arguments that returns either.
+    [project.entry-points."multikueue.dispatchers"]
+    "acme.example.com/cheapest-first" = "acme_dispatching:CheapestFirst"
+
+In the first group an entry point is a row, several of them, or a function without arguments that returns either. In the
+second it is a dispatcher, or a class or function without arguments that gives one; settings choose it by its name.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
-from collections.abc import Iterable, Iterator
-from typing import Final
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, TypeVar
 
 import attrs
 
 from multikueue.adapters import JobKind
-from multikueue.errors import AdapterError
+from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, Dispatcher
+from multikueue.core.dispatchers.incremental import INCREMENTAL
+from multikueue.errors import AdapterError, MultiKueueError, SettingsError
 
-GROUP: Final = "multikueue.adapters"
+KIND_GROUP: Final = "multikueue.adapters"
+DISPATCHER_GROUP: Final = "multikueue.dispatchers"
+BUILT_IN: Final = (ALL_AT_ONCE, INCREMENTAL)
+"""Names of dispatchers that no package may take."""
+
+_T = TypeVar("_T")
 
 
-def installed_kinds(points: Iterable[importlib.metadata.EntryPoint] | None = None) -> list[JobKind]:
+def installed_kinds(points: Iterable[EntryPoint] | None = None) -> list[JobKind]:
     """The rows of all installed packages, each with the entry point as its source.
 
     Args:
@@ -29,26 +41,79 @@ def installed_kinds(points: Iterable[importlib.metadata.EntryPoint] | None = Non
     Raises:
         AdapterError: one cannot be loaded, or is something else.
     """
-    found = importlib.metadata.entry_points(group=GROUP) if points is None else points
+    found = entry_points(group=KIND_GROUP) if points is None else points
     return [kind for point in sorted(found, key=_source) for kind in _kinds(point)]
 
 
-def _kinds(point: importlib.metadata.EntryPoint) -> Iterator[JobKind]:
-    source = _source(point)
+def installed_dispatchers(points: Iterable[EntryPoint] | None = None) -> dict[str, EntryPoint]:
+    """The entry points of dispatchers by name, in alphabetical order. None is loaded; see `load_dispatcher`.
+
+    Args:
+        points: the entry points; by default all that are installed.
+
+    Raises:
+        SettingsError: two have the same name, or one has that of a built-in dispatcher.
+    """
+    found: dict[str, EntryPoint] = {}
+    for point in sorted(entry_points(group=DISPATCHER_GROUP) if points is None else points, key=_source):
+        if point.name in BUILT_IN:
+            raise SettingsError(f"{_source(point)}: a dispatcher of that name is built in; rename or uninstall it")
+        if point.name in found:
+            others = _source(found[point.name])
+            raise SettingsError(f"{_source(point)}: {others} brings a dispatcher of that name, too; uninstall one")
+        found[point.name] = point
+    return dict(sorted(found.items()))
+
+
+def load_dispatcher(point: EntryPoint) -> Dispatcher:
+    """The dispatcher of an entry point.
+
+    Raises:
+        SettingsError: it cannot be loaded, or is something else.
+    """
+    made = _load(point, SettingsError, lambda given: given)
+    if fault := _fault(made):
+        raise SettingsError(
+            f"{_source(point)}: {point.value} gives {made!r}, {fault}: "
+            "make it a multikueue.core.dispatchers.dispatcher.Dispatcher, or choose another dispatcher"
+        )
+    dispatcher: Dispatcher = made
+    return dispatcher
+
+
+def _fault(made: Any) -> str:
+    """Why an object is no dispatcher; empty if it is one."""
+    nominate = getattr(made, "nominate", None)
+    if not callable(nominate):
+        return "which has no method nominate"
+    if inspect.iscoroutinefunction(nominate):
+        return "whose nominate is async"
     try:
-        loaded = point.load()
-        given = loaded() if callable(loaded) else loaded
-        kinds = [given] if isinstance(given, JobKind) else list(given)
-    except Exception as error:  # it is somebody else's code: whatever it raises, its user must know whose it is
-        raise AdapterError(
-            f"{source}: {point.value} cannot be loaded: {type(error).__name__}: {error}; correct or uninstall it"
-        ) from error
-    for kind in kinds:
+        inspect.signature(nominate).bind("workload", "candidates", "now")
+    except TypeError:
+        return "whose nominate does not take a workload, the candidates and the time"
+    return ""
+
+
+def _kinds(point: EntryPoint) -> Iterator[JobKind]:
+    source = _source(point)
+    for kind in _load(point, AdapterError, lambda given: [given] if isinstance(given, JobKind) else list(given)):
         if not isinstance(kind, JobKind):
             raise AdapterError(f"{source}: {point.value} gives {kind!r}, which is not a multikueue.adapters.JobKind")
         yield attrs.evolve(kind, source=source)
 
 
-def _source(point: importlib.metadata.EntryPoint) -> str:
+def _load(point: EntryPoint, refusal: type[MultiKueueError], read: Callable[[Any], _T]) -> _T:
+    try:
+        loaded = point.load()
+        return read(loaded() if callable(loaded) else loaded)
+    except Exception as error:  # it is somebody else's code: whatever it raises, its user must know whose it is
+        raise refusal(
+            f"{_source(point)}: {point.value} cannot be loaded: {type(error).__name__}: {error}; "
+            "correct or uninstall it"
+        ) from error
+
+
+def _source(point: EntryPoint) -> str:
     package = point.dist.name if point.dist is not None else ""
     return f'the entry point "{point.name}"{f" of the package {package}" if package else ""}'

@@ -11,12 +11,12 @@ from typing import Final, TypeAlias
 import anyio
 import anyio.abc
 import attrs
-import structlog
 
 from multikueue.core.machinery.connection import Connection
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.errors import MultiKueueError
 from multikueue.kube.config import ClusterConfig
+from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.clock import loop_time
 from multikueue.runtime.remote import Line, RemoteCluster
@@ -33,7 +33,7 @@ REPAIR: Final = 60.0
 LINGER: Final = 30.0
 """Seconds for which a replaced client stays open: what is under way there ends by then, for that is its deadline."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.define(eq=False)

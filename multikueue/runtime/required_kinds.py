@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import attrs
-import structlog
 
 from multikueue.core.model.names import Resource
 from multikueue.kube.informer_status import InformerStatus
+from multikueue.logs import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.define(eq=False)

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import attrs
-import structlog
 
 from multikueue.adapters import JobKind
 from multikueue.core.model.guard import complaint
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube.informer import drop_managed_fields
+from multikueue.logs import get_logger
 
 _T = TypeVar("_T")
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.define(eq=False)

@@ -12,7 +12,7 @@ from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import annotations_of, is_terminating, labels_of
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION
 from multikueue.core.workload.effects import Announce
@@ -139,7 +139,9 @@ class SnapshotReader:
         if settled and isinstance(creation, Unanswered) and creation.ago > LATE_CREATION:
             self.memory.not_created(worker.name, key)
             creation = self.memory.creation(worker.name, key, of_attempt)
-        return attrs.evolve(worker, in_flight=in_flight, creation=creation)
+        cluster = self.manager.clusters.get(ObjectKey("", worker.name)) or {}
+        labels, annotations = labels_of(cluster), annotations_of(cluster)
+        return attrs.evolve(worker, in_flight=in_flight, creation=creation, labels=labels, annotations=annotations)
 
     def _is_new(self, name: str) -> bool:
         """Whether a cluster that nobody serves yet is going to be: its controller has yet to look at it."""

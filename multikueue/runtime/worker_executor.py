@@ -13,13 +13,13 @@ from typing import Final, TypeAlias
 import anyio
 import anyio.abc
 import attrs
-import structlog
 
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.effects import MANAGER, CreateJob, DeleteWorkload, Effect
 from multikueue.core.workload.snapshot import Creating, Idle, InFlight, Removing
 from multikueue.errors import ApiError, Conflict
+from multikueue.logs import get_logger
 from multikueue.runtime.clock import loop_time
 from multikueue.runtime.effect_executor import EffectExecutor
 
@@ -29,7 +29,7 @@ Part: TypeAlias = tuple[ClusterName, ObjectKey]
 ABANDONED_AFTER: Final = 600.0
 """Seconds after the end of its back-off that a part's failures are remembered, if nobody has come back to it."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.define(eq=False)

@@ -10,24 +10,24 @@ from datetime import datetime
 import anyio
 import anyio.abc
 import attrs
-import structlog
 
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version
 from multikueue.errors import SettingsError
 from multikueue.kube.informer import Informer, drop_managed_fields
+from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.webhook.certificates import UnusableError, is_for
 from multikueue.webhook.rotation import FIELDS, Credentials, is_usable, renewed
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.define(eq=False)
 class CertificateSecret:
-    """The shared certificate, as the Secret has it. Implements `webhook_registering.Authorities`."""
+    """The shared certificate, as the Secret has it. Implements `registrar.Authorities`."""
 
     client: ApiClient
     key: ObjectKey
@@ -45,16 +45,18 @@ class CertificateSecret:
     """Set with the next change of the Secret."""
     _secrets: MutationCache = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        cache = Informer(
-            self.client,
-            SECRET,
-            namespace=self.key.namespace,
-            transform=self._only_ours,
-            on_change=self._changed,
-            fraction=self.fraction,
+    @_secrets.default
+    def _cache(self) -> MutationCache:
+        return MutationCache(
+            Informer(
+                self.client,
+                SECRET,
+                namespace=self.key.namespace,
+                transform=self._only_ours,
+                on_change=self._changed,
+                fraction=self.fraction,
+            )
         )
-        self._secrets = MutationCache(cache)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the Secret until cancelled."""
@@ -62,7 +64,7 @@ class CertificateSecret:
         await self._secrets.informer.run()
 
     async def renew(self, trusted: str) -> str:
-        """See `webhook_registering.Authorities`."""
+        """See `registrar.Authorities`."""
         await self._secrets.informer.wait_synced()
         if self.credentials is not None and not is_for(self.credentials.serving.certificate, self.host):
             log.warning(

@@ -17,27 +17,16 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 BACKDATED: Final = timedelta(hours=1)
 """How far before its making a certificate begins to be valid: clocks of other machines may be behind."""
 
-_SERVING: Final = x509.KeyUsage(
-    digital_signature=True,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    key_cert_sign=False,
-    crl_sign=False,
-    encipher_only=False,
-    decipher_only=False,
-)
-_SIGNING: Final = x509.KeyUsage(
-    digital_signature=False,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    key_cert_sign=True,
-    crl_sign=True,
-    encipher_only=False,
-    decipher_only=False,
+_USAGES: Final = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
 )
 
 
@@ -67,7 +56,7 @@ def make_authority(name: str, now: datetime, lifetime: timedelta) -> KeyPair:
     builder = (
         _builder(subject, subject, key, now, now + lifetime)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_SIGNING, critical=True)
+        .add_extension(_usage("key_cert_sign", "crl_sign"), critical=True)
     )
     return KeyPair(builder.sign(key, hashes.SHA256()), key)
 
@@ -89,7 +78,7 @@ def make_certificate(authority: KeyPair, host: str, now: datetime, lifetime: tim
     builder = (
         _builder(subject, issuer.subject, key, now, ends)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_SERVING, critical=True)
+        .add_extension(_usage("digital_signature", "key_encipherment"), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
         .add_extension(signer, critical=False)
@@ -171,6 +160,11 @@ def _builder(
         .not_valid_after(ends)
         .add_extension(identifier, critical=False)
     )
+
+
+def _usage(*allowed: str) -> x509.KeyUsage:
+    """What a key may be used for, and nothing else."""
+    return x509.KeyUsage(**{name: name in allowed for name in _USAGES})
 
 
 def _general_name(host: str) -> x509.GeneralName:

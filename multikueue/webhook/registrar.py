@@ -7,23 +7,23 @@ from typing import Final, Protocol
 
 import anyio
 import attrs
-import structlog
 
 from multikueue.core.admission.registration import Registration
 from multikueue.core.model.kinds import MUTATING_WEBHOOKS
 from multikueue.core.model.names import Resource
 from multikueue.errors import ApiError
+from multikueue.logs import get_logger
 from multikueue.protocols import Writer
 
 FIELD_MANAGER: Final = "multikueue-webhook"
 PERIOD: Final = 600.0
-"""Seconds after which everything is looked at again: what somebody else changed is mended, what gets old renewed."""
+"""Seconds between two resyncs: what somebody else changed is mended, and what gets old renewed."""
 RETRY: Final = 10.0
 """Seconds after which what failed is tried again."""
 PAUSE: Final = 2.0
-"""Seconds between two looks at least: somebody else may write the same objects, and then nobody is to win a race."""
+"""Seconds between two looks at least: somebody else may write the same objects, which must not become a race."""
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Authorities(Protocol):
@@ -55,34 +55,33 @@ class WebhookRegistrar:
     kinds: Iterable[Resource]
     """The job kinds to be asked about."""
     authorities: Authorities
-    trusted: str = attrs.field(default="", init=False)
-    """What API servers have been told to trust by this process."""
-    _complaint: str = attrs.field(default="", init=False)
 
     async def run(self) -> None:
         """Do so until cancelled. It never gives up: failures are told and tried again."""
+        trusted, complaint = "", ""
         while True:
             changed = self.authorities.changed  # taken before looking, so that nothing is missed in between
-            delay = PERIOD if await self._attempt() else RETRY
+            try:
+                told = await self._register(trusted)
+            except ApiError as error:
+                if str(error) != complaint:  # once until it changes
+                    log.warning("cannot register the webhook", configuration=self.registration.name, error=str(error))
+                complaint, delay = str(error), RETRY
+            else:
+                if told != trusted or complaint:
+                    log.info("webhook registered", configuration=self.registration.name)
+                trusted, complaint, delay = told, "", PERIOD
             with anyio.move_on_after(delay):
                 await anyio.sleep(PAUSE)
                 await changed.wait()
 
-    async def _attempt(self) -> bool:
-        try:
-            trusted = await self.authorities.renew(self.trusted)
-            wanted = self.registration.configuration(self.kinds, trusted)
-            await self.client.apply(MUTATING_WEBHOOKS, wanted, field_manager=FIELD_MANAGER)
-        except ApiError as error:
-            self._complain(str(error))
-            return False
-        if trusted != self.trusted or self._complaint:
-            log.info("webhook registered", configuration=self.registration.name)
-        self.trusted, self._complaint = trusted, ""
-        return True
+    async def _register(self, trusted: str) -> str:
+        """Register it; return the authorities that API servers have been told to trust.
 
-    def _complain(self, complaint: str) -> None:
-        """Say what is wrong, once until it changes."""
-        if complaint != self._complaint:
-            self._complaint = complaint
-            log.warning("cannot register the webhook", configuration=self.registration.name, error=complaint)
+        Args:
+            trusted: what they had been told before by this process.
+        """
+        authorities = await self.authorities.renew(trusted)
+        wanted = self.registration.configuration(self.kinds, authorities)
+        await self.client.apply(MUTATING_WEBHOOKS, wanted, field_manager=FIELD_MANAGER)
+        return authorities

@@ -7,8 +7,8 @@ is, and its check Rejected: it runs nowhere, and never twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
 
 import anyio
 import anyio.abc
@@ -43,16 +43,23 @@ class Answer:
     body: bytes
 
 
+_CACHED: Final = {
+    LOCAL_QUEUE: "clusterQueue",
+    CLUSTER_QUEUE: "admissionChecksStrategy",
+    ADMISSION_CHECK: "controllerName",
+}
+"""What leads from a queue to its checks: the kinds, and the only field of the spec that is kept of each."""
+
+
 @attrs.define(eq=False)
 class Reviewer:
-    """Answers reviews of the job kinds that are registered. Implements `core.admission.delegation.QueueView`."""
+    """Answers reviews of the job kinds that are registered."""
 
     adapters: AdapterRegistry
     controller_name: str
     """Which AdmissionChecks are ours."""
-    local_queues: Informer
-    cluster_queues: Informer
-    checks: Informer
+    caches: Mapping[Resource, Informer]
+    """Of the manager's queues and checks; `run` fills them."""
     hook: ReviewHook | None = None
 
     @classmethod
@@ -65,7 +72,7 @@ class Reviewer:
         hook: ReviewHook | None = None,
         fraction: Callable[[], float] = lambda: 0.0,
     ) -> Reviewer:
-        """Build the caches; `run` fills them.
+        """With caches of its own.
 
         Args:
             client: the manager's API server.
@@ -74,30 +81,23 @@ class Reviewer:
             hook: told of every review.
             fraction: where jitter comes from.
         """
-
-        def cache(resource: Resource, *kept: str) -> Informer:
-            return Informer(client, resource, transform=_only(*kept), fraction=fraction)
-
-        return cls(
-            adapters,
-            controller_name,
-            cache(LOCAL_QUEUE, "clusterQueue"),
-            cache(CLUSTER_QUEUE, "admissionChecksStrategy"),
-            cache(ADMISSION_CHECK, "controllerName"),
-            hook,
-        )
+        caches = {
+            resource: Informer(client, resource, transform=_only(field), fraction=fraction)
+            for resource, field in _CACHED.items()
+        }
+        return cls(adapters, controller_name, caches, hook)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep the caches until cancelled."""
         task_status.started()
         async with anyio.create_task_group() as watches:
-            for cache in (self.local_queues, self.cluster_queues, self.checks):
+            for cache in self.caches.values():
                 watches.start_soon(cache.run)
 
     @property
     def ready(self) -> bool:
         """Whether the queues are known."""
-        return all(cache.status.synced for cache in (self.local_queues, self.cluster_queues, self.checks))
+        return all(cache.status.synced for cache in self.caches.values())
 
     def review(self, body: bytes) -> Answer:
         """Answer one request. Whatever the body is, nothing is raised."""
@@ -111,24 +111,15 @@ class Reviewer:
         outcome = "delegated" if admission.patch else "warned" if admission.warning else "untouched"
         return self._answer(outcome, 200, orjson.dumps(allowed(review, admission.patch, admission.warning)))
 
-    def local_queue(self, key: ObjectKey) -> Json | None:
-        """See `QueueView`."""
-        return self.local_queues.get(key)
-
-    def cluster_queue(self, name: str) -> Json | None:
-        """See `QueueView`."""
-        return self.cluster_queues.get(ObjectKey("", name))
-
-    def admission_check(self, name: str) -> Json | None:
-        """See `QueueView`."""
-        return self.checks.get(ObjectKey("", name))
+    def _lookup(self, resource: Resource, key: ObjectKey) -> Json | None:
+        return self.caches[resource].get(key)
 
     def _admission(self, review: Review) -> Admission:
         kind = self.adapters.get(review.gvk)
         if kind is None or review.operation != "CREATE" or review.subresource or review.object is None:
             return NOTHING
         job, namespace = review.object, review.namespace
-        return reviewed(kind, job, lambda: admit(kind, job, namespace, self, self.controller_name), NOTHING)
+        return reviewed(kind, job, lambda: admit(kind, job, namespace, self._lookup, self.controller_name), NOTHING)
 
     def _answer(self, outcome: str, status: int, body: bytes) -> Answer:
         if self.hook is not None:
@@ -136,11 +127,11 @@ class Reviewer:
         return Answer(status, body)
 
 
-def _only(*fields: str) -> Callable[[Json], Json]:
-    """Keep only these fields of the spec: a queue's status changes with every job."""
+def _only(field: str) -> Callable[[Json], Json]:
+    """Keep only this field of the spec: a queue's status changes with every job."""
 
     def transform(obj: Json) -> Json:
-        metadata = {field: obj["metadata"].get(field) for field in ("name", "namespace", "resourceVersion")}
-        return {"metadata": metadata, "spec": {field: dig(obj, "spec", field) for field in fields}}
+        metadata = {name: obj["metadata"].get(name) for name in ("name", "namespace", "resourceVersion")}
+        return {"metadata": metadata, "spec": {field: dig(obj, "spec", field)}}
 
     return transform

@@ -12,6 +12,7 @@ from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.adapters.admission import NOTHING, Admission, admit
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 
@@ -29,6 +30,12 @@ class Known:
 
     controller: str = CONTROLLER_NAME
     queues: tuple[tuple[str, str], ...] = (("remote", "shared"), ("here", "local"), ("lost", "gone"))
+
+    def lookup(self, resource: Resource, key: ObjectKey) -> Json | None:
+        if resource == LOCAL_QUEUE:
+            return self.local_queue(key)
+        assert not key.namespace
+        return self.cluster_queue(key.name) if resource == CLUSTER_QUEUE else self.admission_check(key.name)
 
     def local_queue(self, key: ObjectKey) -> Json | None:
         target = dict(self.queues).get(key.name) if key.namespace == "team" else None
@@ -53,7 +60,7 @@ def widget(queue: str | None = "remote", **spec: Any) -> Json:
 
 def created(job: Json, kind: JobKind = PLAIN, known: Known | None = None, *, namespace: str = "team") -> Admission:
     known = known or Known()
-    return admit(kind, job, namespace, known, known.controller)
+    return admit(kind, job, namespace, known.lookup, known.controller)
 
 
 def patched(job: Json, kind: JobKind = PLAIN, known: Known | None = None) -> Json:
@@ -86,7 +93,7 @@ class TestWhichJobs:
 
     def test_the_check_of_another_controller_is_not_ours(self) -> None:
         """Beside the built-in MultiKueue each looks after its own queues."""
-        assert admit(PLAIN, widget(), "team", Known(), "example.com/other") == NOTHING
+        assert admit(PLAIN, widget(), "team", Known().lookup, "example.com/other") == NOTHING
 
     def test_under_another_name_of_ours_jobs_still_get_kueues_own(self) -> None:
         """Most kinds' APIs refuse every other value, and the job with it."""

@@ -7,12 +7,12 @@ it the plain case: quota reserved, our check Pending, one pod set, a suspended J
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from multikueue.adapters import BUILTIN
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.copies import workload_copy
@@ -324,3 +324,24 @@ def _plain_spec() -> Json:
 
 
 _PLAIN_JOB = job()
+
+
+def candidates(
+    configured: Sequence[str],
+    available: Collection[str] | None = None,
+    nominated: Sequence[str] = (),
+    *,
+    awaited: Collection[str] = (),
+    message: str = "",
+) -> Candidates:
+    """What a dispatcher is shown: these workers, all of them available unless told otherwise."""
+    workers = tuple(
+        Candidate(
+            ClusterName(name),
+            available=available is None or name in available,
+            nominated=name in nominated,
+            awaited=name in awaited,
+        )
+        for name in configured
+    )
+    return Candidates(workers, tuple(nominated), message)

@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
-from multikueue.core.dispatchers.external import External
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import Incremental, Order
 from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.cli import main
+from multikueued.dispatching import chosen_dispatcher
 from multikueued.loading import parse_settings
 from multikueued.metrics import Metrics
-from multikueued.wiring import build_manager
+from multikueued.wiring import build_manager, work
 
 ALL_AT_ONCE = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
@@ -48,7 +48,7 @@ INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
 )
 def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> None:
     """A section copied from Kueue's configuration means what it means there."""
-    assert parse_settings(text).choice.dispatcher() == chosen
+    assert chosen_dispatcher(parse_settings(text)) == chosen
 
 
 @pytest.mark.parametrize(
@@ -135,3 +135,87 @@ async def test_the_daemon_uses_it() -> None:
     manager = build_manager(settings, client, Metrics("standalone"), AdapterRegistry(BUILTIN))
 
     assert manager.dispatcher == Incremental(step=2)
+
+
+POLICY = """
+from multikueue.core.dispatchers.dispatcher import Nomination
+
+class CheapestFirst:
+    def nominate(self, workload, candidates, now):
+        return Nomination(candidates.available[:1])
+
+class NoPolicy:
+    pass
+"""
+BROUGHT = """
+[multikueue.dispatchers]
+acme.example.com/cheapest-first = acme_policy:CheapestFirst
+cheapest = acme_policy:CheapestFirst
+gone = acme_policy:Gone
+nothing = acme_policy:NoPolicy
+"""
+
+
+@pytest.fixture
+def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package with dispatchers, installed beside the daemon."""
+    information = tmp_path / "acme_policy-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-policy\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(BROUGHT)
+    (tmp_path / "acme_policy.py").write_text(POLICY)
+    monkeypatch.syspath_prepend(tmp_path)
+    return information
+
+
+@pytest.mark.usefixtures("acme")
+class TestOfAnInstalledPackage:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "dispatcher: {name: acme.example.com/cheapest-first}",
+            "dispatcherName: cheapest",
+            "multiKueue: {dispatcherName: acme.example.com/cheapest-first}",
+        ],
+    )
+    async def test_it_runs_in_the_daemon_by_its_name(self, text: str) -> None:
+        client = KubeClient(ClusterConfig("https://manager.example.com"), name="manager")
+
+        manager = build_manager(parse_settings(text), client, Metrics("standalone"), AdapterRegistry(BUILTIN))
+
+        assert type(manager.dispatcher).__name__ == "CheapestFirst"
+
+    def test_an_unknown_name_is_told_with_those_that_are_installed(self) -> None:
+        with pytest.raises(SettingsError) as caught:
+            parse_settings("dispatcherName: cheapset", source="config.yaml")
+
+        assert str(caught.value).startswith(
+            f'config.yaml: dispatcherName: "cheapset" cannot be a dispatcher\'s name: use {ALL_AT_ONCE} or '
+            f"{INCREMENTAL}, one that an installed package brings "
+            "(acme.example.com/cheapest-first, cheapest, gone, nothing), or for another controller"
+        )
+
+    def test_a_domain_and_a_path_that_nobody_has_installed_are_another_controllers(self) -> None:
+        assert chosen_dispatcher(parse_settings("dispatcherName: acme.example.com/dearest-first")) == External()
+
+    @pytest.mark.parametrize(
+        ("name", "why"),
+        [
+            ("gone", "acme_policy:Gone cannot be loaded: AttributeError: "),
+            ("nothing", "acme_policy:NoPolicy gives <acme_policy.NoPolicy object at "),
+        ],
+    )
+    async def test_one_that_cannot_be_used_ends_the_daemon_before_it_serves(self, name: str, why: str) -> None:
+        settings = parse_settings(f"dispatcherName: {name}")
+
+        with pytest.raises(SettingsError) as caught:
+            await work(settings, ClusterConfig("https://manager.example.com"))
+
+        assert str(caught.value).startswith(f'the entry point "{name}" of the package acme-policy: {why}')
+
+    @pytest.mark.parametrize("chosen", [ALL_AT_ONCE, INCREMENTAL])
+    def test_one_with_the_name_of_a_built_in_one_is_refused(self, acme: Path, chosen: str) -> None:
+        (acme / "entry_points.txt").write_text(f"[multikueue.dispatchers]\n{INCREMENTAL} = acme_policy:CheapestFirst\n")
+
+        with pytest.raises(SettingsError, match="of the package acme-policy: a dispatcher of that name is built in"):
+            chosen_dispatcher(parse_settings(f"dispatcherName: {chosen}"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueued.durations import parse_duration
+from multikueued.values import parse_duration
 
 
 @pytest.mark.parametrize(

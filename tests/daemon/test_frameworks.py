@@ -18,6 +18,7 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.core.model.names import Json
 from multikueue.errors import SettingsError
 from multikueued.cli import main
+from multikueued.kinds import configured_kinds
 from multikueued.loading import parse_settings
 
 PIPELINE_RUN = {"name": "PipelineRun.v1.tekton.dev"}
@@ -25,7 +26,7 @@ PIPELINE_RUN = {"name": "PipelineRun.v1.tekton.dev"}
 
 def chosen(settings: Json) -> dict[str, str]:
     """The kinds that are dispatched, and where each was chosen."""
-    rows = parse_settings(yaml.safe_dump(settings)).kinds.rows()
+    rows = configured_kinds(parse_settings(yaml.safe_dump(settings)))
     return {f"{row.resource}": row.source for row in rows}
 
 
@@ -101,7 +102,7 @@ def test_a_declaration_can_say_everything() -> None:
           managedByPath: .spec.by
         """
     )
-    widget, gadget = settings.kinds.rows()[1:]
+    widget, gadget = configured_kinds(settings)[1:]
 
     assert (str(widget.resource), widget.managed_by_value, widget.status_subresource) == (
         "widgetz.example.com",
@@ -252,7 +253,7 @@ def test_whatever_is_written_there_is_used_or_refused(entries: list[Any]) -> Non
     """Never a traceback: a settings file is written by people."""
     used, told = -1, ""
     try:
-        used = len(parse_settings(json.dumps({"externalFrameworks": entries})).kinds.rows())
+        used = len(configured_kinds(parse_settings(json.dumps({"externalFrameworks": entries}))))
     except SettingsError as error:
         told = str(error)
     assert used == 1 + len(entries) or "externalFrameworks" in told

@@ -22,6 +22,8 @@ from multikueued.config import (
     Settings,
     WebhookSettings,
 )
+from multikueued.dispatching import chosen_dispatcher
+from multikueued.kinds import configured_kinds
 from multikueued.loading import load_settings, parse_settings
 
 FULL = """
@@ -123,8 +125,8 @@ def test_a_section_copied_from_kueues_configuration_means_what_it_means_there() 
     assert settings.origin == "site-a"
     assert settings.gc_interval == timedelta(minutes=2)
     assert settings.worker_lost_timeout == timedelta(seconds=90)
-    assert settings.choice.dispatcher() == Incremental(step=5)
-    assert "pipelineruns.tekton.dev" in {str(kind.resource) for kind in settings.kinds.rows()}
+    assert chosen_dispatcher(settings) == Incremental(step=5)
+    assert "pipelineruns.tekton.dev" in {str(kind.resource) for kind in configured_kinds(settings)}
 
 
 @pytest.mark.parametrize(

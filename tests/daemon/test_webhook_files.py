@@ -16,7 +16,7 @@ from multikueue.errors import SettingsError
 from multikueue.webhook.certificates import UnusableError, make_authority, pem
 from multikueue.webhook.rotation import Credentials, renewed
 from multikueued.webhook.files import CertificateFiles
-from multikueued.webhook.tls import ServingTls
+from multikueued.webhook.serving import ServingTls
 
 SECRET_TEXT = "hunter2"
 
@@ -49,16 +49,15 @@ def put(folder: Path, found: Credentials, *, authorities: bool = True) -> None:
         (folder / "ca.crt").write_text(found.bundle)
 
 
-def files(folder: Path, *, ahead: timedelta = timedelta(0)) -> tuple[CertificateFiles, SpyTls]:
-    tls = SpyTls(ServingTls.empty().context)
-    return CertificateFiles(folder, tls, lambda: now() + ahead, interval=0.01), tls
+async def files(folder: Path, *, ahead: timedelta = timedelta(0)) -> tuple[CertificateFiles, SpyTls]:
+    tls = SpyTls()
+    return await CertificateFiles.open(folder, tls, lambda: now() + ahead, interval=0.01), tls
 
 
 async def test_a_folder_as_cert_manager_makes_it_is_served_and_its_authority_told(tmp_path: Path) -> None:
     found = made()
     put(tmp_path, found)
-    folder, tls = files(tmp_path)
-    await folder.load()
+    folder, tls = await files(tmp_path)
 
     assert tls.served == [pem(found.serving.certificate)]
     assert await folder.renew("") == found.bundle
@@ -67,16 +66,14 @@ async def test_a_folder_as_cert_manager_makes_it_is_served_and_its_authority_tol
 
 async def test_without_an_authority_in_it_somebody_else_tells_api_servers(tmp_path: Path) -> None:
     put(tmp_path, made(), authorities=False)
-    folder, _ = files(tmp_path)
-    await folder.load()
+    folder, _ = await files(tmp_path)
     assert await folder.renew("") == ""
 
 
 async def test_a_new_certificate_is_served_and_told_without_a_restart(tmp_path: Path) -> None:
     first, second = made(), made()
     put(tmp_path, first)
-    folder, tls = files(tmp_path)
-    await folder.load()
+    folder, tls = await files(tmp_path)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(folder.run)
         changed = folder.changed
@@ -92,8 +89,7 @@ async def test_a_new_certificate_is_served_and_told_without_a_restart(tmp_path: 
 async def test_a_folder_that_is_damaged_later_is_told_once_and_what_was_served_is_served_on(tmp_path: Path) -> None:
     first, second = made(), made()
     put(tmp_path, first)
-    folder, tls = files(tmp_path)
-    await folder.load()
+    folder, tls = await files(tmp_path)
     with structlog.testing.capture_logs() as lines:
         async with anyio.create_task_group() as tasks:
             (tmp_path / "tls.key").write_text(SECRET_TEXT)
@@ -115,8 +111,7 @@ async def test_a_folder_that_is_damaged_later_is_told_once_and_what_was_served_i
 async def test_a_disk_that_is_full_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pair is loaded from a file of its own; what was served is served on."""
     put(tmp_path, made())
-    folder, _ = files(tmp_path)
-    await folder.load()
+    folder, _ = await files(tmp_path)
     tries: list[anyio.Event] = [anyio.Event(), anyio.Event()]
 
     def full(self: SpyTls, certificate: str, key: str) -> None:
@@ -136,14 +131,13 @@ async def test_a_disk_that_is_full_ends_nothing(tmp_path: Path, monkeypatch: pyt
 
 async def test_an_expired_certificate_is_told_by_readiness(tmp_path: Path) -> None:
     put(tmp_path, made())
-    folder, _ = files(tmp_path, ahead=timedelta(days=100))
-    await folder.load()
+    folder, _ = await files(tmp_path, ahead=timedelta(days=100))
     assert (folder.why_not_usable() or "").startswith(f"the certificate in {tmp_path} has expired on 2")
 
 
 async def told(folder: Path) -> str:
     with pytest.raises(SettingsError) as caught:
-        await files(folder)[0].load()
+        await files(folder)
     message = str(caught.value)
     assert message.startswith("webhook.certDir: ")
     assert "put tls.crt and tls.key there, or leave certDir out" in message

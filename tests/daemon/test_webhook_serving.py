@@ -17,8 +17,7 @@ from multikueue.webhook.certificates import UnusableError, pem
 from multikueue.webhook.reviewer import Answer
 from multikueue.webhook.rotation import Credentials, renewed
 from multikueued.config import Port, WebhookSettings
-from multikueued.webhook.serving import MAX_BODY, reviewing
-from multikueued.webhook.tls import ServingTls
+from multikueued.webhook.serving import MAX_BODY, ServingTls, reviewing
 
 HOST = "127.0.0.1"
 ANY = WebhookSettings(enabled=True, bind_address=HOST, port=Port(0))
@@ -31,7 +30,7 @@ def credentials() -> Credentials:
 
 
 def serving_tls(made: Credentials) -> ServingTls:
-    tls = ServingTls.empty()
+    tls = ServingTls()
     load(tls, made)
     return tls
 
@@ -118,7 +117,7 @@ async def test_a_new_certificate_is_served_without_a_restart() -> None:
 
 async def test_without_a_certificate_there_is_no_connection_and_none_is_missed_later() -> None:
     """A replica listens before the one that leads has made the certificate."""
-    made, tls = credentials(), ServingTls.empty()
+    made, tls = credentials(), ServingTls()
     async with reviewing(ANY, tls, echo) as port:
         with pytest.raises(aiohttp.ClientError):
             await ask(port, made)
@@ -178,6 +177,6 @@ async def test_a_bug_in_an_answer_is_the_api_servers_to_judge() -> None:
 async def test_an_address_that_is_no_name_is_told_with_the_setting_to_change() -> None:
     nowhere = WebhookSettings(enabled=True, bind_address="no such host", port=Port(0))
     with pytest.raises(SettingsError, match=r"cannot listen on no such host:0: .*; set webhook\.bindAddress") as caught:
-        async with reviewing(nowhere, ServingTls.empty(), echo):
+        async with reviewing(nowhere, ServingTls(), echo):
             pytest.fail("served nowhere")
     assert "Unknown error" not in str(caught.value)

@@ -14,8 +14,8 @@ import yaml
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.profiles import names
-from multikueue.runtime.plugins import GROUP
-from multikueued.frameworks import framework_names
+from multikueue.runtime.plugins import KIND_GROUP
+from multikueued.kinds import configured_kinds, framework_names
 from multikueued.loading import parse_settings
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def test_the_settings_it_shows_can_be_used() -> None:
     shown = [text for text in blocks("yaml") if "externalFrameworks" in text]
     assert shown
     for text in shown:
-        assert parse_settings(text).kinds.rows()
+        assert configured_kinds(parse_settings(text))
 
 
 def test_the_object_it_shows_is_one() -> None:
@@ -57,7 +57,7 @@ def test_the_object_it_shows_is_one() -> None:
 
 def test_the_entry_point_it_shows_is_in_our_group() -> None:
     (shown,) = (tomllib.loads(text) for text in blocks("toml"))
-    assert list(shown["project"]["entry-points"]) == [GROUP]
+    assert list(shown["project"]["entry-points"]) == [KIND_GROUP]
 
 
 @pytest.mark.parametrize("field", [field.name for field in attrs.fields(Declaration)])

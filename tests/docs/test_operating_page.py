@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 import yaml
 
-from multikueue.core.dispatchers.dispatcher import AllAtOnce
-from multikueued.config import Settings
-from multikueued.dispatching import DispatcherSettings
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates
+from multikueue.core.dispatchers.guarded import Guarded
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.runtime.plugins import DISPATCHER_GROUP
+from multikueued.config import DispatcherSettings, Settings
+from multikueued.dispatching import chosen_dispatcher
 from multikueued.loading import parse_settings
 from multikueued.metrics import Metrics
 from tests.integration.permissions import WORKER_RULES, chart_objects
@@ -36,13 +42,42 @@ def test_the_settings_can_be_pasted(text: str) -> None:
 def test_the_first_of_them_are_the_defaults() -> None:
     """Whoever pastes them changes nothing."""
     settings = parse_settings(SETTINGS[0])
-    assert settings.choice.dispatcher() == AllAtOnce()
+    assert chosen_dispatcher(settings) == AllAtOnce()
     assert attrs.evolve(settings, dispatcher=DispatcherSettings()) == Settings()
 
 
 def test_so_are_those_of_the_webhook_once_it_is_on() -> None:
     settings = parse_settings(next(text for text in SETTINGS if "configurationName" in text))
     assert attrs.evolve(settings.webhook, enabled=False) == Settings().webhook
+
+
+def test_the_dispatcher_it_shows_tries_the_cheapest_first() -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    shown: dict[str, Any] = {}
+    exec(code, shown)
+    dispatcher = Guarded(shown["CheapestFirst"]())
+
+    def offered(*nominated: str, reserved: str = "True") -> tuple[str, ...]:
+        told: Json = {"type": "QuotaReserved", "status": reserved}
+        workers = tuple(
+            Candidate(
+                ClusterName(name),
+                labels={"acme.example.com/price": price},
+                nominated=name in nominated,
+                conditions=(told,) if name in nominated else (),
+            )
+            for name, price in (("oslo", "3"), ("rome", "2"), ("bern", "5"))
+        )
+        return dispatcher.nominate({}, Candidates(workers, nominated), datetime.now(UTC)).names
+
+    assert offered() == ("rome",)
+    assert offered("rome") == ("rome",)
+    assert offered("rome", reserved="False") == ("rome", "oslo")
+
+
+def test_the_entry_point_it_shows_is_in_our_group() -> None:
+    (shown,) = map(tomllib.loads, re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
+    assert list(shown["project"]["entry-points"]) == [DISPATCHER_GROUP]
 
 
 def test_the_charts_values_hold_settings() -> None:

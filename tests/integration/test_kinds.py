@@ -18,7 +18,7 @@ from multikueue.sandbox.jobs import JobRunner
 from multikueue.sandbox.kinds import completed
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
-from multikueued.demo.kinds import with_kinds
+from multikueued.demo.jobs import with_kinds
 from tests.controlplane.crds import establish
 from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.permissions import WORKER_RULES, grant_daemon

@@ -63,7 +63,7 @@ async def test_every_kind_that_can_be_delegated_is(planes: Planes) -> None:
             webhook(attrs.evolve(SETTINGS, webhook=chosen), client, adapters) as hook,
             anyio.create_task_group() as tasks,
         ):
-            tasks.start_soon(hook.register)
+            tasks.start_soon(hook.registrar.run)
             await _asked(manager, rows)
             refused = {}
             for case in rows:

@@ -1,16 +1,30 @@
-"""Rows that other packages bring."""
+"""Job kinds and dispatchers that other packages bring."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from importlib.metadata import EntryPoint
 
+import anyio
+import attrs
 import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
-from multikueue.core.model.names import GVK, Resource
-from multikueue.errors import AdapterError
-from multikueue.runtime.plugins import GROUP, installed_kinds
+from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Candidates, Nomination
+from multikueue.core.dispatchers.incremental import INCREMENTAL
+from multikueue.core.model.kinds import EVENT, WORKLOAD
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.workloads import cluster_name, nominated
+from multikueue.errors import AdapterError, SettingsError
+from multikueue.runtime.plugins import (
+    DISPATCHER_GROUP,
+    KIND_GROUP,
+    installed_dispatchers,
+    installed_kinds,
+    load_dispatcher,
+)
+from tests.runtime.fleet import Fleet
 
 WIDGET = JobKind(resource=Resource(GVK("example.com", "v1", "Widget"), "widgets"))
 GADGET = JobKind(resource=Resource(GVK("example.com", "v1", "Gadget"), "gadgets"))
@@ -28,7 +42,7 @@ def broken() -> None:
 
 
 def point(attribute: str, name: str = "widgets") -> EntryPoint:
-    return EntryPoint(name, f"{__name__}:{attribute}", GROUP)
+    return EntryPoint(name, f"{__name__}:{attribute}", KIND_GROUP)
 
 
 @pytest.mark.parametrize(
@@ -64,3 +78,108 @@ def test_two_rows_for_one_kind_are_told_with_both_packages() -> None:
     kinds = installed_kinds([point("WIDGET", "acme"), point("SEVERAL", "zenith")])
     with pytest.raises(AdapterError, match='the entry point "acme" and the entry point "zenith": leave one out'):
         AdapterRegistry([*BUILTIN, *kinds])
+
+
+@attrs.frozen
+class Greedy(AllAtOnce):
+    """A dispatcher of somebody's own: it need not inherit, but may."""
+
+
+class Hasty:
+    async def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        raise NotImplementedError
+
+
+class Older:
+    def nominate(self, workload: Json, names: list[str]) -> list[str]:
+        raise NotImplementedError
+
+
+GREEDY = Greedy()
+
+
+def greedy() -> Greedy:
+    return Greedy()
+
+
+def classes() -> type[Greedy]:
+    return Greedy
+
+
+def policy(attribute: str, name: str = "acme.example.com/greedy") -> EntryPoint:
+    return EntryPoint(name, f"{__name__}:{attribute}", DISPATCHER_GROUP)
+
+
+@pytest.mark.parametrize("attribute", ["GREEDY", "Greedy", "greedy"])
+def test_an_entry_point_is_a_dispatcher_or_what_makes_one(attribute: str) -> None:
+    assert load_dispatcher(policy(attribute)) == Greedy()
+
+
+def test_dispatchers_are_found_by_name_without_being_loaded() -> None:
+    points = [policy("NOTHING", "zenith"), policy("GREEDY")]
+    assert list(installed_dispatchers(points)) == ["acme.example.com/greedy", "zenith"]
+    assert installed_dispatchers() == {}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "why"),
+    [
+        ("NOTHING", f"{__name__}:NOTHING cannot be loaded: AttributeError: "),
+        ("broken", "cannot be loaded: RuntimeError: no licence; correct or uninstall it"),
+        ("NUMBER", f"{__name__}:NUMBER gives 7, which has no method nominate: make it a multikueue.core.dispatchers."),
+        ("Hasty", "whose nominate is async: make it"),
+        ("Older", "whose nominate does not take a workload, the candidates and the time: make it"),
+        ("classes", "whose nominate does not take a workload, the candidates and the time: make it"),
+    ],
+)
+def test_what_is_no_dispatcher_is_named(attribute: str, why: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load_dispatcher(policy(attribute))
+    assert str(refused.value).startswith('the entry point "acme.example.com/greedy": ')
+    assert why in str(refused.value)
+
+
+@pytest.mark.parametrize("name", [ALL_AT_ONCE, INCREMENTAL])
+def test_the_name_of_a_built_in_dispatcher_cannot_be_taken(name: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        installed_dispatchers([policy("GREEDY", name)])
+    assert str(refused.value) == (
+        f'the entry point "{name}": a dispatcher of that name is built in; rename or uninstall it'
+    )
+
+
+def test_two_dispatchers_of_one_name_are_refused() -> None:
+    with pytest.raises(SettingsError, match="brings a dispatcher of that name, too; uninstall one"):
+        installed_dispatchers([policy("GREEDY"), policy("greedy")])
+
+
+@attrs.frozen
+class FailsForOne(AllAtOnce):
+    """Cannot divide the job called `odd`."""
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        if owner_name(workload) == "odd":
+            raise ZeroDivisionError
+        return super().nominate(workload, candidates, now)
+
+
+def owner_name(workload: Json) -> str:
+    return str(workload["metadata"]["ownerReferences"][0]["name"])
+
+
+@pytest.mark.looptime
+async def test_a_dispatcher_that_raises_for_one_workload_hurts_no_other() -> None:
+    """That one is told by a warning; it is asked again every minute, and nothing is nominated for it."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    manager = attrs.evolve(fleet.build(), dispatcher=FailsForOne())
+    async with fleet.kueues(), fleet.running(manager):
+        for name in ("odd", "even", "plain"):
+            await fleet.submit(name)
+        await anyio.sleep(300)
+        found = {owner_name(one): one for one in (await fleet.admin.list(WORKLOAD)).items}
+        events = (await fleet.admin.list(EVENT)).items
+    assert {name: bool(cluster_name(one)) for name, one in found.items()} == {"odd": False, "even": True, "plain": True}
+    assert nominated(found["odd"]) == ()
+    told = [event["note"] for event in events if event["regarding"]["name"] == found["odd"]["metadata"]["name"]]
+    assert f"The dispatcher {__name__}.FailsForOne raises ZeroDivisionError: nobody new is nominated" in told

@@ -10,8 +10,7 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import Dispatcher
-from multikueue.core.dispatchers.external import External
+from multikueue.core.dispatchers.dispatcher import Dispatcher, External
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import random
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,13 @@ from rich.console import Console
 from rich.live import Live
 
 from multikueue.errors import SettingsError
+from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.config import LoggingSettings, ObjectName, Port, ServingSettings, Settings
-from multikueued.demo.jobs import load_jobs
+from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
 from multikueued.demo.keeping import keep
-from multikueued.demo.kinds import kinds_named
-from multikueued.demo.reporting import giving_up, print_table, problems, summary
-from multikueued.demo.running import Demo, DemoOptions
-from multikueued.demo.viewing import render
+from multikueued.demo.running import Demo, config_of
+from multikueued.demo.showing import giving_up, print_table, problems, render, summary
 from multikueued.logs import configure_logging
 from multikueued.wiring import work
 
@@ -73,49 +74,51 @@ class Output(Console):
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn: jobs and their times.")
 @click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, help="Seconds to give up after.")
-def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], keep_up: bool, as_json: bool, **options: Any) -> None:
+def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], **options: Any) -> None:
     """Show jobs spreading over worker clusters.
 
     The clusters run inside this process: API servers that speak HTTPS, each with a small Kueue and a job runner. The
     dispatcher is the real one. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
     run for a while. Exits with 0 if every job went its way on the worker that the manager names.
     """
-    own_jobs = tuple(load_jobs(files)) if files else ()
+    jobs = load_jobs(files) if files else []
     if options["port"] and options["port"] + options["workers"] > 65_535:
         raise SettingsError("--port: leaves no room for the workers' ports above it")
-    kinds = () if own_jobs else kinds_named(kind_names)
-    chosen = DemoOptions(own_jobs=own_jobs, asked_for=kinds, **options)
-    console = Output(stderr=as_json)
+    kinds = tuple(dict.fromkeys(job.kind for job in jobs)) or kinds_named(kind_names)
+    jobs = jobs or drawn_jobs(kinds, options["jobs"] or max(20, len(kinds)), random.Random(options["seed"]))
     configure_logging(_DAEMON.logging, sys.stderr)
-    raise SystemExit(anyio.run(_demo, chosen, keep_up, as_json, console))
+    raise SystemExit(anyio.run(_demo, kinds, jobs, Output(stderr=options["as_json"]), options))
 
 
-async def _demo(options: DemoOptions, keep_up: bool, as_json: bool, console: Console) -> int:
-    running = Demo.prepare(options)
+async def _demo(
+    kinds: Sequence[SandboxKind], jobs: Sequence[Submission], console: Console, options: Mapping[str, Any]
+) -> int:
+    running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
     running.started = anyio.current_time()
     async with running.sandbox, anyio.create_task_group() as tasks:
-        tasks.start_soon(work, running.daemon_settings(_DAEMON), running.dispatcher_config())
+        dispatcher = config_of(running.sandbox.manager.server.kubeconfig("multikueue"))
+        tasks.start_soon(work, with_kinds(_DAEMON, running.sandbox.kinds), dispatcher)
         tasks.start_soon(running.observe)
         tasks.start_soon(running.retire)
-        in_time = await _watch(running, options, console)
+        in_time = await _watch(running, jobs, options["timeout"], console)
         seconds = running.elapsed
         _report(running, console, in_time=in_time)
-        if as_json:
+        if options["as_json"]:
             outcome = summary(running.tally, list(running.sandbox.workers), seconds)
             click.echo(orjson.dumps(outcome).decode())
-        if keep_up:
+        if options["keep_up"]:
             await keep(running.sandbox, console)
         tasks.cancel_scope.cancel()
     return 1 if problems(running.tally) or running.tally.leftovers else 0
 
 
-async def _watch(running: Demo, options: DemoOptions, console: Console) -> bool:
+async def _watch(running: Demo, jobs: Sequence[Submission], timeout: float, console: Console) -> bool:
     """Submit the jobs and show them until all have ended; False if that takes too long."""
     with Live(console=console, refresh_per_second=_FRAMES_PER_SECOND, transient=True) as live:
         async with anyio.create_task_group() as drawing:
             drawing.start_soon(_draw, running, live)
-            await running.submit(options)
-            with anyio.move_on_after(options.timeout) as limit:
+            await running.submit(jobs)
+            with anyio.move_on_after(timeout) as limit:
                 await running.wait_ended()
                 await running.wait_clean()
             drawing.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""The jobs a demo submits: drawn ones, or the user's own from a file."""
+"""The jobs a demo submits: drawn ones of the kinds asked for, or the user's own from a file."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ import attrs
 import orjson
 import yaml
 
+from multikueue.adapters.declaration import Declaration, dotted
 from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import MILLI
 from multikueue.errors import SettingsError
-from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
+from multikueue.sandbox.apiserver import Registry, StatusError
+from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, definition
 from multikueue.sandbox.kueue.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
-from multikueued.demo.rehearsing import Rehearsal
-from multikueued.documents import Loader, reading
+from multikueued.config import FrameworkName, IntegrationSettings, Settings
+from multikueued.documents import Loader, read_text, reading
+from multikueued.kinds import framework_names
 
 NAMESPACE: Final = "default"
 """Where the sandbox has its LocalQueue."""
+ALL: Final = "all"
 _NAMES = ("train", "simulate", "render", "index", "fold", "tune", "encode", "crunch")
 
 
@@ -45,6 +49,37 @@ class Submission:
     def cpus(self) -> float:
         """CPUs that all its pods ask for."""
         return sum(dict(found.amounts).get("cpu", 0) for found in self.requests) / MILLI
+
+
+def kinds_named(names: Iterable[str]) -> tuple[SandboxKind, ...]:
+    """The kinds that were asked for, in that order and each once.
+
+    Args:
+        names: of kinds in any case, or `all`.
+
+    Raises:
+        SettingsError: there is no such kind.
+    """
+    known = {kind.name: kind for kind in AVAILABLE}
+    chosen: dict[str, SandboxKind] = {}
+    for name in names:
+        wanted = name.lower()
+        if wanted != ALL and wanted not in known:
+            raise SettingsError(f'--kind: there is no kind "{name}": use {ALL}, {", ".join(sorted(known))}')
+        chosen.update(known if wanted == ALL else {wanted: known[wanted]})
+    return tuple(chosen.values())
+
+
+def with_kinds(settings: Settings, kinds: Iterable[SandboxKind]) -> Settings:
+    """The settings of a daemon that dispatches these kinds."""
+    built_in = set(framework_names())
+    names = dict.fromkeys(kind.integration for kind in kinds if kind.integration in built_in)
+    declared = {dotted(kind.resource.gvk) for kind in kinds if kind.integration not in built_in}
+    return attrs.evolve(
+        settings,
+        integrations=IntegrationSettings(tuple(FrameworkName(name) for name in names)),
+        external_frameworks=tuple(Declaration(name=name) for name in sorted(declared)),
+    )
 
 
 def drawn_jobs(kinds: Sequence[SandboxKind], count: int, rng: random.Random) -> list[Submission]:
@@ -78,6 +113,33 @@ def _examples(kind: SandboxKind, name: str, template: Json) -> list[Json]:
     return kind.examples(name, template, queue=LOCAL_QUEUE_NAME)
 
 
+class Rehearsal:
+    """The API of one cluster, without HTTP and controllers: what a manager would refuse is found before one is started.
+
+    Args:
+        kinds: what can be created there.
+    """
+
+    def __init__(self, kinds: Iterable[SandboxKind] = AVAILABLE) -> None:
+        self._registry = Registry(garbage_collection=False)
+        for kind in kinds:
+            try:
+                self._registry.type_of(kind.resource)
+            except StatusError:  # not built in
+                self._registry.create_object(definition(kind))
+
+    def create(self, obj: Json, where: str) -> None:
+        """Create an object, for once and for all that follow.
+
+        Raises:
+            SettingsError: the server refuses it; the message starts with `where`.
+        """
+        try:
+            self._registry.create_object(obj)
+        except StatusError as error:
+            raise SettingsError(f"{where}: {error.message}") from error
+
+
 def load_jobs(paths: Iterable[Path]) -> list[Submission]:
     """The jobs in YAML files, ready to submit: suspended, and delegated unless they say otherwise.
 
@@ -89,11 +151,7 @@ def load_jobs(paths: Iterable[Path]) -> list[Submission]:
 
 
 def _jobs_in(path: Path, rehearsal: Rehearsal) -> list[Submission]:
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SettingsError(f"{path}: cannot be read: {reason}") from error
+    text = read_text(path)
     with reading(str(path)):
         documents = list(yaml.load_all(text, Loader))  # a SafeLoader
     jobs = [_checked(job, where, rehearsal) for where, job in _listed(documents, path)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Final
 
@@ -17,10 +17,8 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig, Informer, KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxOptions
-from multikueue.sandbox.kinds import KINDS, SandboxKind
-from multikueued.config import Settings
-from multikueued.demo.jobs import Submission, drawn_jobs
-from multikueued.demo.kinds import with_kinds
+from multikueue.sandbox.kinds import SandboxKind
+from multikueued.demo.jobs import Submission
 from multikueued.demo.tally import Story, Tally
 
 SETTLE_TIMEOUT: Final = 10.0
@@ -29,35 +27,6 @@ SERVING_TIME: Final = 2.0
 """Seconds that what does not end by itself is left running."""
 CPUS: Final = 4
 """CPUs of each worker: a few jobs fit, the rest queue, so that there is something to see."""
-
-
-@attrs.frozen
-class DemoOptions:
-    """What is asked for on the command line."""
-
-    workers: int = 2
-    jobs: int | None = None
-    """How many to draw; None for 20, or one of each kind where there are more kinds."""
-    own_jobs: tuple[Submission, ...] = ()
-    """The user's jobs, instead of drawn ones."""
-    asked_for: tuple[SandboxKind, ...] = ()
-    """The kinds of drawn jobs."""
-    seed: int = 0
-    port: int = 0
-    """The manager's; 0 is any free one."""
-    timeout: float = 300.0
-    """Seconds after which the demo gives up."""
-
-    @property
-    def kinds(self) -> tuple[SandboxKind, ...]:
-        """The kinds of all jobs there will be."""
-        own = dict.fromkeys(job.kind for job in self.own_jobs)
-        return tuple(dict.fromkeys((*own, *self.asked_for))) or KINDS
-
-    def submissions(self) -> list[Submission]:
-        """The jobs."""
-        count = self.jobs or max(20, len(self.kinds))
-        return list(self.own_jobs) or drawn_jobs(self.kinds, count, random.Random(self.seed))
 
 
 @attrs.define(eq=False)
@@ -70,11 +39,11 @@ class Demo:
     _changed: anyio.Event = attrs.field(factory=anyio.Event)
 
     @classmethod
-    def prepare(cls, options: DemoOptions) -> Demo:
-        """A demo that has not started."""
+    def prepare(cls, kinds: Iterable[SandboxKind], workers: int, *, seed: int, port: int) -> Demo:
+        """A demo that has not started; see `multikueue demo --help` for the arguments."""
         runner = RunnerOptions(mean=2.0, minimum=0.8, maximum=5.0)
-        sandbox_options = SandboxOptions(quota={"cpu": str(CPUS), "memory": "16Gi"}, runner=runner, port=options.port)
-        return cls(Sandbox(options.workers, seed=options.seed, options=sandbox_options, kinds=options.kinds))
+        options = SandboxOptions(quota={"cpu": str(CPUS), "memory": "16Gi"}, runner=runner, port=port)
+        return cls(Sandbox(workers, seed=seed, options=options, kinds=kinds))
 
     @property
     def elapsed(self) -> float:
@@ -90,18 +59,10 @@ class Demo:
         """CPUs that running jobs have asked for, by worker."""
         return {worker: sum(story.cpus for story in self.tally.running_on(worker)) for worker in self.sandbox.workers}
 
-    def dispatcher_config(self) -> ClusterConfig:
-        """How the dispatcher reaches the manager."""
-        return parse_worker_kubeconfig(orjson.dumps(self.sandbox.manager.server.kubeconfig("multikueue")))
-
-    def daemon_settings(self, settings: Settings) -> Settings:
-        """The daemon's, for the kinds of this demo."""
-        return with_kinds(settings, self.sandbox.kinds)
-
-    async def submit(self, options: DemoOptions) -> None:
+    async def submit(self, jobs: Iterable[Submission]) -> None:
         """Create the jobs on the manager, as a user would."""
         async with self._user() as client:
-            for job in options.submissions():
+            for job in jobs:
                 self.tally.submitted(job, self.elapsed)
                 for obj in job.objects:
                     await client.create(job.kind.resource, obj)
@@ -125,19 +86,18 @@ class Demo:
                 await client.delete(story.kind.resource, key, propagation="Background")
 
     def _user(self) -> KubeClient:
-        config = parse_worker_kubeconfig(orjson.dumps(self.sandbox.manager.kubeconfig))
-        return KubeClient(config, name="manager")
+        return KubeClient(config_of(self.sandbox.manager.kubeconfig), name="manager")
 
     async def observe(self) -> None:
         """Follow manager and workers until cancelled, as a user with a kubeconfig for each could."""
         async with AsyncExitStack() as stack:
             tasks = await stack.enter_async_context(anyio.create_task_group())
             for cluster in self.sandbox.clusters:
-                config = parse_worker_kubeconfig(orjson.dumps(cluster.kubeconfig))
-                client = await stack.enter_async_context(KubeClient(config, name=cluster.name))
-                tasks.start_soon(self._workloads(client, cluster).run)
+                client = await stack.enter_async_context(KubeClient(config_of(cluster.kubeconfig), name=cluster.name))
+                tasks.start_soon(self._informer(client, cluster, WORKLOAD, self._saw_workload).run)
                 for kind in self.sandbox.kinds:
-                    tasks.start_soon(self._jobs(client, cluster, kind).run)
+                    saw = functools.partial(self._saw_job, kind)
+                    tasks.start_soon(self._informer(client, cluster, kind.resource, saw).run)
             await anyio.sleep_forever()
 
     async def wait_ended(self) -> None:
@@ -151,38 +111,39 @@ class Demo:
             while self.tally.leftovers:
                 await self._changed.wait()
 
-    def _workloads(self, client: KubeClient, cluster: SandboxCluster) -> Informer:
-        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del old
-            if cluster is not self.sandbox.manager:
-                self.tally.saw_copy(cluster.name, WORKLOAD.plural, key, new)
-                if new is not None:
-                    self.tally.saw_offer(cluster.name, new)
-            elif new is not None:
-                self.tally.saw_workload(new, self.elapsed)
-            self._tell()
-
-        return self._cache(client, cluster, WORKLOAD, changed)
-
-    def _jobs(self, client: KubeClient, cluster: SandboxCluster, kind: SandboxKind) -> Informer:
-        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del old
-            if cluster is self.sandbox.manager:
-                self.tally.saw_job(kind, new, key.name, self.elapsed)
-            else:
-                self.tally.saw_copy(cluster.name, kind.resource.plural, key, new)
-                if new is not None:
-                    self.tally.saw_running(cluster.name, kind, new)
-            self._tell()
-
-        return self._cache(client, cluster, kind.resource, changed)
-
-    def _cache(
-        self, client: KubeClient, cluster: SandboxCluster, resource: Resource, on_change: Callable[..., None]
+    def _informer(
+        self,
+        client: KubeClient,
+        cluster: SandboxCluster,
+        resource: Resource,
+        saw: Callable[[str, ObjectKey, Json | None], None],
     ) -> Informer:
-        selector = "" if cluster is self.sandbox.manager else ORIGIN_LABEL
-        return Informer(client, resource, label_selector=selector, on_change=on_change)
+        worker = "" if cluster is self.sandbox.manager else cluster.name
 
-    def _tell(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
+        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+            del old
+            if worker:
+                self.tally.saw_copy(worker, resource.plural, key, new)
+            saw(worker, key, new)
+            self._changed.set()
+            self._changed = anyio.Event()
+
+        return Informer(client, resource, label_selector=ORIGIN_LABEL if worker else "", on_change=changed)
+
+    def _saw_workload(self, worker: str, key: ObjectKey, new: Json | None) -> None:
+        del key
+        if new is not None and worker:
+            self.tally.saw_offer(worker, new)
+        elif new is not None:
+            self.tally.saw_workload(new, self.elapsed)
+
+    def _saw_job(self, kind: SandboxKind, worker: str, key: ObjectKey, new: Json | None) -> None:
+        if not worker:
+            self.tally.saw_job(kind, new, key.name, self.elapsed)
+        elif new is not None:
+            self.tally.saw_running(worker, kind, new)
+
+
+def config_of(kubeconfig: Json) -> ClusterConfig:
+    """How to reach a cluster."""
+    return parse_worker_kubeconfig(orjson.dumps(kubeconfig))

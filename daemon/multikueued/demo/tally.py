@@ -132,17 +132,14 @@ class Tally:
 
     def saw_workload(self, workload: Json, at: float) -> None:
         """The manager shows this Workload."""
-        place = cluster_name(workload)
-        story = self._story_of(workload)
+        story, name, place = self._story_of(workload), workload["metadata"]["name"], cluster_name(workload)
         if story is None:
             return
-        self.workloads[workload["metadata"]["name"]] = story
+        self.workloads[name] = story
         story.held_up[_MANAGER] = obstacle(workload)
-        if place is None:
-            return
-        story.placed[workload["metadata"]["name"]] = place
-        if story.admitted is None:
-            story.admitted = at
+        if place is not None:
+            story.placed[name] = place
+            story.admitted = at if story.admitted is None else story.admitted
 
     def saw_job(self, kind: SandboxKind, job: Json | None, name: str, at: float) -> None:
         """The manager shows this job, or shows it no more."""
@@ -159,11 +156,7 @@ class Tally:
     def saw_copy(self, worker: str, resource: str, key: ObjectKey, copy: Json | None) -> None:
         """A worker shows this object with our label, or shows it no more."""
         copies = self.copies.setdefault(worker, set())
-        name = f"{resource} {key}"
-        if copy is None:
-            copies.discard(name)
-        else:
-            copies.add(name)
+        (copies.discard if copy is None else copies.add)(f"{resource} {key}")
 
     def saw_offer(self, worker: str, workload: Json) -> None:
         """A worker shows its copy of a Workload."""
@@ -173,14 +166,12 @@ class Tally:
 
     def saw_running(self, worker: str, kind: SandboxKind, copy: Json) -> None:
         """A worker shows a copy of a job."""
-        story = self.stories.get((kind.resource, kind.job_name(copy)))
-        story = story or self.owned.get(copy["metadata"]["name"])
+        story = self.stories.get((kind.resource, kind.job_name(copy))) or self.owned.get(copy["metadata"]["name"])
         if story is None:
             return
         if kind.course.is_active(copy) or kind.ending(copy) is not None:
             story.ran_on.add(worker)
-        if not kind.reports and kind.course.pods_ready(copy):
-            story.ready = True
+        story.ready = story.ready or (not kind.reports and kind.course.pods_ready(copy))
 
     def count(self, *stages: Stage) -> int:
         """How many jobs are in one of these stages."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import anyio
 import anyio.to_thread
@@ -14,7 +14,7 @@ import structlog
 
 from multikueue.errors import SettingsError
 from multikueue.webhook.certificates import UnusableError, read_certificates
-from multikueued.webhook.tls import ServingTls
+from multikueued.webhook.serving import ServingTls
 
 INTERVAL: Final = 30.0
 """Seconds between two looks: a certificate is renewed long before its predecessor ends."""
@@ -36,24 +36,33 @@ class FileSet:
 
 @attrs.define(eq=False)
 class CertificateFiles:
-    """`tls.crt`, `tls.key` and perhaps `ca.crt` of one folder. Implements `webhook_registering.Authorities`."""
+    """The certificate in a folder. Implements `multikueue.webhook.registrar.Authorities`."""
 
     folder: Path
     tls: ServingTls
     clock: Callable[[], datetime]
-    interval: float = INTERVAL
+    interval: float
+    _served: FileSet
     changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
-    _served: FileSet | None = attrs.field(default=None, init=False)
     _complaint: str = attrs.field(default="", init=False)
 
-    async def load(self) -> None:
-        """Read the folder for the first time, and serve what is there.
+    @classmethod
+    async def open(
+        cls, folder: Path, tls: ServingTls, clock: Callable[[], datetime], interval: float = INTERVAL
+    ) -> Self:
+        """Serve what a folder holds.
+
+        Args:
+            folder: with `tls.crt`, `tls.key` and perhaps `ca.crt`.
+            tls: serves the certificate.
+            clock: the wall clock.
+            interval: seconds between two looks.
 
         Raises:
             SettingsError: it cannot be used.
         """
         try:
-            await self._look()
+            return cls(folder, tls, clock, interval, await _serve(folder, tls, None))
         except UnusableError as error:
             raise SettingsError(
                 f"webhook.certDir: {error}; put tls.crt and tls.key there, or leave certDir out to have a certificate "
@@ -64,47 +73,49 @@ class CertificateFiles:
         """Look again and again until cancelled. What cannot be used is told, and what was served is served on."""
         while True:
             await anyio.sleep(self.interval)
-            try:
-                await self._look()
-            except (
-                UnusableError,
-                SettingsError,
-            ) as error:  # the latter: it cannot be loaded, as on a disk that is full
-                if str(error) != self._complaint:
-                    log.warning("certificate unusable", folder=str(self.folder), error=str(error))
-                self._complaint = str(error)
-            else:
-                self._complaint = ""
+            complaint = await self._look()
+            if complaint and complaint != self._complaint:
+                log.warning("certificate unusable", folder=str(self.folder), error=complaint)
+            self._complaint = complaint
 
     async def renew(self, trusted: str) -> str:
-        """See `webhook_registering.Authorities`: somebody else renews; whom to trust stands in `ca.crt`."""
+        """See `Authorities`: somebody else renews; whom to trust stands in `ca.crt`."""
         del trusted
-        return self._served.authorities if self._served is not None else ""
+        return self._served.authorities
 
     def why_not_usable(self) -> str | None:
         """What is wrong with the certificate; None if API servers can accept it."""
-        if self._served is None:
-            return f"the certificate in {self.folder} is not read yet"
         ends = read_certificates(self._served.certificate)[0].not_valid_after_utc
         return None if self.clock() < ends else f"the certificate in {self.folder} has expired on {ends:%Y-%m-%d}"
 
-    async def _look(self) -> None:
-        found = await anyio.to_thread.run_sync(_read, self.folder, abandon_on_cancel=True)
-        if found == self._served:
-            return
+    async def _look(self) -> str:
+        """Serve what is new; return what is wrong with it, if anything is."""
         try:
-            if found.authorities:
-                read_certificates(found.authorities)
-        except UnusableError as error:
-            raise UnusableError(f"ca.crt in {self.folder} cannot be used: {error}") from None
-        try:
-            read_certificates(found.certificate)
-            self.tls.load(found.certificate, found.key)
-        except UnusableError as error:
-            raise UnusableError(f"tls.crt and tls.key in {self.folder} cannot be used: {error}") from None
-        self._served = found
-        self.changed.set()
-        self.changed = anyio.Event()
+            found = await _serve(self.folder, self.tls, self._served)
+        except (UnusableError, SettingsError) as error:  # the latter: it cannot be loaded, as on a disk that is full
+            return str(error)
+        if found is not self._served:
+            self._served = found
+            self.changed.set()
+            self.changed = anyio.Event()
+        return ""
+
+
+async def _serve(folder: Path, tls: ServingTls, served: FileSet | None) -> FileSet:
+    """Serve what the folder holds, unless that is served already; return what is served now."""
+    found = await anyio.to_thread.run_sync(_read, folder, abandon_on_cancel=True)
+    if found == served:
+        return served
+    names = "ca.crt"
+    try:
+        if found.authorities:
+            read_certificates(found.authorities)
+        names = "tls.crt and tls.key"
+        read_certificates(found.certificate)
+        tls.load(found.certificate, found.key)
+    except UnusableError as error:
+        raise UnusableError(f"{names} in {folder} cannot be used: {error}") from None
+    return found
 
 
 def _read(folder: Path) -> FileSet:

@@ -23,8 +23,7 @@ from multikueue.webhook.reviewer import Reviewer, ReviewHook
 from multikueue.webhook.rotation import Credentials
 from multikueued.config import Settings
 from multikueued.webhook.files import CertificateFiles
-from multikueued.webhook.serving import reviewing
-from multikueued.webhook.tls import ServingTls
+from multikueued.webhook.serving import ServingTls, reviewing
 
 log = structlog.get_logger(__name__)
 
@@ -36,10 +35,7 @@ class Webhook:
     reviewer: Reviewer
     certificate: CertificateSecret | CertificateFiles
     registrar: WebhookRegistrar
-
-    async def register(self) -> None:
-        """Keep it registered until cancelled, while this process leads."""
-        await self.registrar.run()
+    """Keeps it registered; to be run while this process leads."""
 
     def why_not_ready(self) -> str | None:
         """What readiness waits for; None if nothing."""
@@ -64,12 +60,11 @@ async def webhook(
     Raises:
         SettingsError: the port cannot be opened, or the certificate's folder cannot be used.
     """
-    tls, where = ServingTls.empty(), registration(settings)
+    tls, where = ServingTls(), registration(settings)
     reviewer = Reviewer.build(client, adapters, settings.controller_name, hook=hook, fraction=random.random)
     certificate: CertificateSecret | CertificateFiles
     if settings.webhook.cert_dir:
-        certificate = CertificateFiles(Path(settings.webhook.cert_dir), tls, utc_now)
-        await certificate.load()
+        certificate = await CertificateFiles.open(Path(settings.webhook.cert_dir), tls, utc_now)
     else:
         certificate = _shared(settings, client, where, tls)
     kinds = [kind.resource for kind in adapters if kind.managed_by is not None]

@@ -1,34 +1,80 @@
-"""Reviews over HTTPS: bounded in size and time, and nothing else on that port."""
+"""Reviews over HTTPS: bounded in size and time, and nothing else on that port. The certificate may change meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import ssl
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import anyio
+import attrs
 from aiohttp import web
 
 from multikueue.core.admission.registration import PATH
+from multikueue.errors import SettingsError
+from multikueue.webhook.certificates import UnusableError
 from multikueue.webhook.reviewer import Answer
 from multikueued.config import WebhookSettings
-from multikueued.listening import listen
-from multikueued.webhook.tls import ServingTls
+from multikueued.listening import listening
 
 MAX_BODY: Final = 7 << 20
 """Bytes of a review: API servers take objects of 3 MiB, and a review may hold two versions of one."""
 READ_TIMEOUT: Final = 5.0
 """Seconds a review may take to arrive. API servers wait less long for the answer."""
-_CLOSE_TIMEOUT: Final = 2.0
 _MEDIA_TYPE: Final = "application/json"
 
 Review = Callable[[bytes], Answer]
 
 
-@asynccontextmanager
-async def reviewing(
+def _context() -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+@attrs.define(eq=False)
+class ServingTls:
+    """A context that new connections take the newest certificate from; those that are open keep theirs.
+
+    Without a certificate it refuses every handshake.
+    """
+
+    context: ssl.SSLContext = attrs.field(factory=_context)
+
+    def load(self, certificate: str, key: str) -> None:
+        """Serve this certificate from now on.
+
+        Args:
+            certificate: PEM, with the chain up to what clients trust.
+            key: its private key, PEM without a password.
+
+        Raises:
+            UnusableError: they are no pair; what was served before is served on. The message shows nothing of them.
+            SettingsError: there is no folder for temporary files.
+        """
+        try:
+            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # readable by us alone, and gone at once
+                file.write(f"{certificate}\n{key}\n")
+                file.flush()
+                self._load(file.name)
+        except ssl.SSLError:
+            raise UnusableError("they are not a PEM certificate and its key without a password") from None
+        except OSError as error:
+            why = f"cannot write a temporary file: {error.strerror}; OpenSSL reads certificates from files only"
+            raise SettingsError(f"webhook: {why}. Give the process a folder for them, with TMPDIR or at /tmp") from None
+
+    def _load(self, file: str) -> None:
+        # First where nobody is served: a context is left without a usable pair if this fails half-way.
+        for context in (_context(), self.context):
+            # With a password given, an encrypted key is an error; without, OpenSSL would ask at the terminal.
+            context.load_cert_chain(file, password="")
+
+
+def reviewing(
     settings: WebhookSettings, tls: ServingTls, review: Review, *, read_timeout: float = READ_TIMEOUT
-) -> AsyncIterator[int]:
+) -> AbstractAsyncContextManager[int]:
     """Serve while the context lasts; it yields the port.
 
     Args:
@@ -40,13 +86,8 @@ async def reviewing(
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    runner = web.AppRunner(_application(review, read_timeout), access_log=None, shutdown_timeout=_CLOSE_TIMEOUT / 2)
-    try:
-        await runner.setup()
-        yield await listen(runner, settings.bind_address, settings.port, settings="webhook", tls=tls.context)
-    finally:
-        with anyio.move_on_after(_CLOSE_TIMEOUT, shield=True):
-            await runner.cleanup()
+    application = _application(review, read_timeout)
+    return listening(application, settings.bind_address, settings.port, settings="webhook", tls=tls.context)
 
 
 def _application(review: Review, read_timeout: float) -> web.Application:

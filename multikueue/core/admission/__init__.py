@@ -1,1 +1,1 @@
-"""Admission of new jobs: which queue leads to workers, reviews, and the webhook's registration."""
+"""Admission of new jobs: reviews, and the webhook's registration."""

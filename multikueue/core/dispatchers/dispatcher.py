@@ -1,12 +1,14 @@
 """Dispatchers: which workers a pending Workload is offered to.
 
-The one that asks everybody is here; `incremental.py` asks in rounds, `external.py` leaves it to somebody else.
+What a dispatcher is asked and answers, and the two that need no state: `AllAtOnce`, and `External`, which leaves the
+choice to another controller. `incremental.py` offers to a few workers at a time; `guarded.py` checks the answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Final, Protocol
 
 import attrs
@@ -20,23 +22,54 @@ MAX_NOMINATIONS: Final = 20
 
 
 @attrs.frozen
+class Candidate:
+    """One worker of the Workload's MultiKueueConfig. Read-only, what its fields hold included."""
+
+    name: ClusterName
+    """Of its MultiKueueCluster."""
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    """Of its MultiKueueCluster."""
+    annotations: Mapping[str, str] = attrs.field(factory=dict)
+    """Of its MultiKueueCluster."""
+    available: bool = True
+    """Whether it can be offered the Workload now: it is connected, and serves the job's kind."""
+    nominated: bool = False
+    """Whether the Workload is offered to it already."""
+    awaited: bool = False
+    """Whether it has not answered since the manager was started, a minute ago at most; it may be available soon."""
+    conditions: tuple[Json, ...] = ()
+    """`status.conditions` of the Workload's copy there, of this attempt; empty if there is none."""
+
+
+@attrs.frozen
 class Candidates:
     """The workers of a Workload's config, and what was decided about them so far."""
 
-    configured: Sequence[ClusterName]
+    workers: tuple[Candidate, ...]
     """In the order of the config."""
-    available: Sequence[ClusterName]
-    """Those of them that can be reached and serve the kind, in the same order."""
-    nominated: Sequence[str]
-    """Whom it is offered to already."""
-    awaited: Sequence[ClusterName] = ()
-    """Those of them that have yet to answer for the first time since the manager was started, a minute ago at most."""
+    nominated: tuple[str, ...] = ()
+    """`status.nominatedClusterNames` as it is: in the order of nomination, with names that are not in the config."""
     message: str = ""
     """What our check on the Workload says: the `Nomination.message` written last, unless somebody has reset it."""
 
-    @property
+    @cached_property
+    def configured(self) -> tuple[ClusterName, ...]:
+        """All of them, in the order of the config."""
+        return tuple(worker.name for worker in self.workers)
+
+    @cached_property
+    def available(self) -> tuple[ClusterName, ...]:
+        """Those that can be offered the Workload now, in the same order."""
+        return tuple(worker.name for worker in self.workers if worker.available)
+
+    @cached_property
+    def awaited(self) -> tuple[ClusterName, ...]:
+        """Those that have not answered yet, in the same order; see `Candidate.awaited`."""
+        return tuple(worker.name for worker in self.workers if worker.awaited)
+
+    @cached_property
     def kept(self) -> tuple[str, ...]:
-        """Whom it is offered to already and who is still in the config, in the order they were nominated.
+        """Those it is offered to already, in the order of nomination.
 
         A worker out of reach stays nominated: a flapping link then rewrites no pending Workload, and a worker that
         admitted before it dropped can still win when it is back.
@@ -56,6 +89,8 @@ class Nomination:
     a dispatcher can keep here what it must remember: Kueue replaces it when it evicts the Workload."""
     binding: bool = False
     """Whether somebody else has chosen the names: then nobody else may be given the Workload, and we write none."""
+    problem: str = ""
+    """What is wrong with the dispatcher, for a warning on the Workload; empty: nothing."""
 
 
 class Dispatcher(Protocol):
@@ -65,7 +100,8 @@ class Dispatcher(Protocol):
         """The names that `status.nominatedClusterNames` should hold.
 
         No name is new that is not `available`. It is asked again whenever anything of the Workload or of a worker
-        changes, and after `look_again`.
+        changes, and after `look_again`. What it raises, and an answer that cannot be used, is told as a warning on
+        the Workload, which then stays offered to those it is offered to; see `guarded.py`.
         """
         ...
 
@@ -79,3 +115,17 @@ class AllAtOnce:
         del workload, now
         names = sorted({*candidates.kept, *candidates.available})
         return Nomination(tuple(names[:MAX_NOMINATIONS]))
+
+
+@attrs.frozen
+class External:
+    """Offer to the workers another controller writes into `status.nominatedClusterNames`, and to none before that.
+
+    Names that are unknown, out of reach or not in the config stay where they are and mean nothing until that changes;
+    a worker whose name is taken away loses its copy.
+    """
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        """See `Dispatcher.nominate`."""
+        del workload, now
+        return Nomination(candidates.nominated, binding=True)

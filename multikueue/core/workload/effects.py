@@ -135,4 +135,4 @@ class Plan:
     row: str = ""
     """Which row of the table decided: for logs and tests."""
     problems: tuple[str, ...] = ()
-    """Rules of the job kind that failed for this job; the user is told in `effects`."""
+    """What failed for this Workload: rules of the job kind, the dispatcher. The user is told in `effects`."""

@@ -16,6 +16,7 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidates, Dispatcher, Nomination
+from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.copies import is_copy_of, is_started
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
@@ -41,7 +42,7 @@ class Follow:
 def chooser(situation: Situation) -> Dispatcher:
     """Who says where it is offered: the group, if it has a place, or the operator's dispatcher."""
     places = situation.group_places
-    return Follow(places[0]) if places else situation.dispatcher
+    return Follow(places[0]) if places else Guarded(situation.dispatcher)
 
 
 def is_split(situation: Situation) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from multikueue.core.dispatchers.dispatcher import Candidates, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
+from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import drift_patch, is_spent
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -56,7 +57,8 @@ def dispatch(situation: Situation) -> Plan:
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
     effects = (*opened.effects, *offers, *_offer(situation, nomination), *stale)
-    return Plan(effects, look_again=min(again, default=None))
+    problems = (nomination.problem,) if nomination.problem else ()
+    return Plan(effects, look_again=min(again, default=None), problems=problems)
 
 
 def _may_have_it(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
@@ -103,14 +105,21 @@ def _has_ended_on(situation: Situation, worker: Worker) -> bool:
 
 
 def _candidates(situation: Situation) -> Candidates:
-    configured = [worker for worker in situation.workers if worker.configured]
-    return Candidates(
-        configured=[worker.name for worker in configured],
-        available=[worker.name for worker in configured if worker.can_run],
-        nominated=nominated(situation.workload),
-        awaited=_awaited(situation),
-        message=_message(situation),
+    names, awaited = nominated(situation.workload), _awaited(situation)
+    workers = tuple(
+        Candidate(
+            worker.name,
+            labels=worker.labels,
+            annotations=worker.annotations,
+            available=worker.can_run,
+            nominated=worker.name in names,
+            awaited=worker.name in awaited,
+            conditions=tuple(conditions(situation.current(worker) or {})),
+        )
+        for worker in situation.workers
+        if worker.configured
     )
+    return Candidates(workers, names, _message(situation))
 
 
 def _awaited(situation: Situation) -> list[ClusterName]:

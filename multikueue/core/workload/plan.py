@@ -49,7 +49,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         decided = row.decide(situation)
     except RuleError as error:
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
-    problems, look_again = situation.problems, _earliest(decided.look_again, situation)
+    problems, look_again = (*situation.problems, *decided.problems), _earliest(decided.look_again, situation)
     warnings = tuple(Announce("Warning", problem) for problem in problems)
     effects = (*decided.effects, *warnings)
     return Plan(effects, look_again=look_again, row=row.name, problems=problems)

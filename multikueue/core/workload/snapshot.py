@@ -157,6 +157,9 @@ class Worker:
     name: ClusterName
     configured: bool = True
     """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    """Of its MultiKueueCluster, for dispatchers."""
+    annotations: Mapping[str, str] = attrs.field(factory=dict)
     reach: Reach = Connected()
     kind: Kind = Served()
     in_flight: InFlight = Idle()

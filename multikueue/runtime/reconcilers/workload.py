@@ -6,17 +6,17 @@ from collections.abc import Callable
 from datetime import datetime
 
 import attrs
-import structlog
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.workload.plan import plan
 from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.logs import get_logger
 from multikueue.runtime.snapshots import SnapshotReader
 from multikueue.runtime.worker_executor import WorkerExecutor
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.define(eq=False)

@@ -7,7 +7,6 @@ from datetime import datetime
 
 import anyio
 import attrs
-import structlog
 
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.conditions import condition, parse_timestamp
@@ -16,6 +15,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import labels_of, uid
 from multikueue.core.model.workloads import has_quota, is_admitted, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError
+from multikueue.logs import get_logger
 from multikueue.sandbox.kueue.applying import ADMISSION
 from multikueue.sandbox.kueue.deciding_workloads import admission, admitted_note, seconds_since
 from multikueue.sandbox.kueue.effects import ApplyStatus, Note, Step
@@ -28,7 +28,7 @@ from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, repl
 from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, reserved, unreserved
 from multikueue.sandbox.kueue.stores import Stores
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _WRITES_AT_A_TIME = 16  # of one pass; they are independent of each other
 _RETRY = 0.02  # seconds until the next pass when a write of this one failed

@@ -13,13 +13,13 @@ from typing import Any
 
 import anyio
 import attrs
-import structlog
 
 from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.labels import MAX_EVENT_NOTE
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import shortened, uid
 from multikueue.errors import ApiError, NotFound
+from multikueue.logs import get_logger
 from multikueue.protocols import Writer
 from multikueue.sandbox.kueue.effects import ApplyStatus, Create, Delete, Note, Replace, Request, Step
 
@@ -71,7 +71,7 @@ def typed(resource: Resource, obj: Json) -> Json:
     return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, **obj}
 
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @attrs.define(eq=False)

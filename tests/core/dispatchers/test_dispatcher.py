@@ -5,18 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, AllAtOnce, Candidates, Nomination
-from multikueue.core.model.names import ClusterName
-from tests.core.building import NOW, workload
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, AllAtOnce, Nomination
+from tests.core.building import NOW, candidates, workload
 
 names = st.lists(st.integers(0, 40).map(lambda number: f"w{number}"), unique=True)
 
 
 def nominate(configured: list[str], available: list[str], nominated: list[str]) -> Nomination:
-    candidates = Candidates(
-        [ClusterName(name) for name in configured], [ClusterName(name) for name in available], nominated
-    )
-    return AllAtOnce().nominate(workload(), candidates, NOW)
+    return AllAtOnce().nominate(workload(), candidates(configured, available, nominated), NOW)
 
 
 def test_all_that_can_be_reached_are_offered_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from multikueue.core.dispatchers.external import External
+from multikueue.core.dispatchers.dispatcher import External
 from multikueue.core.model.workloads import nominated
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateWorkload
 from multikueue.core.workload.snapshot import Lost, Snapshot

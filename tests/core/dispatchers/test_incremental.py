@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Nomination
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Nomination
 from multikueue.core.dispatchers.incremental import Incremental, Order, Round
 from multikueue.core.model.labels import ADMISSION_MANAGER
-from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import check
 from multikueue.core.workload.effects import ApplyStatus
-from tests.core.building import CHECK, NOW, RESERVED_AT, copy_of, decide, snapshot, worker, workload
+from tests.core.building import CHECK, NOW, RESERVED_AT, candidates, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words
 
 ROUND = timedelta(minutes=5)
@@ -39,15 +39,14 @@ class Pending:
     def ask(self, minutes: float = 0.0) -> Nomination:
         """Let that time pass, ask, and write down the answer."""
         self.minutes += minutes
-        configured = [ClusterName(name) for name in self.fleet]
-        candidates = Candidates(
-            configured,
-            [name for name in configured if name not in self.lost | self.awaited],
+        seen = candidates(
+            self.fleet,
+            [name for name in self.fleet if name not in self.lost | self.awaited],
             self.names,
-            [name for name in configured if name in self.awaited - self.lost],
-            self.message,
+            awaited=[name for name in self.fleet if name in self.awaited - self.lost],
+            message=self.message,
         )
-        answer = self.dispatcher.nominate({}, candidates, NOW + timedelta(minutes=self.minutes))
+        answer = self.dispatcher.nominate({}, seen, NOW + timedelta(minutes=self.minutes))
         self.names = answer.names
         self.message = self.message if answer.message is None else answer.message
         return answer

@@ -1,0 +1,62 @@
+"""A dispatcher that may be another package's: what it raises, or answers wrongly, concerns one Workload only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final
+
+import attrs
+
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Dispatcher, Nomination
+from multikueue.core.model.names import Json
+
+RETRY: Final = 60.0
+"""Seconds until a dispatcher that failed for a Workload is asked again, if nothing changes before."""
+
+
+@attrs.frozen
+class Guarded:
+    """Asks a dispatcher. If it fails, the nominations stay as they are, and `Nomination.problem` says why.
+
+    An exception is told by its type only, since its text may hold what is in the Workload.
+    """
+
+    dispatcher: Dispatcher
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        """See `Dispatcher.nominate`."""
+        try:
+            answer: Any = self.dispatcher.nominate(workload, candidates, now)
+            problem = next(_faults(answer, candidates), "")
+        except Exception as error:  # another package's code may raise anything
+            problem = f"raises {type(error).__name__}"
+        if not problem:
+            nomination: Nomination = answer
+            return nomination
+        cls = type(self.dispatcher)
+        told = f"The dispatcher {cls.__module__}.{cls.__qualname__} {problem}: nobody new is nominated"
+        return Nomination(candidates.nominated, look_again=RETRY, problem=told)
+
+
+def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:
+    """What cannot be used of an answer; later faults are only looked for if there are no earlier ones."""
+    if not isinstance(answer, Nomination):
+        yield f"answers {type(answer).__name__}, which is not a multikueue.core.dispatchers.dispatcher.Nomination"
+        return
+    names: Any = answer.names
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        yield "nominates what is not a tuple of names"
+        return
+    if len(set(names)) < len(names):
+        yield "nominates a worker twice"
+    if len(names) > MAX_NOMINATIONS:
+        yield f"nominates {len(names)} workers, and {MAX_NOMINATIONS} are allowed"
+    if unusable := [name for name in names if name not in candidates.available and name not in candidates.nominated]:
+        yield f'nominates "{unusable[0][:100]}", which is not available'
+    message: Any = answer.message
+    if message is not None and not isinstance(message, str):
+        yield "gives a message that is not a text"
+    if answer.look_again is not None and not (math.isfinite(answer.look_again) and answer.look_again > 0):
+        yield f"wants to be asked again in {answer.look_again:g} s"

@@ -1,0 +1,145 @@
+"""A dispatcher of somebody else's that fails: one Workload is told, and nobody new is nominated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.guarded import RETRY, Guarded
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.workload.effects import Announce
+from tests.core.building import NOW, candidates, condition, copy_of, decide, snapshot, worker, workload
+from tests.core.wording import in_words
+
+FLEET = tuple(f"w{number}" for number in range(30))
+SEEN = candidates(FLEET, FLEET[1:], ["w0", "gone"])
+ODD: Any = Nomination
+"""As somebody without a type checker would write it."""
+HERE = f"The dispatcher {__name__}.Policy"
+
+
+@attrs.frozen
+class Policy:
+    """Answers whatever it is made with."""
+
+    answer: Any
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Any:
+        del now
+        return self.answer(workload, candidates) if callable(self.answer) else self.answer
+
+
+def divided(workload: Json, candidates: Candidates) -> Nomination:
+    raise ZeroDivisionError(workload, candidates)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (divided, "raises ZeroDivisionError"),
+        (None, "answers NoneType, which is not a multikueue.core.dispatchers.dispatcher.Nomination"),
+        (("w1",), "answers tuple, which is not"),
+        (ODD(None), "nominates what is not a tuple of names"),
+        (ODD("w1"), "nominates what is not a tuple of names"),
+        (ODD(("w1", 7)), "nominates what is not a tuple of names"),
+        (Nomination(("w1", "w1")), "nominates a worker twice"),
+        (Nomination(FLEET[:21]), "nominates 21 workers, and 20 are allowed"),
+        (Nomination(("w1", "elsewhere")), 'nominates "elsewhere", which is not available'),
+        (ODD(("w1",), message=5), "gives a message that is not a text"),
+        (Nomination(("w1",), look_again=0.0), "wants to be asked again in 0 s"),
+        (Nomination(("w1",), look_again=-1), "wants to be asked again in -1 s"),
+        (Nomination(("w1",), look_again=math.nan), "wants to be asked again in nan s"),
+        (ODD(("w1",), look_again="soon"), "raises TypeError"),
+    ],
+)
+def test_what_cannot_be_used_leaves_the_nominations_as_they_are(answer: object, told: str) -> None:
+    """It is asked again a minute later: it may depend on the time."""
+    found = Guarded(Policy(answer)).nominate(workload(), SEEN, NOW)
+    assert found == Nomination(("w0", "gone"), RETRY, problem=found.problem)
+    assert found.problem.startswith(f"{HERE} {told}")
+    assert found.problem.endswith(": nobody new is nominated")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Nomination(()),
+        Nomination(("w5", "w1"), 0.5, "two of them"),
+        Nomination(("w0", "w1")),
+        Nomination(("gone",), binding=True),
+        Nomination(FLEET[1:21]),
+    ],
+)
+def test_what_can_be_used_is_passed_on_as_it_is(answer: Nomination) -> None:
+    """One that is nominated already may stay, wherever it is."""
+    assert Guarded(Policy(answer)).nominate(workload(), SEEN, NOW) is answer
+
+
+@pytest.mark.parametrize("answer", [divided, Nomination(("elsewhere",))], ids=["raises", "nonsense"])
+def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer: object) -> None:
+    offered = workload(nominated=("w1",))
+    seen = snapshot(offered, worker("w1", copy_of(offered)), worker("w2"))
+    decided = decide(seen, Policy(answer))
+    assert in_words(seen, decided) == ["warn"]
+    (announced,) = decided.effects
+    assert isinstance(announced, Announce)
+    assert decided.problems == (announced.note,)
+    assert announced.note.startswith(HERE)
+    assert decided.look_again == RETRY
+
+
+@pytest.mark.parametrize("answer", [divided, None])
+def test_a_workload_that_a_worker_has_admitted_goes_to_it_all_the_same(answer: object) -> None:
+    offered = workload(nominated=("w1",))
+    seen = snapshot(offered, worker("w1", copy_of(offered, admitted=True)), worker("w2"))
+    assert in_words(seen, decide(seen, Policy(answer))) == ["create job on w1"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"),
+    [
+        (lambda worker: worker.available and not worker.nominated, ("w2",)),
+        (lambda worker: worker.nominated, ("w1",)),
+        (lambda worker: any(entry["type"] == "QuotaReserved" for entry in worker.conditions), ("w1",)),
+        (lambda worker: worker.awaited or not worker.available, ()),
+    ],
+)
+def test_it_is_shown_what_a_policy_needs_of_each_worker(
+    wanted: Callable[[Candidate], bool], chosen: tuple[str, ...]
+) -> None:
+    """Workers out of the config are not shown."""
+    offered = workload(nominated=("w1",))
+    copy = copy_of(offered)
+    copy["status"]["conditions"] = [condition("QuotaReserved")]
+    seen = snapshot(offered, worker("w1", copy), worker("w2"), worker("w3", configured=False))
+    asked: list[Candidates] = []
+
+    def choose(_: Json, shown: Candidates) -> Nomination:
+        asked.append(shown)
+        return Nomination(tuple(found.name for found in shown.workers if wanted(found)))
+
+    decide(seen, Policy(choose))
+    assert [found.name for found in asked[0].workers if wanted(found)] == list(chosen)
+
+
+def test_the_workers_are_summed_up_in_the_order_of_the_config() -> None:
+    shown = candidates(["w3", "w1", "w2"], ["w1", "w3"], ["w2", "gone", "w3"], awaited=["w2"])
+    assert (shown.configured, shown.available, shown.awaited) == (("w3", "w1", "w2"), ("w3", "w1"), ("w2",))
+    assert (shown.kept, shown.nominated) == (("w2", "w3"), ("w2", "gone", "w3"))
+
+
+def test_labels_and_annotations_are_there_to_choose_by() -> None:
+    near = Candidate(ClusterName("oslo"), labels={"region": "north"}, annotations={"example.com/price": "3"})
+    far = Candidate(ClusterName("rome"), labels={"region": "south"})
+    north = Policy(
+        lambda _, shown: Nomination(
+            tuple(worker.name for worker in shown.workers if worker.labels.get("region") == "north")
+        )
+    )
+    assert Guarded(north).nominate(workload(), Candidates((far, near)), NOW).names == ("oslo",)

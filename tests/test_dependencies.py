@@ -1,0 +1,48 @@
+"""What the code imports and what `pip install` brings are the same."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+OURS = {"multikueue", "multikueued"}
+
+
+def test_every_import_is_a_declared_dependency_and_every_dependency_is_imported() -> None:
+    """One that another dependency happens to bring may be gone with its next release."""
+    distributions = importlib.metadata.packages_distributions()
+    packages = {name for folder in OURS for name in _imported(_folder(folder))} - OURS - set(sys.stdlib_module_names)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {_normal(re.split(r"[^\w.-]", wanted)[0]) for wanted in project["dependencies"]}
+
+    assert {_normal(distributions[name][0]) for name in packages} == declared
+
+
+def test_every_dependency_says_why_it_is_there() -> None:
+    lines = (ROOT / "pyproject.toml").read_text().partition("\ndependencies = [\n")[2].partition("\n]\n")[0]
+
+    assert [line for line in lines.splitlines() if not re.search(r"\",\s+# \w", line)] == []
+
+
+def _folder(package: str) -> Path:
+    return ROOT / ("daemon/multikueued" if package == "multikueued" else package)
+
+
+def _imported(folder: Path) -> Iterator[str]:
+    """The top-level packages that the modules of a folder import."""
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module.partition(".")[0]
+
+
+def _normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
