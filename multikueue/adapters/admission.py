@@ -10,16 +10,17 @@ from typing import Final
 
 import attrs
 
-from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import FieldPath
+from multikueue.adapters.safe import SafeAdapter
 from multikueue.core.admission.delegation import QueueView, leads_to_workers
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, with_value
+from multikueue.errors import RuleError
 
 DELEGATED: Final = CONTROLLER_NAME
 """What is filled in, whatever our own name is: many kinds accept no other one beside their own controller's.
-Kinds that say it in their own way have it in `JobKind.managed_by_value`."""
+Kinds that say it in their own way have it in `Delegation.value`."""
 
 
 @attrs.frozen
@@ -35,24 +36,29 @@ class Admission:
 NOTHING: Final = Admission()
 
 
-def admit(kind: JobKind, job: Json, namespace: str, queues: QueueView, controller_name: str) -> Admission:
-    """Decide about one job.
+def admit(adapter: SafeAdapter, job: Json, namespace: str, queues: QueueView, controller_name: str) -> Admission:
+    """Decide about one job. One of which it cannot be told whether it is delegated is created as it is: nobody runs it
+    before that can be told.
 
     Args:
-        kind: the row of its kind.
+        adapter: of its kind.
         job: as it would be created.
         namespace: where.
         queues: the queues that are known.
         controller_name: `spec.controllerName` of our AdmissionChecks.
     """
     queue = dig(job, "metadata", "labels", QUEUE_LABEL)
-    if not isinstance(queue, str) or kind.not_delegated(job, controller_name) is None:
+    try:
+        if not isinstance(queue, str) or adapter.not_delegated(job, controller_name) is None:
+            return NOTHING
+    except RuleError:  # the adapter has noted it
         return NOTHING
     if not leads_to_workers(ObjectKey(namespace, queue), queues, controller_name):
         return NOTHING
-    path, wanted = kind.managed_by or (), kind.managed_by_value or DELEGATED
+    delegation = adapter.row.delegation
+    path, wanted = delegation.path or (), delegation.value or DELEGATED
     found = dig(job, *path)
-    if not found or found == kind.own_controller:
+    if not found or found == delegation.own_controller:
         return Admission(patch=_set(job, path, wanted))
     return Admission(warning=_warning(".".join(path), str(found), wanted))
 

@@ -11,10 +11,11 @@ import attrs
 
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
 from multikueue.adapters.declared_rules import Ending, Following, HomeStatus, Preparing, Stopped
-from multikueue.adapters.kind import JobKind, never_finished, unchanged
+from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.profiles import profile_for
 from multikueue.adapters.reading import Reading
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
 from multikueue.core.model.names import GVK, Resource
 from multikueue.errors import AdapterError
@@ -84,17 +85,18 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
     forwarded = reading.paths("forwardedPaths", declared.forwarded_paths or (), functools.partial(_may_follow, fixed))
     statuses = reading.paths("statusPaths", declared.status_paths or (), _in_status)
     plural = reading.part("plural", lambda: _plural(declared, gvk), "")
+    status = StatusRules(rule=HomeStatus(statuses), subresource=declared.status_subresource is not False)
+    if ending.is_declared:
+        status = attrs.evolve(status, finished=ending, stopped=Stopped(statuses))
     return JobKind(
         resource=Resource(gvk, plural),
-        managed_by=delegation.steps if delegation is not None else None,
-        managed_by_value=value,
-        suspend=suspend.steps if suspend is not None else ("spec", "suspend"),
-        status=HomeStatus(statuses),
-        finished=ending if ending.is_declared else never_finished,
-        stopped=Stopped(statuses) if ending.is_declared else unchanged,
-        prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
-        followed=Following(forwarded, sync, own) if forwarded or sync.operations else None,
-        status_subresource=declared.status_subresource is not False,
+        delegation=Delegation(path=delegation.steps if delegation is not None else None, value=value),
+        copies=CopyRules(
+            suspend=suspend.steps if suspend is not None else ("spec", "suspend"),
+            prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
+        ),
+        status=status,
+        sync=SyncRules(followed=Following(forwarded, sync, own) if forwarded or sync.operations else None),
         workload_only=declared.workload_only is True,
         source=reading.source,
     )

@@ -1,6 +1,6 @@
 """What the row of a declared kind does: functions with the declaration's paths, expressions and patches in them.
 
-What fails for one job is a `RuleError` that names the setting; see `multikueue.core.model.guard` for what then holds.
+What fails for one job is a `RuleError` that names the setting; see `multikueue.adapters.safe` for what then holds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Ending:
         return self.finished is not None or self.failed is not None
 
     def __call__(self, job: Json) -> Outcome | None:
-        """See `JobKind.finished`."""
+        """See `StatusRules.finished`."""
         failed = self._holds("failed", self.failed, job)
         if not failed and not self._holds("finished", self.finished, job):
             return None
@@ -68,7 +68,7 @@ class HomeStatus:
     paths: tuple[FieldPath, ...] = ()
 
     def __call__(self, local: Json, remote: Json, now: datetime) -> Json | None:
-        """See `JobKind.status`."""
+        """See `StatusRules.rule`."""
         del now
         status = dig(remote, "status")
         if not isinstance(status, dict) or not status:
@@ -91,7 +91,7 @@ class Stopped:
     paths: tuple[FieldPath, ...] = ()
 
     def __call__(self, status: Json) -> Json:
-        """See `JobKind.stopped`."""
+        """See `StatusRules.stopped`."""
         return without({"status": status}, [path.steps for path in self.paths])["status"] if self.paths else {}
 
 
@@ -104,7 +104,7 @@ class Preparing:
     patch: Patch
 
     def __call__(self, job: Json, made: Json, stamp: Stamp) -> Json:
-        """See `JobKind.prepared`."""
+        """See `CopyRules.prepared`."""
         if self.suspend is not None:
             made = _with(made, self.suspend, self.suspend_value)
         return self.patch.applied(made, {"object": job, "workload": stamp.workload, "origin": stamp.origin})
@@ -120,7 +120,7 @@ class Following:
     """What a copy says for itself, whatever is around it follows: who runs it, and whether it may."""
 
     def __call__(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
-        """See `JobKind.followed`."""
+        """See `SyncRules.followed`."""
         followed = remote
         for path in self.paths:
             followed = self._followed(followed, local, path)

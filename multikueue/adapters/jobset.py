@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from multikueue.adapters.kind import JobKind, counters_at_zero, finished_by_conditions
+from multikueue.adapters.kind import JobKind
+from multikueue.adapters.rules import Delegation, StatusRules, counters_at_zero, finished_by_conditions
 from multikueue.core.model.names import GVK, Resource
 
 KINDS = (
     JobKind(
         resource=Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets"),
         framework="jobset.x-k8s.io/jobset",
-        own_controller="jobset.sigs.k8s.io/jobset-controller",
-        finished=finished_by_conditions(succeeded="Completed", failed="Failed"),
-        stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
+        delegation=Delegation(own_controller="jobset.sigs.k8s.io/jobset-controller"),
+        status=StatusRules(
+            finished=finished_by_conditions(succeeded="Completed", failed="Failed"),
+            stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
+        ),
     ),
 )

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.adapters.kind import JobKind
+from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, Membership, StatusRules
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, conditions, is_true
 from multikueue.core.model.labels import (
@@ -151,16 +152,10 @@ KINDS = (
     JobKind(
         resource=PODS,
         framework="pod",
-        managed_by=None,
-        suspend=None,
-        selector=f"{MANAGED_LABEL}=true",
-        group=group_name,
-        left_out=_LEFT_OUT,
-        prepared=with_origin_uid,
-        status=pod_status,
-        finished=pod_outcome,
-        all_finished=pods_outcome,
-        stopped=_stopped,
+        delegation=ALWAYS_DELEGATED,
+        copies=CopyRules(left_out=_LEFT_OUT, suspend=None, prepared=with_origin_uid),
+        status=StatusRules(rule=pod_status, finished=pod_outcome, all_finished=pods_outcome, stopped=_stopped),
+        membership=Membership(selector=f"{MANAGED_LABEL}=true", group=group_name),
         keeps_check_pending=True,
     ),
 )

@@ -101,7 +101,8 @@ def _completed(kind: JobKind, found: Served) -> JobKind:
     if kind.declaration is None:
         return kind
     resource = attrs.evolve(kind.resource, plural=found.plural)
-    return attrs.evolve(kind, resource=resource, status_subresource="status" in found.subresources)
+    status = attrs.evolve(kind.status, subresource="status" in found.subresources)
+    return attrs.evolve(kind, resource=resource, status=status)
 
 
 def _may_pass(error: ApiError, patient: bool) -> bool:

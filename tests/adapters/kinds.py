@@ -261,10 +261,10 @@ def a_job(kind: JobKind, status: Json | None = None) -> Json:
         },
         "spec": copy.deepcopy(case.spec),
     }
-    if kind.managed_by is not None:
-        job = with_value(job, kind.managed_by, OURS)
-    if kind.suspend is not None:
-        job = with_value(job, kind.suspend, True)
+    if kind.delegation.path is not None:
+        job = with_value(job, kind.delegation.path, OURS)
+    if kind.copies.suspend is not None:
+        job = with_value(job, kind.copies.suspend, True)
     return job if status is None else {**job, "status": copy.deepcopy(status)}
 
 
@@ -293,6 +293,6 @@ def golden(kind: JobKind) -> Json:
         },
         "spec": copy.deepcopy(case.copied if case.copied is not None else case.spec),
     }
-    if kind.managed_by is not None and len(kind.managed_by) > 2:
-        made = with_value(made, kind.managed_by[:-1], {})
-    return made if kind.suspend is None else with_value(made, kind.suspend, True)
+    if kind.delegation.path is not None and len(kind.delegation.path) > 2:
+        made = with_value(made, kind.delegation.path[:-1], {})
+    return made if kind.copies.suspend is None else with_value(made, kind.copies.suspend, True)

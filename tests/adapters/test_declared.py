@@ -124,7 +124,7 @@ class TestStatus:
 
     @pytest.mark.parametrize("said", [None, True, False])
     def test_where_it_is_written(self, said: bool | None) -> None:
-        assert declare(status_subresource=said).status_subresource is (said is not False)
+        assert declare(status_subresource=said).status.subresource is (said is not False)
 
 
 class TestEnd:

@@ -166,10 +166,10 @@ class TestGroups:
 
     def test_each_of_its_copies_names_the_workload_and_the_pod_it_is_of(self) -> None:
         made = POD.copy(self.member("Pending"), STAMP)
-        assert POD.workload_names(made) == ("wl",)
+        assert POD.carriers_of(made) == ("wl",)
         assert dig(made, "metadata", "annotations", "kueue.x-k8s.io/multikueue-origin-uid") == "uid-1"
 
 
 def test_only_pods_that_kueue_manages_are_read_on_the_manager() -> None:
     """A cluster has many others."""
-    assert POD.selector == "kueue.x-k8s.io/managed=true"
+    assert POD.membership.selector == "kueue.x-k8s.io/managed=true"

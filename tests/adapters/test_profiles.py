@@ -52,7 +52,7 @@ def test_a_pipeline_run_is_copied_pending_and_without_its_delegation() -> None:
     run = job("tekton.dev/v1", "PipelineRun", spec)
 
     assert kind.not_delegated(run, CONTROLLER_NAME) is None
-    assert kind.status_subresource
+    assert kind.status.subresource
     assert kind.copy(run, STAMP) == {
         "apiVersion": "tekton.dev/v1",
         "kind": "PipelineRun",
@@ -97,7 +97,7 @@ def test_a_workflow_is_delegated_by_its_label() -> None:
     assert kind.not_delegated(job("argoproj.io/v1alpha1", "Workflow", {}), CONTROLLER_NAME) == (
         f'Expecting metadata.labels[\'{INSTANCE}\'] to be "multikueue" not ""'
     )
-    assert not kind.status_subresource
+    assert not kind.status.subresource
     assert kind.copy(flow, STAMP) == {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Workflow",

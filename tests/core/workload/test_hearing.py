@@ -124,7 +124,7 @@ class TestOutOfSight:
 
     def test_one_of_an_earlier_attempt_is_waited_for_too(self) -> None:
         """Kinds whose status stays on the worker free their quota before anybody knows that they have stopped."""
-        sets = attrs.evolve(ADAPTER, status=None)
+        sets = attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, rule=None))
         stale = worker("w2", copy_of(OFFERED, attempt=EARLIER), job_copy_of(OFFERED, attempt=EARLIER))
         words, decided = beside(attrs.evolve(stale, **lost(minutes=5)), adapter=sets)
         assert (words, decided.look_again) == ([], 600)
@@ -135,7 +135,13 @@ class TestOutOfSight:
         status = {"conditions": [{"type": "Complete", "status": "True"}]} if ends else {"active": 1}
         job = job_copy_of(OFFERED, attempt=EARLIER, status=status)
         other = worker("w2", copy_of(OFFERED, attempt=EARLIER), job, **lost(minutes=5))
-        assert beside(other, adapter=attrs.evolve(ADAPTER, status=None) if ends else ADAPTER)[0] == W1_JOB
+        assert (
+            beside(
+                other,
+                adapter=attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, rule=None)) if ends else ADAPTER,
+            )[0]
+            == W1_JOB
+        )
 
 
 class TestUnanswered:
