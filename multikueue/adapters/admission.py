@@ -66,15 +66,14 @@ def admit(adapter: SafeAdapter, job: Json, namespace: str, queues: QueueView, co
 def _set(job: Json, path: tuple[str, ...], value: str) -> tuple[Json, ...]:
     """The patch that sets a field; none if what should hold it is not an object, which the API server will refuse."""
     parent: object = job
-    for depth, step in enumerate(path[:-1], start=1):
-        parent = parent.get(step) if isinstance(parent, dict) else parent
-        if parent is None:
-            return (
-                {"op": "add", "path": FieldPath(path[:depth]).pointer, "value": with_value({}, path[depth:], value)},
-            )
-    if not isinstance(parent, dict):
-        return ()
-    return ({"op": "add", "path": FieldPath(path).pointer, "value": value},)
+    for depth, step in enumerate(path, start=1):
+        if not isinstance(parent, dict):
+            return ()
+        parent = parent.get(step)
+        if parent is None or depth == len(path):
+            missing = with_value({}, path[depth - 1 :], value)
+            return ({"op": "add", "path": FieldPath(path[:depth]).pointer, "value": missing[step]},)
+    return ()
 
 
 def _warning(field: str, found: str, wanted: str) -> str:

@@ -9,7 +9,7 @@ import attrs
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
-from multikueue.adapters.rules import CopyRules, Delegation, Membership, StatusRules, SyncRules, never_finished
+from multikueue.adapters.rules import CopyRules, Delegation, Membership, StatusRules, SyncRules
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata, without_labels
 from multikueue.core.model.labels import CONTROLLER_NAME, STARTED_LABELS
@@ -49,16 +49,6 @@ class JobKind:
     declaration: Declaration | None = attrs.field(default=None, eq=False, repr=False)
     """What the row was compiled from, with what its profile filled in; None for rows written in Python."""
 
-    @property
-    def resizable(self) -> bool:
-        """See `JobAdapter`."""
-        return self.sync.resized is not None
-
-    @property
-    def ends(self) -> bool:
-        """See `JobAdapter`."""
-        return self.status.finished is not never_finished
-
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
         """See `JobAdapter`. The words are Kueue's, with the field's true path."""
         path, value = self.delegation.path, self.delegation.value
@@ -82,7 +72,7 @@ class JobKind:
             "metadata": bare["metadata"],
             "spec": self.copies.sanitised(bare["spec"]),
         }
-        if self.resizable and is_elastic(job):
+        if self.sync.resized is not None and is_elastic(job):
             made = self._as_if_never_started(made)
         if self.copies.prepared is not None:
             made = self.copies.prepared(job, made, stamp)

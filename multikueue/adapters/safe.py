@@ -103,12 +103,12 @@ class SafeAdapter:
     @property
     def resizable(self) -> bool:
         """See `JobAdapter`."""
-        return self.row.resizable
+        return self.row.sync.resized is not None
 
     @property
     def ends(self) -> bool:
         """See `JobAdapter`."""
-        return self.row.ends
+        return self.row.status.ends
 
     @property
     def workload_only(self) -> bool:

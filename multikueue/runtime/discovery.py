@@ -12,7 +12,6 @@ import attrs
 
 from multikueue.adapters import JobKind
 from multikueue.adapters.declaration import Declaration, dotted
-from multikueue.adapters.schemas import unknown_paths
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
@@ -149,7 +148,7 @@ async def _definition(found: Served, kind: JobKind, server: Discoverer, patient:
 
 def _unknown(kind: JobKind, said: Declaration, definition: Json) -> Iterator[Finding]:
     name, version = definition["metadata"]["name"], kind.resource.gvk.version
-    for field, text in unknown_paths(said, definition, version):
+    for field, text in said.unknown_paths(definition, version):
         told = f"the CustomResourceDefinition {name} has no field {text} in version {version}"
         if field == "managedByPath":
             told += ": the kind does not honour it, or its version here does not yet; its jobs will be rejected"

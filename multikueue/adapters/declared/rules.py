@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.adapters.expressions import EvaluationError, Expression
-from multikueue.adapters.jsonpatches import Patch
+from multikueue.adapters.declared.expressions import EvaluationError, Expression
+from multikueue.adapters.declared.patches import Patch
 from multikueue.adapters.paths import FieldPath
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.names import Json
@@ -27,30 +27,17 @@ _MARKED: Final = (("metadata", "labels"), ("metadata", "annotations"))
 class Ending:
     """How a job has ended, as expressions over it tell."""
 
-    source: str
     finished: Expression | None
     failed: Expression | None
     message: Expression | None
 
-    @property
-    def is_declared(self) -> bool:
-        """Whether anything is said about it."""
-        return self.finished is not None or self.failed is not None
-
     def __call__(self, job: Json) -> Outcome | None:
         """See `StatusRules.finished`."""
-        failed = self._holds("failed", self.failed, job)
-        if not failed and not self._holds("finished", self.finished, job):
-            return None
-        if failed:
+        if self.failed is not None and self.failed.holds(object=job):
             return Outcome("Failed", self._told(job) or "Job failed")
-        return Outcome("Succeeded", self._told(job) or "Job finished successfully")
-
-    def _holds(self, field: str, expression: Expression | None, job: Json) -> bool:
-        try:
-            return expression is not None and expression.holds(object=job)
-        except EvaluationError as error:
-            raise RuleError(f"{self.source}.{field}: {error}") from None
+        if self.finished is not None and self.finished.holds(object=job):
+            return Outcome("Succeeded", self._told(job) or "Job finished successfully")
+        return None
 
     def _told(self, job: Json) -> str:
         """The words for it. An end is an end, whether or not there are words."""
@@ -62,8 +49,8 @@ class Ending:
 
 
 @attrs.frozen
-class HomeStatus:
-    """Brings the status home: all of it, or some fields. A worker's job that has none yet says nothing."""
+class ShownStatus:
+    """What the manager's job shows of its copy: all of the status, or some fields. While the copy has none, nothing."""
 
     paths: tuple[FieldPath, ...] = ()
 
@@ -83,7 +70,7 @@ class HomeStatus:
 
 @attrs.frozen
 class Stopped:
-    """The status of a job that runs nowhere any more: what came home is taken back, as if it had never started.
+    """The status of a job that runs nowhere any more: what was shown is taken back, as if it had never started.
 
     What "runs" looks like is not declared, and the manager's Kueue keeps the quota of a job that seems to run.
     """
@@ -164,17 +151,13 @@ def _with(obj: Json, path: FieldPath, value: Any) -> Json:
         return obj
     if value is None:
         return without(obj, [path.steps])
-    for depth in range(1, len(path.steps)):
-        parent = dig(obj, *path.steps[:depth])
-        if parent is not None and not isinstance(parent, dict):
+    result: Json = clone(obj)
+    parent = result
+    for depth, step in enumerate(path.steps[:-1], start=1):
+        if parent.get(step) is None:
+            parent[step] = {}
+        parent = parent[step]
+        if not isinstance(parent, dict):
             raise RuleError(f"{path} cannot be set: {FieldPath(path.steps[:depth])} is not an object")
-    return with_value(_without_nulls_on(obj, path), path.steps, value)
-
-
-def _without_nulls_on(obj: Json, path: FieldPath) -> Json:
-    """The object without a null on the way to a field, which would stand in the way of what is made there."""
-    for depth in range(1, len(path.steps)):
-        parent = dig(obj, *path.steps[: depth - 1]) if depth > 1 else obj
-        if isinstance(parent, dict) and path.steps[depth - 1] in parent and parent[path.steps[depth - 1]] is None:
-            return without(obj, [path.steps[:depth]])
-    return obj
+    parent[path.steps[-1]] = value
+    return result

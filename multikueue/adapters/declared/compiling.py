@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import attrs
 
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
-from multikueue.adapters.declared_rules import Ending, Following, HomeStatus, Preparing, Stopped
+from multikueue.adapters.declared.expressions import Expression
+from multikueue.adapters.declared.patches import Operation, Patch
+from multikueue.adapters.declared.profiles import profile_for
+from multikueue.adapters.declared.rules import Ending, Following, Preparing, ShownStatus, Stopped
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import FieldPath
-from multikueue.adapters.profiles import profile_for
-from multikueue.adapters.reading import Reading
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
 from multikueue.core.model.names import GVK, Resource
 from multikueue.errors import AdapterError
+
+_T = TypeVar("_T")
 
 _DELEGATED: Final = "multikueue"
 """What a label says of a delegated job, if no value is declared: a label cannot hold a controller's name."""
@@ -43,6 +46,56 @@ class DeclarationError(AdapterError):
     def __init__(self, source: str, faults: list[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{source}.{field}: {why}" for field, why in faults))
         self.faults = faults
+
+
+@attrs.define(eq=False)
+class Reading:
+    """Reads the texts of one declaration. Each fault is kept with the field it is in, so that all are told at once."""
+
+    source: str
+    """Where the declaration stands, for messages."""
+    faults: list[tuple[str, str]] = attrs.field(factory=list, init=False)
+    """Field and reason of what cannot be used."""
+
+    def part(self, field: str, read: Callable[[], _T], otherwise: _T) -> _T:
+        """Whatever `read` makes of a field; `otherwise` if that raises a ValueError, which is noted."""
+        try:
+            return read()
+        except ValueError as error:
+            self.faults.append((field, str(error)))
+            return otherwise
+
+    def path(self, field: str, text: str | None, why_not: Callable[[FieldPath], str]) -> FieldPath | None:
+        """A path; None if none is given, or it cannot be used. `why_not` says why it cannot stand there, if so."""
+        return None if text is None else self.part(field, lambda: _path(text, why_not), None)
+
+    def paths(
+        self, field: str, texts: Sequence[str] | None, why_not: Callable[[FieldPath], str]
+    ) -> tuple[FieldPath, ...]:
+        """Some paths."""
+        found = (self.path(f"{field}[{number}]", text, why_not) for number, text in enumerate(texts or ()))
+        return tuple(path for path in found if path is not None)
+
+    def expression(self, field: str, text: str | None) -> Expression | None:
+        """An expression over the job; None if none is given, or it cannot be used."""
+        where = f"{self.source}.{field}"
+        return None if text is None else self.part(field, lambda: Expression.compiled(text, ("object",), where), None)
+
+    def patch(self, field: str, steps: Sequence[Any] | None, variables: tuple[str, ...]) -> Patch:
+        """A JSON patch; an empty one changes nothing."""
+        found = (
+            self.part(f"{field}[{number}]", functools.partial(Operation.parse, step, variables), None)
+            for number, step in enumerate(steps or ())
+        )
+        return Patch(f"{self.source}.{field}", tuple(step for step in found if step is not None))
+
+
+def _path(text: str, why_not: Callable[[FieldPath], str]) -> FieldPath:
+    path = FieldPath.parse(text)
+    why = why_not(path)
+    if why:
+        raise ValueError(f"{text} {why}")
+    return path
 
 
 def declared_kind(declaration: Declaration, source: str = "declaration") -> JobKind:
@@ -73,20 +126,19 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
     suspend = reading.path("suspendPath", declared.suspend_path, _in_spec)
     suspend_value = True if declared.suspend_value is None else declared.suspend_value
     ending = Ending(
-        reading.source,
         reading.expression("finished", declared.finished),
         reading.expression("failed", declared.failed),
         reading.expression("message", declared.message),
     )
-    creation = reading.patch("creationPatches", declared.creation_patches or (), _CREATING)
-    sync = reading.patch("syncPatches", declared.sync_patches or (), _SYNCING)
+    creation = reading.patch("creationPatches", declared.creation_patches, _CREATING)
+    sync = reading.patch("syncPatches", declared.sync_patches, _SYNCING)
     fixed = {delegation: "says who runs it", suspend: "is the switch of each cluster's Kueue"}
     own = frozenset(path for path in (delegation, suspend) if path is not None)
-    forwarded = reading.paths("forwardedPaths", declared.forwarded_paths or (), functools.partial(_may_follow, fixed))
-    statuses = reading.paths("statusPaths", declared.status_paths or (), _in_status)
+    forwarded = reading.paths("forwardedPaths", declared.forwarded_paths, functools.partial(_may_follow, fixed))
+    statuses = reading.paths("statusPaths", declared.status_paths, _in_status)
     plural = reading.part("plural", lambda: _plural(declared, gvk), "")
-    status = StatusRules(rule=HomeStatus(statuses), subresource=declared.status_subresource is not False)
-    if ending.is_declared:
+    status = StatusRules(rule=ShownStatus(statuses), subresource=declared.status_subresource is not False)
+    if ending.finished is not None or ending.failed is not None:
         status = attrs.evolve(status, finished=ending, stopped=Stopped(statuses))
     return JobKind(
         resource=Resource(gvk, plural),
@@ -152,7 +204,7 @@ def _in_spec(path: FieldPath) -> str:
 
 
 def _in_status(path: FieldPath) -> str:
-    return "" if path.is_below("status") else "must be a field of .status; without statusPaths all of it comes home"
+    return "" if path.is_below("status") else "must be a field of .status; without statusPaths all of it is copied"
 
 
 def _may_delegate(path: FieldPath) -> str:

@@ -1,4 +1,4 @@
-"""`kubeflow.org`: the training operator's kinds and MPIJob, which differ in their names only, and TrainJob.
+"""Kinds for training: those of `kubeflow.org`, which differ in their names only, TrainJob, and JobSet.
 
 Each cluster's Kueue adds a runtime patch of its own when a TrainJob is created, with the node selectors of that
 cluster. A copy of the manager's would collide with the worker's.
@@ -41,6 +41,15 @@ def _training(version: str, kind: str, operator: str = "training") -> JobKind:
 
 
 KINDS = (
+    JobKind(
+        resource=Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets"),
+        framework="jobset.x-k8s.io/jobset",
+        delegation=Delegation(own_controller="jobset.sigs.k8s.io/jobset-controller"),
+        status=StatusRules(
+            finished=finished_by_conditions(succeeded="Completed", failed="Failed"),
+            stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
+        ),
+    ),
     *(_training("v1", kind) for kind in ("JAXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")),
     _training("v2beta1", "MPIJob", operator="mpi"),
     JobKind(
