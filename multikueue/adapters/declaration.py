@@ -45,7 +45,7 @@ class Declaration:
     status_subresource: bool | None = None
     """Whether the status is written through `/status`. By default as the API server has it."""
     status_paths: tuple[str, ...] | None = None
-    """The fields of the status that come home; all of it by default."""
+    """The fields of the status that the manager's job shows; all of it by default."""
     finished: str | None = None
     """In CEL over `object`: the job has ended. By default only its Workload tells."""
     failed: str | None = None

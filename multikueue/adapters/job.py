@@ -10,14 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import (
-    CopyRules,
-    Delegation,
-    StatusRules,
-    SyncRules,
-    counters_at_zero,
-    finished_by_conditions,
-)
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero, finished_by
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.conditions import conditions, is_true, new_condition, updated
 from multikueue.core.model.copies import renaming_patch
@@ -30,7 +23,7 @@ from multikueue.core.model.workload_names import is_latest_slice
 _GENERATED_LABELS = ("job-name", "controller-uid", "batch.kubernetes.io/controller-uid")
 """Template labels the manager's API server filled in; a worker's refuses another Job's."""
 
-_outcome = finished_by_conditions(succeeded="Complete", failed="Failed")
+_outcome = finished_by("Complete", "Failed")
 
 
 def job_status(local: Json, remote: Json, now: datetime) -> Json | None:

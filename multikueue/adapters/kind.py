@@ -9,22 +9,12 @@ import attrs
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
-from multikueue.adapters.rules import CopyRules, Delegation, Membership, StatusRules, SyncRules
+from multikueue.adapters.rules import CopyRules, Delegation, Membership, StatusRules, SyncRules, status_change
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata, without_labels
 from multikueue.core.model.labels import CONTROLLER_NAME, STARTED_LABELS
 from multikueue.core.model.names import Json, Resource
-from multikueue.core.model.objects import (
-    clone,
-    dig,
-    merge_patch,
-    overlaid,
-    resource_version,
-    uid,
-    with_value,
-    without,
-    without_nulls,
-)
+from multikueue.core.model.objects import dig, overlaid, uid, with_value, without, without_nulls
 from multikueue.core.model.workloads import is_elastic
 
 
@@ -96,9 +86,9 @@ class JobKind:
         return (name,) if name else ()
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
-        """See `JobAdapter`. Carries the resourceVersion, so that it never lands on a job that has changed."""
+        """See `JobAdapter`."""
         wanted = self.status.rule(local, remote, now) if self.status.rule is not None else None
-        return None if wanted is None else self._status_change(local, wanted)
+        return None if wanted is None else status_change(local, wanted)
 
     def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `JobAdapter`."""
@@ -126,12 +116,4 @@ class JobKind:
         """See `JobAdapter`. Of a job that has ended nothing runs, and what it says of its end stays."""
         if self.status.finished(local) is not None:
             return None
-        return self._status_change(local, self.status.stopped(clone(dig(local, "status") or {})))
-
-    def _status_change(self, local: Json, wanted: Json) -> Json | None:
-        wanted = without_nulls(wanted)
-        patch = merge_patch(without_nulls(dig(local, "status") or {}), wanted)
-        if not patch:
-            return None
-        # None of it: a schema may want an empty one to have something in it, and takes its absence.
-        return {"metadata": {"resourceVersion": resource_version(local)}, "status": patch if wanted else None}
+        return status_change(local, self.status.stopped(without_nulls(dig(local, "status") or {})))

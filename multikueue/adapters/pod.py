@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, Membership, StatusRules
+from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, Membership, StatusRules, ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, conditions, is_true
 from multikueue.core.model.labels import (
@@ -28,16 +28,7 @@ from multikueue.core.model.labels import (
     RETRIABLE_ANNOTATION,
 )
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.core.model.objects import (
-    annotations_of,
-    clone,
-    counted,
-    dig,
-    is_terminating,
-    labels_of,
-    uid,
-    with_value,
-)
+from multikueue.core.model.objects import annotations_of, counted, dig, is_terminating, labels_of, uid, with_value
 
 PODS: Final = Resource(GVK("", "v1", "Pod"), "pods")
 
@@ -72,9 +63,7 @@ def group_name(pod: Json) -> str:
 def pod_outcome(pod: Json) -> Outcome | None:
     """How one pod ended."""
     phase, message = dig(pod, "status", "phase"), str(dig(pod, "status", "message") or "")
-    if phase == "Succeeded":
-        return Outcome("Succeeded", message or "Job finished successfully")
-    return Outcome("Failed", message or "Job failed") if phase == "Failed" else None
+    return ended(message, well=phase == "Succeeded") if phase in ("Succeeded", "Failed") else None
 
 
 def pods_outcome(pods: Sequence[Json]) -> Outcome | None:
@@ -108,7 +97,7 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
         return None
     if pod_outcome(local) is not None and pod_outcome(remote) is None:
         return None
-    wanted: Json = _acceptable(dig(local, "status") or {}, clone(dig(remote, "status") or {}))
+    wanted = _acceptable(dig(local, "status") or {}, dig(remote, "status") or {})
     own = condition(local, "PodScheduled")
     if own is not None and _is_gated(local) and not is_true(remote, "PodScheduled"):
         wanted["conditions"] = [*(one for one in conditions(remote) if one.get("type") != own["type"]), own]
@@ -125,12 +114,13 @@ def _acceptable(known: Json, wanted: Json) -> Json:
     The copy of an earlier attempt may have had containers that ended; those of the new one are told once the
     manager's pod has forgotten them.
     """
+    acceptable = dict(wanted)
     for field in _CONTAINERS:
         ended = {one.get("name") for one in known.get(field) or [] if dig(one, "state", "terminated")}
         if field in wanted and ended:
             kept = [one for one in wanted[field] if one.get("name") not in ended or dig(one, "state", "terminated")]
-            wanted[field] = kept
-    return wanted
+            acceptable[field] = kept
+    return acceptable
 
 
 def _stopped(status: Json) -> Json:

@@ -7,7 +7,7 @@ RayCluster alone: the others would keep the name of a slice that is gone, and st
 from __future__ import annotations
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRule, SyncRules, condition_at_false
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRule, SyncRules, condition_at_false, ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.copies import renaming_patch
 from multikueue.core.model.names import GVK, Json, Resource
@@ -25,10 +25,7 @@ def _resource(kind: str) -> Resource:
 def _ray_job_outcome(job: Json) -> Outcome | None:
     if dig(job, "status", "jobDeploymentStatus") not in _ENDED:
         return None
-    message = str(dig(job, "status", "message") or "")
-    if dig(job, "status", "jobStatus") == "SUCCEEDED":
-        return Outcome("Succeeded", message or "Job finished successfully")
-    return Outcome("Failed", message or "Job failed")
+    return ended(str(dig(job, "status", "message") or ""), well=dig(job, "status", "jobStatus") == "SUCCEEDED")
 
 
 def _ray_job_stopped(status: Json) -> Json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import dig, merge_patch, resource_version, without_nulls
 
 Path: TypeAlias = tuple[str, ...]
 """Where a field of an object is: `("spec", "managedBy")`."""
@@ -123,20 +123,33 @@ class Membership:
     """How many Workloads the manager's Kueue makes of a job."""
 
 
-def finished_by_conditions(*, succeeded: str, failed: str) -> Callable[[Json], Outcome | None]:
+def ended(message: str | None, *, well: bool) -> Outcome:
+    """How a job ended, in its own words or else in Kueue's."""
+    if well:
+        return Outcome("Succeeded", message or "Job finished successfully")
+    return Outcome("Failed", message or "Job failed")
+
+
+def finished_by(good: str, bad: str) -> Callable[[Json], Outcome | None]:
     """How most kinds end: by a condition of one type or the other."""
 
     def outcome(job: Json) -> Outcome | None:
-        for kind, reason, message in (
-            (succeeded, "Succeeded", "Job finished successfully"),
-            (failed, "Failed", "Job failed"),
-        ):
+        for kind in (good, bad):
             if is_true(job, kind):
-                told = (condition(job, kind) or {}).get("message")
-                return Outcome(reason, told or message)
+                return ended((condition(job, kind) or {}).get("message"), well=kind == good)
         return None
 
     return outcome
+
+
+def status_change(local: Json, wanted: Json) -> Json | None:
+    """The merge patch that gives a job a status; None if it has that. It never lands on a job that has changed."""
+    wanted = without_nulls(wanted)
+    patch = merge_patch(without_nulls(dig(local, "status") or {}), wanted)
+    if not patch:
+        return None
+    # None of it: a schema may want an empty one to have something in it, and takes its absence.
+    return {"metadata": {"resourceVersion": resource_version(local)}, "status": patch if wanted else None}
 
 
 def counters_at_zero(*paths: Path) -> Callable[[Json], Json]:
@@ -144,9 +157,7 @@ def counters_at_zero(*paths: Path) -> Callable[[Json], Json]:
 
     def stopped(status: Json) -> Json:
         for path in paths:
-            for parent in _parents(status, path[:-1]):
-                if parent.get(path[-1]):
-                    parent[path[-1]] = 0
+            _set_to_zero(status, path)
         return status
 
     return stopped
@@ -164,13 +175,12 @@ def condition_at_false(kind: str) -> Callable[[Json], Json]:
     return stopped
 
 
-def _parents(value: Any, path: Path) -> Iterator[Json]:
-    if not path:
-        if isinstance(value, dict):
-            yield value
-    elif path[0] == "*":
-        entries = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        for entry in entries:
-            yield from _parents(entry, path[1:])
-    else:
-        yield from _parents(dig(value, path[0]), path[1:])
+def _set_to_zero(value: Any, path: Path) -> None:
+    step, *rest = path
+    if step == "*":
+        for entry in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            _set_to_zero(entry, tuple(rest))
+    elif isinstance(value, dict) and rest:
+        _set_to_zero(value.get(step), tuple(rest))
+    elif isinstance(value, dict) and value.get(step):
+        value[step] = 0

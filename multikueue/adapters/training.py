@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, counters_at_zero, finished_by_conditions
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, counters_at_zero, finished_by
 from multikueue.core.model.names import GVK, Json, Resource
 
 KUEUE_PATCHES: Final = "kueue.x-k8s.io/manager"
@@ -34,7 +34,7 @@ def _training(version: str, kind: str, operator: str = "training") -> JobKind:
         ),
         copies=CopyRules(suspend=("spec", "runPolicy", "suspend")),
         status=StatusRules(
-            finished=finished_by_conditions(succeeded="Succeeded", failed="Failed"),
+            finished=finished_by("Succeeded", "Failed"),
             stopped=counters_at_zero(("replicaStatuses", "*", "active")),
         ),
     )
@@ -46,7 +46,7 @@ KINDS = (
         framework="jobset.x-k8s.io/jobset",
         delegation=Delegation(own_controller="jobset.sigs.k8s.io/jobset-controller"),
         status=StatusRules(
-            finished=finished_by_conditions(succeeded="Completed", failed="Failed"),
+            finished=finished_by("Completed", "Failed"),
             stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
         ),
     ),
@@ -58,7 +58,7 @@ KINDS = (
         delegation=Delegation(own_controller="trainer.kubeflow.org/trainjob-controller"),
         copies=CopyRules(sanitised=_without_kueues_patches),
         status=StatusRules(
-            finished=finished_by_conditions(succeeded="Complete", failed="Failed"),
+            finished=finished_by("Complete", "Failed"),
             stopped=counters_at_zero(("jobsStatus", "*", "active")),
         ),
     ),

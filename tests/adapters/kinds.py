@@ -60,8 +60,8 @@ class Case:
     """What the copy's labels differ in; None: not there."""
     annotations: Json = attrs.field(factory=lambda: {"kueue.x-k8s.io/prebuilt-workload-name": "wl"})
     """What the copy's annotations have that the job's have not."""
-    comes_home: bool = True
-    """Whether the status does."""
+    shown: bool = True
+    """Whether the manager's object shows the status of its copy."""
 
 
 def kubeflow(replicas: str, role: str = "Worker") -> Case:
@@ -217,7 +217,7 @@ CASES: dict[str, Case] = {
         {"replicas": 2},
         {"replicas": 2},
         annotations={**PREBUILT, **UID_NOTED},
-        comes_home=False,
+        shown=False,
     ),
     "LeaderWorkerSet": Case(
         {"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": SERVING}},
@@ -227,7 +227,7 @@ CASES: dict[str, Case] = {
         {"replicas": 2},
         labels={"kueue.x-k8s.io/prebuilt-workload-name": None},
         annotations=UID_NOTED,
-        comes_home=False,
+        shown=False,
     ),
 }
 

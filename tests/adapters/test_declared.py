@@ -71,7 +71,7 @@ class TestShortForm:
         }
         assert not kind.status.ends
 
-    def test_all_of_the_status_comes_home_but_never_none(self) -> None:
+    def test_all_of_the_status_is_shown_but_never_none(self) -> None:
         kind, local = declare(), widget(status={"phase": "New", "old": 1})
         patch = kind.status_patch(local, widget(status={"phase": "Done"}), NOW)
 

@@ -1,4 +1,4 @@
-"""Every row: delegated, copied, brought home, ended, stopped. A new kind is a new entry in `kinds.CASES`."""
+"""Every row: delegated, copied, shown, ended, stopped. A new kind is a new entry in `kinds.CASES`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_copy_is_the_users_job_for_the_workers_own_controller(kind: JobKind)
 
 
 @rows
-def test_its_status_comes_home_and_only_when_it_differs(kind: JobKind) -> None:
+def test_its_status_is_shown_and_written_only_when_it_differs(kind: JobKind) -> None:
     """A write that changes nothing is load on the manager (adapters.md H9)."""
     case = case_of(kind)
     local, remote = a_job(kind), a_job(kind, case.running)
@@ -54,8 +54,8 @@ def test_its_status_comes_home_and_only_when_it_differs(kind: JobKind) -> None:
         local = with_value(local, kind.copies.suspend, False)
 
     patch = kind.status_patch(local, remote, NOW)
-    home = {"metadata": {"resourceVersion": "7"}, "status": case.running}
-    assert patch == (home if case.comes_home else None)
+    whole = {"metadata": {"resourceVersion": "7"}, "status": case.running}
+    assert patch == (whole if case.shown else None)
     assert kind.status_patch({**local, "status": case.running}, remote, NOW) is None
 
 

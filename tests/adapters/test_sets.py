@@ -84,5 +84,5 @@ def test_a_stateful_set_is_made_once() -> None:
 
 @pytest.mark.parametrize("kind", [STATEFUL, LEADER], ids=lambda kind: kind.resource.gvk.kind)
 def test_their_status_is_the_managers_own(kind: JobKind) -> None:
-    """Its controllers count the gated pods, and would write over whatever came home."""
+    """Its controllers count the gated pods, and would write over whatever we write there."""
     assert kind.status_patch(a_job(kind), a_job(kind, {"readyReplicas": 2}), NOW) is None

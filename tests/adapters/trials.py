@@ -63,7 +63,7 @@ async def the_manager_takes_the_status(manager: ApiClient, kind: JobKind, local:
     if kind.copies.suspend is not None:
         local = await manager.merge_patch(kind.resource, KEY, with_value({}, kind.copies.suspend, False))
     patch = kind.status_patch(local, a_job(kind, case.running), NOW)
-    assert (patch is not None) == case.comes_home
+    assert (patch is not None) == case.shown
     if patch is None:
         return
     local = await manager.merge_patch(kind.resource, KEY, patch, subresource="status")

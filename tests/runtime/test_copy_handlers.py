@@ -52,7 +52,7 @@ def test_a_set_belongs_to_the_workload_of_each_replica() -> None:
 
 
 def test_a_status_that_stays_there_wakes_nobody() -> None:
-    """A large set would wake a Workload per replica with each of its pods; one that comes home is everybody's news."""
+    """A large set would wake a Workload per replica with each of its pods; one that the manager shows is told."""
     assert concerned(SET, OF_TWO, {**OF_TWO, "status": {"readyReplicas": 1}}) == ([], True)
     assert concerned(JOB, NAMED, {**NAMED, "status": {"active": 1}}) == ([ObjectKey("ns", "wl")], True)
 

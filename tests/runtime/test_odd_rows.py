@@ -39,7 +39,7 @@ def odd(obj: Json) -> bool:
 
 
 def fail(*given: object) -> Any:
-    """What another package's code does with an object that nobody thought of."""
+    """What another package's code does with an object that it does not expect."""
     raise KeyError(SECRET)
 
 

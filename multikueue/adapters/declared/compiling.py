@@ -21,6 +21,7 @@ from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBU
 from multikueue.core.model.names import GVK, Resource
 from multikueue.errors import AdapterError
 
+_G = TypeVar("_G")
 _T = TypeVar("_T")
 
 _DELEGATED: Final = "multikueue"
@@ -57,45 +58,26 @@ class Reading:
     faults: list[tuple[str, str]] = attrs.field(factory=list, init=False)
     """Field and reason of what cannot be used."""
 
-    def part(self, field: str, read: Callable[[], _T], otherwise: _T) -> _T:
-        """Whatever `read` makes of a field; `otherwise` if that raises a ValueError, which is noted."""
+    def of(self, field: str, given: _G | None, read: Callable[[_G], _T]) -> _T | None:
+        """What `read` makes of a field; None if nothing is given, or if that raises a ValueError, which is noted."""
         try:
-            return read()
+            return None if given is None else read(given)
         except ValueError as error:
             self.faults.append((field, str(error)))
-            return otherwise
+            return None
 
-    def path(self, field: str, text: str | None, why_not: Callable[[FieldPath], str]) -> FieldPath | None:
-        """A path; None if none is given, or it cannot be used. `why_not` says why it cannot stand there, if so."""
-        return None if text is None else self.part(field, lambda: _path(text, why_not), None)
-
-    def paths(
-        self, field: str, texts: Sequence[str] | None, why_not: Callable[[FieldPath], str]
-    ) -> tuple[FieldPath, ...]:
-        """Some paths."""
-        found = (self.path(f"{field}[{number}]", text, why_not) for number, text in enumerate(texts or ()))
-        return tuple(path for path in found if path is not None)
+    def all_of(self, field: str, given: Sequence[_G] | None, read: Callable[[_G], _T]) -> tuple[_T, ...]:
+        """What `read` makes of each entry of a field."""
+        found = [self.of(f"{field}[{number}]", one, read) for number, one in enumerate(given or ())]
+        return tuple(one for one in found if one is not None)
 
     def expression(self, field: str, text: str | None) -> Expression | None:
-        """An expression over the job; None if none is given, or it cannot be used."""
-        where = f"{self.source}.{field}"
-        return None if text is None else self.part(field, lambda: Expression.compiled(text, ("object",), where), None)
+        """An expression over the job."""
+        return self.of(field, text, lambda text: Expression.compiled(text, ("object",), f"{self.source}.{field}"))
 
     def patch(self, field: str, steps: Sequence[Any] | None, variables: tuple[str, ...]) -> Patch:
         """A JSON patch; an empty one changes nothing."""
-        found = (
-            self.part(f"{field}[{number}]", functools.partial(Operation.parse, step, variables), None)
-            for number, step in enumerate(steps or ())
-        )
-        return Patch(f"{self.source}.{field}", tuple(step for step in found if step is not None))
-
-
-def _path(text: str, why_not: Callable[[FieldPath], str]) -> FieldPath:
-    path = FieldPath.parse(text)
-    why = why_not(path)
-    if why:
-        raise ValueError(f"{text} {why}")
-    return path
+        return Patch(f"{self.source}.{field}", self.all_of(field, steps, lambda step: Operation.parse(step, variables)))
 
 
 def declared_kind(declaration: Declaration, source: str = "declaration") -> JobKind:
@@ -111,9 +93,9 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
         DeclarationError: something in it cannot be used; every fault is told.
     """
     reading = Reading(source)
-    gvk = reading.part("name", lambda: kind_of(declaration.name), GVK("", "", ""))
-    profile = reading.part("profile", lambda: profile_for(declaration, gvk), Declaration(name=""))
-    full = declaration.over(profile)
+    gvk = reading.of("name", declaration, lambda said: kind_of(said.name)) or GVK("", "", "")
+    profile = reading.of("profile", gvk, lambda gvk: profile_for(declaration, gvk))
+    full = declaration.over(profile or Declaration(name=""))
     kind = attrs.evolve(_compiled(full, gvk, reading), declaration=full)
     faults = [*reading.faults, *_contradictions(declaration)]
     if faults:
@@ -123,7 +105,7 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
 
 def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
     delegation, value = _delegation(declared, reading)
-    suspend = reading.path("suspendPath", declared.suspend_path, _in_spec)
+    suspend = reading.of("suspendPath", declared.suspend_path, functools.partial(_path, _in_spec))
     suspend_value = True if declared.suspend_value is None else declared.suspend_value
     ending = Ending(
         reading.expression("finished", declared.finished),
@@ -134,9 +116,11 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
     sync = reading.patch("syncPatches", declared.sync_patches, _SYNCING)
     fixed = {delegation: "says who runs it", suspend: "is the switch of each cluster's Kueue"}
     own = frozenset(path for path in (delegation, suspend) if path is not None)
-    forwarded = reading.paths("forwardedPaths", declared.forwarded_paths, functools.partial(_may_follow, fixed))
-    statuses = reading.paths("statusPaths", declared.status_paths, _in_status)
-    plural = reading.part("plural", lambda: _plural(declared, gvk), "")
+    forwarded = reading.all_of(
+        "forwardedPaths", declared.forwarded_paths, functools.partial(_path, functools.partial(_may_follow, fixed))
+    )
+    statuses = reading.all_of("statusPaths", declared.status_paths, functools.partial(_path, _in_status))
+    plural = reading.of("plural", declared.plural or usual_plural(gvk.kind), lambda plural: _plural(plural, gvk)) or ""
     status = StatusRules(rule=ShownStatus(statuses), subresource=declared.status_subresource is not False)
     if ending.finished is not None or ending.failed is not None:
         status = attrs.evolve(status, finished=ending, stopped=Stopped(statuses))
@@ -157,9 +141,8 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
 def _delegation(declared: Declaration, reading: Reading) -> tuple[FieldPath | None, str]:
     """Where a job says that it is delegated, and what; the value is empty for the controller's name."""
     if declared.managed_by_label is None:
-        return reading.path("managedByPath", declared.managed_by_path, _may_delegate), ""
-    label = declared.managed_by_label
-    key, value = reading.part("managedByLabel", lambda: _label(label), ("", ""))
+        return reading.of("managedByPath", declared.managed_by_path, functools.partial(_path, _may_delegate)), ""
+    key, value = reading.of("managedByLabel", declared.managed_by_label, _label) or ("", "")
     return FieldPath(("metadata", "labels", key)), value
 
 
@@ -170,8 +153,7 @@ def _label(text: str) -> tuple[str, str]:
     return key, value or _DELEGATED
 
 
-def _plural(declared: Declaration, gvk: GVK) -> str:
-    plural = declared.plural or usual_plural(gvk.kind)
+def _plural(plural: str, gvk: GVK) -> str:
     if gvk.kind and not _PLURAL.fullmatch(plural):
         raise ValueError(f"{plural!r} is not what URLs call a kind: write it like {usual_plural(gvk.kind)}")
     return plural
@@ -197,6 +179,15 @@ def _contradictions(said: Declaration) -> Iterator[tuple[str, str]]:
         for field, value in unused.items():
             if value:
                 yield field, "workloadOnly leaves the jobs to somebody else: remove one of the two"
+
+
+def _path(why_not: Callable[[FieldPath], str], text: str) -> FieldPath:
+    """A path; `why_not` says what is against it where it stands, if anything."""
+    path = FieldPath.parse(text)
+    why = why_not(path)
+    if why:
+        raise ValueError(f"{text} {why}")
+    return path
 
 
 def _in_spec(path: FieldPath) -> str:

@@ -93,7 +93,7 @@ class Patch:
         return target
 
     def settled(self, target: Json, variables: Mapping[str, Json | str]) -> Json:
-        """The target after all steps, where doing them again changes nothing: then the copy can come to rest.
+        """The target after all steps, where doing them again changes nothing: or each reconcile would write the copy.
 
         Raises:
             RuleError: a step does not apply, or each time changes the copy anew.

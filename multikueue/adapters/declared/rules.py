@@ -13,6 +13,7 @@ import attrs
 from multikueue.adapters.declared.expressions import EvaluationError, Expression
 from multikueue.adapters.declared.patches import Patch
 from multikueue.adapters.paths import FieldPath
+from multikueue.adapters.rules import ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, dig, merge_patch, resource_version, with_value, without
@@ -34,9 +35,9 @@ class Ending:
     def __call__(self, job: Json) -> Outcome | None:
         """See `StatusRules.finished`."""
         if self.failed is not None and self.failed.holds(object=job):
-            return Outcome("Failed", self._told(job) or "Job failed")
+            return ended(self._told(job), well=False)
         if self.finished is not None and self.finished.holds(object=job):
-            return Outcome("Succeeded", self._told(job) or "Job finished successfully")
+            return ended(self._told(job), well=True)
         return None
 
     def _told(self, job: Json) -> str:
