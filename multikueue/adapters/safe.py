@@ -41,7 +41,7 @@ class Problems:
 
     def of(self, obj: Json) -> tuple[str, ...]:
         """What is wrong for an object as it is now, each once."""
-        noted = self._noted.get(uid(obj), {}) if self._noted else {}
+        noted = self._noted.get(_id(obj), {}) if self._noted else {}
         return tuple(dict.fromkeys(told for version, told in noted.values() if version == resource_version(obj)))
 
     def unlogged(self) -> list[tuple[ObjectKey, str]]:
@@ -53,24 +53,24 @@ class Problems:
 
     def note(self, obj: Json, function: str, told: str) -> None:
         """A function raised for the object as it is now."""
-        noted = self._noted.pop(uid(obj), {})
+        noted = self._noted.pop(_id(obj), {})
         if told not in (known for _, known in noted.values()):
             self._unlogged.append((ObjectKey.of(obj), told))
         noted[function] = (resource_version(obj), told)
-        if uid(obj):
-            self._noted[uid(obj)] = noted
+        if _id(obj):
+            self._noted[_id(obj)] = noted
         if len(self._noted) > MOST:
             del self._noted[next(iter(self._noted))]
 
     def clear(self, obj: Json, function: str) -> None:
         """The function works for the object as it is now."""
-        noted = self._noted.get(uid(obj), {}) if self._noted else {}
+        noted = self._noted.get(_id(obj), {}) if self._noted else {}
         if noted.pop(function, None) and not noted:
             self.forget(obj)
 
     def forget(self, obj: Json) -> None:
         """The object is gone."""
-        self._noted.pop(uid(obj), None)
+        self._noted.pop(_id(obj), None)
 
 
 @attrs.define(eq=False)
@@ -220,6 +220,10 @@ class SafeAdapter:
         where = f", from {self.row.source}" if self.row.source else ""
         what = f'{function} raises {type(error).__name__} for "{ObjectKey.of(obj)}"'
         return f"the row for {self.resource}{where}: {what}"
+
+
+def _id(obj: Json) -> str:
+    return str(uid(obj))  # of what is yet to be created anything may stand there
 
 
 def _entries(obj: Json, names: Iterable[str]) -> list[str]:

@@ -21,16 +21,10 @@ from multikueue.errors import RuleError
 
 _MACRO_VARIABLE: Final = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([A-Za-z_]\w*)\s*,")
 _TYPES: Final = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"))
-_TIMES: Final = (
-    *("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
-    *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
-)
-_NATIVE: Final = frozenset(
-    (
-        *("size", "contains", "startsWith", "endsWith", "matches", "duration", "timestamp", "dyn"),
-        *_TYPES,
-        *_TIMES,
-    )
+_NATIVE: Final = _TYPES.union(
+    ("size", "contains", "startsWith", "endsWith", "matches", "duration", "timestamp", "dyn"),
+    ("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
+    ("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
 )
 """Functions of the language itself; those of the extension libraries are in `STDLIB_FUNCTIONS`."""
 _POSITION: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.*)")
