@@ -31,12 +31,10 @@ def concerned(adapter: SafeAdapter, old: Json | None, new: Json | None) -> tuple
         return [], True
     found: dict[ObjectKey, None] = {}
     whole = True
-    for copy in (old, new):
-        carried = adapter.copy_entries(copy) if copy is not None else ()
-        whole = whole and carried is not None
-        found.update(
-            (ObjectKey(ObjectKey.of(copy or {}).namespace, entry.rpartition("/")[2]), None) for entry in carried or ()
-        )
+    for copy in (one for one in (old, new) if one is not None):
+        namespace, entries = ObjectKey.of(copy).namespace, adapter.copy_entries(copy)
+        whole = whole and entries is not None
+        found.update((ObjectKey(namespace, entry.rpartition("/")[2]), None) for entry in entries or ())
     return list(found), whole
 
 

@@ -290,6 +290,9 @@ def test_jobs_may_be_somebody_elses_to_move() -> None:
         ({"name": "example.com/v1, Kind=Widget"}, "name", "write it Widget.v1.example.com"),
         ({"name": "Widget.one.example.com"}, "name", "must be in"),
         ({"name": 7}, "name", "must be in"),
+        ({"name": None}, "name", "must be in"),
+        ({"creation_patches": (None,)}, "creationPatches[0]", "None is not a step of a patch"),
+        ({"status_paths": (None,)}, "statusPaths[0]", "an empty path names no field"),
         (
             {"creation_patches": ({"op": ["add"], "path": "/spec/a", "value": 1},)},
             "creationPatches[0]",

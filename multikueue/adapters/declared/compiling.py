@@ -60,16 +60,19 @@ class Reading:
 
     def of(self, field: str, given: _G | None, read: Callable[[_G], _T]) -> _T | None:
         """What `read` makes of a field; None if nothing is given, or if that raises a ValueError, which is noted."""
-        try:
-            return None if given is None else read(given)
-        except ValueError as error:
-            self.faults.append((field, str(error)))
-            return None
+        return None if given is None else self._read(field, given, read)
 
     def all_of(self, field: str, given: Sequence[_G] | None, read: Callable[[_G], _T]) -> tuple[_T, ...]:
         """What `read` makes of each entry of a field."""
-        found = [self.of(f"{field}[{number}]", one, read) for number, one in enumerate(given or ())]
+        found = [self._read(f"{field}[{number}]", one, read) for number, one in enumerate(given or ())]
         return tuple(one for one in found if one is not None)
+
+    def _read(self, field: str, given: _G, read: Callable[[_G], _T]) -> _T | None:
+        try:
+            return read(given)
+        except ValueError as error:
+            self.faults.append((field, str(error)))
+            return None
 
     def expression(self, field: str, text: str | None) -> Expression | None:
         """An expression over the job."""
@@ -183,7 +186,7 @@ def _contradictions(said: Declaration) -> Iterator[tuple[str, str]]:
 
 def _path(why_not: Callable[[FieldPath], str], text: str) -> FieldPath:
     """A path; `why_not` says what is against it where it stands, if anything."""
-    path = FieldPath.parse(text)
+    path = FieldPath.parse(text or "")
     why = why_not(path)
     if why:
         raise ValueError(f"{text} {why}")
