@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 import attrs
 import structlog
 
-from multikueue.adapters import AdapterRegistry, JobKind
+from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
@@ -17,10 +16,10 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import Owner, cluster_name, nominated, owner
-from multikueue.core.workload.effects import Announce
 from multikueue.core.workload.hearing import unsure_until
 from multikueue.core.workload.plan import plan
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.runtime.copy_handlers import log_problems
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.remotes import RemotePool
@@ -43,44 +42,17 @@ class WorkloadReconciler:
     clock: Callable[[], datetime]
     quiet_for: Callable[[ObjectKey], timedelta]
     """How long nothing of a Workload has changed."""
-    _problems: dict[ObjectKey, tuple[str, ...]] = attrs.field(factory=dict, init=False)
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
         snapshot = self.snapshot(key)
         decision = plan(snapshot, self.clock(), self.settings, self.dispatcher)
-        self._tell(key, decision.problems)
-        effects = (*decision.effects, *self._faults(snapshot, decision.problems))
-        if effects:
-            log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in effects])
-            await self.executor.perform(key, snapshot.workload, effects)
+        log_problems(self.adapters.problems)
+        if decision.effects:
+            log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
+            await self.executor.perform(key, snapshot.workload, decision.effects)
         return Action.earliest(decision.look_again)
-
-    def _tell(self, key: ObjectKey, problems: tuple[str, ...]) -> None:
-        """Log rules that fail for this job, once; its user is told by events."""
-        for problem in problems:
-            if problem not in self._problems.get(key, ()):
-                log.warning("rule failed", workload=str(key), error=problem)
-        self._problems.pop(key, None)
-        if problems:
-            self._problems[key] = problems
-
-    def _faults(self, snapshot: Snapshot, told: tuple[str, ...]) -> Iterator[Announce]:
-        """What the job's row raised where no decision asked it, unless that was told already."""
-        if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None:
-            return
-        cache = self.manager.cache_of(snapshot.adapter.resource.gvk)
-        found = [cache.faults.of(ObjectKey.of(job)) for job in snapshot.jobs.values()] if cache else []
-        for worker in snapshot.workers:
-            remote = self.remotes.get(worker.name)
-            session = remote.session if remote is not None else None
-            for copy in (*worker.jobs, *worker.shared):
-                seen = session.cache_of(copy.resource.gvk) if session is not None else None
-                found += [seen.faults.of(ObjectKey.of(copy.object))] if seen is not None else []
-        for problem in dict.fromkeys(itertools.chain.from_iterable(found)):
-            if problem not in told:
-                yield Announce("Warning", problem)
 
     def snapshot(self, key: ObjectKey) -> Snapshot:
         """Everything the caches know about one Workload."""
@@ -106,7 +78,7 @@ class WorkloadReconciler:
             workers=tuple(self._workers(key, self.manager.config_of(check), owned_by)),
         )
 
-    def _in_vain(self, kind: JobKind | None, jobs: Iterable[Json]) -> dict[str, Json]:
+    def _in_vain(self, kind: SafeAdapter | None, jobs: Iterable[Json]) -> dict[str, Json]:
         cache = self.manager.cache_of(kind.resource.gvk) if kind is not None else None
         if cache is None:
             return {}
