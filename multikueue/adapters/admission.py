@@ -11,17 +11,18 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import FieldPath
+from multikueue.adapters.safe import SafeAdapter
 from multikueue.core.config.quota import check_names
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, with_value
+from multikueue.errors import RuleError
 
 DELEGATED: Final = CONTROLLER_NAME
 """What is filled in, whatever our own name is: many kinds accept no other one beside their own controller's.
-Kinds that say it in their own way have it in `JobKind.managed_by_value`."""
+Kinds that say it in their own way have it in `Delegation.value`."""
 
 
 Lookup: TypeAlias = Callable[[Resource, ObjectKey], Json | None]
@@ -41,24 +42,30 @@ class Admission:
 NOTHING: Final = Admission()
 
 
-def admit(kind: JobKind, job: Json, namespace: str, lookup: Lookup, controller_name: str) -> Admission:
+def admit(adapter: SafeAdapter, job: Json, namespace: str, lookup: Lookup, controller_name: str) -> Admission:
     """Decide about one job.
 
+    One of which it cannot be told whether it is delegated is created as it is: nobody runs it before that can be told.
+
     Args:
-        kind: the row of its kind.
+        adapter: of its kind.
         job: as it would be created.
         namespace: where.
         lookup: finds the queues and checks that are known.
         controller_name: `spec.controllerName` of our AdmissionChecks.
     """
     queue = dig(job, "metadata", "labels", QUEUE_LABEL)
-    if not isinstance(queue, str) or kind.not_delegated(job, controller_name) is None:
+    try:
+        if not isinstance(queue, str) or adapter.not_delegated(job, controller_name) is None:
+            return NOTHING
+    except RuleError:  # the adapter has noted it
         return NOTHING
     if not leads_to_workers(ObjectKey(namespace, queue), lookup, controller_name):
         return NOTHING
-    path, wanted = kind.managed_by or (), kind.managed_by_value or DELEGATED
+    delegation = adapter.row.delegation
+    path, wanted = delegation.path or (), delegation.value or DELEGATED
     found = dig(job, *path)
-    if not found or found == kind.own_controller:
+    if not found or found == delegation.own_controller:
         return Admission(patch=_set(job, path, wanted))
     return Admission(warning=_warning(".".join(path), str(found), wanted))
 
@@ -82,15 +89,14 @@ def leads_to_workers(queue: ObjectKey, lookup: Lookup, controller_name: str) -> 
 def _set(job: Json, path: tuple[str, ...], value: str) -> tuple[Json, ...]:
     """The patch that sets a field; none if what should hold it is not an object, which the API server will refuse."""
     parent: object = job
-    for depth, step in enumerate(path[:-1], start=1):
-        parent = parent.get(step) if isinstance(parent, dict) else parent
-        if parent is None:
-            return (
-                {"op": "add", "path": FieldPath(path[:depth]).pointer, "value": with_value({}, path[depth:], value)},
-            )
-    if not isinstance(parent, dict):
-        return ()
-    return ({"op": "add", "path": FieldPath(path).pointer, "value": value},)
+    for depth, step in enumerate(path, start=1):
+        if not isinstance(parent, dict):
+            return ()
+        parent = parent.get(step)
+        if parent is None or depth == len(path):
+            missing = with_value({}, path[depth - 1 :], value)
+            return ({"op": "add", "path": FieldPath(path[:depth]).pointer, "value": missing[step]},)
+    return ()
 
 
 def _warning(field: str, found: str, wanted: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multikueue.adapters.kind import JobKind
+from multikueue.adapters.rules import Delegation, StatusRules, condition_at_false
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import GVK, Json, Resource
@@ -18,19 +19,11 @@ def _outcome(job: Json) -> Outcome | None:
     return None
 
 
-def _stopped(status: Json) -> Json:
-    for condition in status.get("conditions") or []:
-        if condition.get("type") == "QuotaReserved":
-            condition["status"] = "False"
-    return status
-
-
 KINDS = (
     JobKind(
         resource=Resource(GVK("workload.codeflare.dev", "v1beta2", "AppWrapper"), "appwrappers"),
         framework="workload.codeflare.dev/appwrapper",
-        own_controller="workload.codeflare.dev/appwrapper-controller",
-        finished=_outcome,
-        stopped=_stopped,
+        delegation=Delegation(own_controller="workload.codeflare.dev/appwrapper-controller"),
+        status=StatusRules(finished=_outcome, stopped=condition_at_false("QuotaReserved")),
     ),
 )

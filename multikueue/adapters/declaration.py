@@ -1,12 +1,14 @@
-"""A job kind as a user declares it: plain data, as it stands in the settings. `declared.py` makes a row of it."""
+"""A job kind as a user declares it: plain data, as it stands in the settings. `declared_kind` makes a row of it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
 
+from multikueue.adapters.paths import FieldPath
 from multikueue.core.model.names import GVK, Json
 
 _NAME: Final = re.compile(
@@ -43,7 +45,7 @@ class Declaration:
     status_subresource: bool | None = None
     """Whether the status is written through `/status`. By default as the API server has it."""
     status_paths: tuple[str, ...] | None = None
-    """The fields of the status that come home; all of it by default."""
+    """The fields of the status that the manager's job shows; all of it by default."""
     finished: str | None = None
     """In CEL over `object`: the job has ended. By default only its Workload tells."""
     failed: str | None = None
@@ -66,6 +68,20 @@ class Declaration:
         if {"managed_by_path", "managed_by_label"} & said.keys() or self.always_delegated:
             profile = attrs.evolve(profile, managed_by_path=None, managed_by_label=None)
         return attrs.evolve(profile, **said)
+
+    def unknown_paths(self, definition: Json, version: str) -> Iterator[tuple[str, str]]:
+        """The paths that its kind's definition does not have: each as the field it is in, and the path.
+
+        Args:
+            definition: the kind's CustomResourceDefinition on some cluster.
+            version: of the kind.
+        """
+        paths = {"managedByPath": self.managed_by_path, "suspendPath": self.suspend_path}
+        for field, texts in (("statusPaths", self.status_paths), ("forwardedPaths", self.forwarded_paths)):
+            paths |= {f"{field}[{number}]": text for number, text in enumerate(texts or ())}
+        for field, text in paths.items():
+            if text is not None and FieldPath.parse(text).is_unknown_to(definition, version):
+                yield field, text
 
 
 def kind_of(name: object) -> GVK:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from multikueue.adapters.kind import JobKind, counters_at_zero, finished_by_conditions
+from multikueue.adapters.kind import JobKind
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero, finished_by
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.conditions import conditions, is_true, new_condition, updated
 from multikueue.core.model.copies import renaming_patch
@@ -22,7 +23,7 @@ from multikueue.core.model.workload_names import is_latest_slice
 _GENERATED_LABELS = ("job-name", "controller-uid", "batch.kubernetes.io/controller-uid")
 """Template labels the manager's API server filled in; a worker's refuses another Job's."""
 
-_outcome = finished_by_conditions(succeeded="Complete", failed="Failed")
+_outcome = finished_by("Complete", "Failed")
 
 
 def job_status(local: Json, remote: Json, now: datetime) -> Json | None:
@@ -75,15 +76,17 @@ KINDS = (
     JobKind(
         resource=JOB,
         framework="batch/job",
-        own_controller="kubernetes.io/job-controller",
-        left_out=(
-            ("spec", "selector"),
-            *(("spec", "template", "metadata", "labels", label) for label in _GENERATED_LABELS),
+        delegation=Delegation(own_controller="kubernetes.io/job-controller"),
+        copies=CopyRules(
+            left_out=(
+                ("spec", "selector"),
+                *(("spec", "template", "metadata", "labels", label) for label in _GENERATED_LABELS),
+            ),
+            unread=(("spec", "template"),),
         ),
-        unread=(("spec", "template"),),
-        status=job_status,
-        resized=job_size,
-        finished=_outcome,
-        stopped=counters_at_zero(("active",), ("ready",), ("terminating",)),
+        status=StatusRules(
+            rule=job_status, finished=_outcome, stopped=counters_at_zero(("active",), ("ready",), ("terminating",))
+        ),
+        sync=SyncRules(resized=job_size),
     ),
 )

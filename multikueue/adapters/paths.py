@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import attrs
+
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 
 _STEP: Final = re.compile(r"""\.?([A-Za-z_][\w-]*)|\.?\[(?:'([^']+)'|"([^"]+)")\]""")
 _INDEX: Final = re.compile(r"\[(\d+|\*)\]")
@@ -45,6 +48,27 @@ class FieldPath:
     def is_below(self, *parents: str) -> bool:
         """Whether it names something in that part of an object, and not the part itself."""
         return self.steps[: len(parents)] == parents and len(self.steps) > len(parents)
+
+    def is_unknown_to(self, definition: Json, version: str) -> bool:
+        """Whether the API server would drop a field of this path. False too where the schema does not tell.
+
+        Args:
+            definition: the CustomResourceDefinition.
+            version: of the kind.
+        """
+        if self.steps[0] == "metadata":
+            return False  # every kind has the same
+        versions = [found for found in dig(definition, "spec", "versions") or () if found.get("name") == version]
+        schema: Any = dig(versions[0], "schema", "openAPIV3Schema") if versions else None
+        for step in self.steps:
+            if not isinstance(schema, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
+                return False
+            known = schema.get("properties")
+            if isinstance(known, dict) and step in known:
+                schema = known[step]
+            elif not (schema := schema.get("additionalProperties")):
+                return True
+        return False
 
     def __str__(self) -> str:
         return "".join(f".{step}" if _PLAIN.fullmatch(step) else f"['{step}']" for step in self.steps)

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.adapters.kind import JobKind
+from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, Membership, StatusRules, ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, conditions, is_true
 from multikueue.core.model.labels import (
@@ -27,16 +28,7 @@ from multikueue.core.model.labels import (
     RETRIABLE_ANNOTATION,
 )
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.core.model.objects import (
-    annotations_of,
-    clone,
-    counted,
-    dig,
-    is_terminating,
-    labels_of,
-    uid,
-    with_value,
-)
+from multikueue.core.model.objects import annotations_of, counted, dig, is_terminating, labels_of, uid, with_value
 
 PODS: Final = Resource(GVK("", "v1", "Pod"), "pods")
 
@@ -71,9 +63,7 @@ def group_name(pod: Json) -> str:
 def pod_outcome(pod: Json) -> Outcome | None:
     """How one pod ended."""
     phase, message = dig(pod, "status", "phase"), str(dig(pod, "status", "message") or "")
-    if phase == "Succeeded":
-        return Outcome("Succeeded", message or "Job finished successfully")
-    return Outcome("Failed", message or "Job failed") if phase == "Failed" else None
+    return ended(message, well=phase == "Succeeded") if phase in ("Succeeded", "Failed") else None
 
 
 def pods_outcome(pods: Sequence[Json]) -> Outcome | None:
@@ -107,7 +97,7 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
         return None
     if pod_outcome(local) is not None and pod_outcome(remote) is None:
         return None
-    wanted: Json = _acceptable(dig(local, "status") or {}, clone(dig(remote, "status") or {}))
+    wanted = _acceptable(dig(local, "status") or {}, dig(remote, "status") or {})
     own = condition(local, "PodScheduled")
     if own is not None and _is_gated(local) and not is_true(remote, "PodScheduled"):
         wanted["conditions"] = [*(one for one in conditions(remote) if one.get("type") != own["type"]), own]
@@ -124,12 +114,13 @@ def _acceptable(known: Json, wanted: Json) -> Json:
     The copy of an earlier attempt may have had containers that ended; those of the new one are told once the
     manager's pod has forgotten them.
     """
+    acceptable = dict(wanted)
     for field in _CONTAINERS:
         ended = {one.get("name") for one in known.get(field) or [] if dig(one, "state", "terminated")}
         if field in wanted and ended:
             kept = [one for one in wanted[field] if one.get("name") not in ended or dig(one, "state", "terminated")]
-            wanted[field] = kept
-    return wanted
+            acceptable[field] = kept
+    return acceptable
 
 
 def _stopped(status: Json) -> Json:
@@ -151,16 +142,10 @@ KINDS = (
     JobKind(
         resource=PODS,
         framework="pod",
-        managed_by=None,
-        suspend=None,
-        selector=f"{MANAGED_LABEL}=true",
-        group=group_name,
-        left_out=_LEFT_OUT,
-        prepared=with_origin_uid,
-        status=pod_status,
-        finished=pod_outcome,
-        all_finished=pods_outcome,
-        stopped=_stopped,
+        delegation=ALWAYS_DELEGATED,
+        copies=CopyRules(left_out=_LEFT_OUT, suspend=None, prepared=with_origin_uid),
+        status=StatusRules(rule=pod_status, finished=pod_outcome, all_finished=pods_outcome, stopped=_stopped),
+        membership=Membership(selector=f"{MANAGED_LABEL}=true", group=group_name),
         keeps_check_pending=True,
     ),
 )

@@ -6,7 +6,8 @@ RayCluster alone: the others would keep the name of a slice that is gone, and st
 
 from __future__ import annotations
 
-from multikueue.adapters.kind import FollowRule, JobKind
+from multikueue.adapters.kind import JobKind
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRule, SyncRules, condition_at_false, ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.copies import renaming_patch
 from multikueue.core.model.names import GVK, Json, Resource
@@ -14,7 +15,7 @@ from multikueue.core.model.objects import dig, overlaid, resource_version, with_
 from multikueue.core.model.workload_names import is_latest_slice
 
 _ENDED = ("Complete", "Failed")
-_OPERATOR = "ray.io/kuberay-operator"
+_DELEGATION = Delegation(own_controller="ray.io/kuberay-operator")
 
 
 def _resource(kind: str) -> Resource:
@@ -24,10 +25,7 @@ def _resource(kind: str) -> Resource:
 def _ray_job_outcome(job: Json) -> Outcome | None:
     if dig(job, "status", "jobDeploymentStatus") not in _ENDED:
         return None
-    message = str(dig(job, "status", "message") or "")
-    if dig(job, "status", "jobStatus") == "SUCCEEDED":
-        return Outcome("Succeeded", message or "Job finished successfully")
-    return Outcome("Failed", message or "Job failed")
+    return ended(str(dig(job, "status", "message") or ""), well=dig(job, "status", "jobStatus") == "SUCCEEDED")
 
 
 def _ray_job_stopped(status: Json) -> Json:
@@ -42,14 +40,7 @@ def _ray_cluster_stopped(status: Json) -> Json:
     return status
 
 
-def _ray_service_stopped(status: Json) -> Json:
-    for condition in status.get("conditions") or []:
-        if condition.get("type") == "Ready":
-            condition["status"] = "False"
-    return status
-
-
-def _sizes(kind: str, *path: str) -> FollowRule:
+def _sizes(kind: str, *path: str) -> SyncRule:
     """How the copy of an elastic kind follows the sizes of its worker groups, which are at `path`.
 
     Groups that only one of the two has are left alone, and so is all else of a group: the worker's Kueue has put
@@ -102,26 +93,27 @@ KINDS = (
     JobKind(
         resource=_resource("RayJob"),
         framework="ray.io/rayjob",
-        own_controller=_OPERATOR,
-        resized=_sizes("RayJob", "spec", "rayClusterSpec", "workerGroupSpecs"),
-        finished=_ray_job_outcome,
-        stopped=_ray_job_stopped,
+        delegation=_DELEGATION,
+        status=StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped),
+        sync=SyncRules(resized=_sizes("RayJob", "spec", "rayClusterSpec", "workerGroupSpecs")),
     ),
     JobKind(
         resource=_resource("RayCluster"),
         framework="ray.io/raycluster",
-        own_controller=_OPERATOR,
-        resized=_sizes("RayCluster", "spec", "workerGroupSpecs"),
-        stopped=_ray_cluster_stopped,
+        delegation=_DELEGATION,
+        status=StatusRules(stopped=_ray_cluster_stopped),
+        sync=SyncRules(resized=_sizes("RayCluster", "spec", "workerGroupSpecs")),
     ),
     JobKind(
         resource=_resource("RayService"),
         framework="ray.io/rayservice",
-        own_controller=_OPERATOR,
-        suspend=("spec", "rayClusterConfig", "suspend"),
-        # The application's configuration is edited while the service runs; all else but sizes stays.
-        forwarded=(("spec", "serveConfigV2"),),
-        resized=_sizes("RayService", "spec", "rayClusterConfig", "workerGroupSpecs"),
-        stopped=_ray_service_stopped,
+        delegation=_DELEGATION,
+        copies=CopyRules(suspend=("spec", "rayClusterConfig", "suspend")),
+        status=StatusRules(stopped=condition_at_false("Ready")),
+        sync=SyncRules(
+            # The application's configuration is edited while the service runs; all else but sizes stays.
+            forwarded=(("spec", "serveConfigV2"),),
+            resized=_sizes("RayService", "spec", "rayClusterConfig", "workerGroupSpecs"),
+        ),
     ),
 )

@@ -5,47 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from multikueue.adapters.kind import JobKind
+from multikueue.adapters.safe import Problems, SafeAdapter
 from multikueue.core.model.names import GVK
 from multikueue.errors import AdapterError
 
 
 class AdapterRegistry:
-    """Rows keyed by GVK. Built once from a list and passed to whoever needs it.
+    """Rows keyed by GVK, each made safe. Built once from a list and passed to whoever needs it.
 
     Raises:
         AdapterError: two rows for one kind; the message names where both come from.
     """
 
     def __init__(self, kinds: Iterable[JobKind]) -> None:
-        self._kinds: dict[GVK, JobKind] = {}
+        self.problems = Problems()
+        self._adapters: dict[GVK, SafeAdapter] = {}
         self._sources: dict[GVK, str] = {}
         for number, kind in enumerate(kinds, 1):
             gvk, source = kind.resource.gvk, source_of(kind) or f"row {number}"
-            if gvk in self._kinds:
+            if gvk in self._adapters:
                 raise AdapterError(f"two adapters for {gvk}, {self._sources[gvk]} and {source}: leave one out")
-            self._kinds[gvk], self._sources[gvk] = kind, source
+            self._adapters[gvk], self._sources[gvk] = SafeAdapter(kind, self.problems), source
 
-    def get(self, gvk: GVK) -> JobKind | None:
-        """The row for exactly this kind; None if there is none."""
-        return self._kinds.get(gvk)
+    def get(self, gvk: GVK) -> SafeAdapter | None:
+        """The adapter for exactly this kind; None if there is none."""
+        return self._adapters.get(gvk)
 
     def source(self, gvk: GVK) -> str:
         """Where the row for this kind comes from; empty if there is none."""
         return self._sources.get(gvk, "")
 
     @property
-    def followed(self) -> tuple[JobKind, ...]:
-        """The rows whose jobs are watched: all but those of which somebody else's controller moves the jobs."""
-        return tuple(kind for kind in self if not kind.workload_only)
+    def followed(self) -> tuple[SafeAdapter, ...]:
+        """Those whose jobs are watched: all but those of which somebody else's controller moves the jobs."""
+        return tuple(adapter for adapter in self if not adapter.workload_only)
 
-    def __iter__(self) -> Iterator[JobKind]:
-        return iter(self._kinds.values())
+    def __iter__(self) -> Iterator[SafeAdapter]:
+        return iter(self._adapters.values())
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._adapters)
 
     def __repr__(self) -> str:
-        return f"AdapterRegistry([{', '.join(kind.resource.gvk.kind for kind in self)}])"
+        return f"AdapterRegistry([{', '.join(adapter.resource.gvk.kind for adapter in self)}])"
 
 
 def source_of(kind: JobKind) -> str:

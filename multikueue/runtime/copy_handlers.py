@@ -1,41 +1,41 @@
-"""The Workloads that carry a job copy, and which of its changes matter to them."""
+"""The Workloads that carry a job copy, which of its changes matter to them, and what of it its cache keeps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
-from multikueue.adapters import JobKind
+import structlog
+
+from multikueue.adapters import SafeAdapter
+from multikueue.adapters.safe import Problems
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
-from multikueue.kube.informer import drop_managed_fields
-from multikueue.runtime.safe_rows import GuardedRow
+
+log = structlog.get_logger(__name__)
 
 
-def concerned(row: GuardedRow, old: Json | None, new: Json | None) -> tuple[list[ObjectKey], bool]:
+def log_problems(problems: Problems) -> None:
+    """Log which functions of rows have failed since the last time, with the object."""
+    for key, told in problems.unlogged():
+        log.warning("row failed", object=str(key), error=told)
+
+
+def concerned(adapter: SafeAdapter, old: Json | None, new: Json | None) -> tuple[list[ObjectKey], bool]:
     """The Workloads to look at after a change of a copy, and whether these are all.
 
     Where the status stays on the worker, its changes are nobody's concern. A large LeaderWorkerSet would otherwise
     wake one Workload per replica each time one of its pods becomes ready.
     """
-    if row.kind.status is None and is_of_status_only(old, new):
+    if adapter.keeps_status and is_of_status_only(old, new):
         return [], True
     found: dict[ObjectKey, None] = {}
     whole = True
-    for copy in (old, new):
-        carried = row.workloads(copy) if copy is not None else ()
-        whole = whole and carried is not None
-        found.update(dict.fromkeys(carried or ()))
+    for copy in (one for one in (old, new) if one is not None):
+        namespace, entries = ObjectKey.of(copy).namespace, adapter.copy_entries(copy)
+        whole = whole and entries is not None
+        found.update((ObjectKey(namespace, entry.rpartition("/")[2]), None) for entry in entries or ())
     return list(found), whole
-
-
-def kept_of(kind: JobKind, copy: Json) -> Json:
-    """What is kept in memory of a copy."""
-    for path in kind.unread:
-        parent = dig(copy, *path[:-1])
-        if isinstance(parent, dict):
-            parent.pop(path[-1], None)
-    return drop_managed_fields(copy)
 
 
 STATUS_BATCH: Final = 1.0
@@ -43,11 +43,11 @@ STATUS_BATCH: Final = 1.0
 here what decides something is acted on at once: a job's start and its end, and whatever happens to its Workload."""
 
 
-def patience(row: GuardedRow, old: Json | None, new: Json | None) -> float:
+def patience(adapter: SafeAdapter, old: Json | None, new: Json | None) -> float:
     """Seconds that a change of a job or its copy may wait: none, but for numbers in the status of one that runs."""
     if old is None or new is None or not is_of_status_only(old, new) or not old.get("status"):
         return 0.0
-    return 0.0 if row.may_have_ended(new) else STATUS_BATCH
+    return 0.0 if adapter.may_have_ended(new) else STATUS_BATCH
 
 
 def is_of_status_only(old: Json | None, new: Json | None) -> bool:
@@ -65,25 +65,26 @@ def _says(copy: Json) -> tuple[object, ...]:
 
 
 def telling(
-    row: GuardedRow, tell: Callable[[ObjectKey, float], None], tell_owned: Callable[[GVK, ObjectKey, float], None]
+    adapter: SafeAdapter, tell: Callable[[ObjectKey, float], None], tell_owned: Callable[[GVK, ObjectKey, float], None]
 ) -> Callable[[ObjectKey, Json | None, Json | None], None]:
     """A handler for changes of copies of a kind: it tells which Workloads are concerned, and how long they may wait.
 
     Args:
-        row: the kind.
+        adapter: of the kind.
         tell: told each Workload.
         tell_owned: told the copy itself, where the row cannot tell its Workloads, and when it is gone: Workloads may be
             found by its name.
     """
 
     def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        after = patience(row, old, new)
-        workloads, whole = concerned(row, old, new)
+        after = patience(adapter, old, new)
+        workloads, whole = concerned(adapter, old, new)
         for workload in workloads:
             tell(workload, after)
         if not whole or new is None:  # one that is gone makes room for another of its name
-            tell_owned(row.kind.resource.gvk, key, after)
-        if new is None:
-            row.faults.forget(key)
+            tell_owned(adapter.resource.gvk, key, after)
+        if new is None and old is not None:
+            adapter.problems.forget(old)
+        log_problems(adapter.problems)
 
     return changed

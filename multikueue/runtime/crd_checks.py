@@ -13,7 +13,6 @@ import anyio
 import attrs
 
 from multikueue.adapters import JobKind
-from multikueue.adapters.schemas import unknown_paths
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.model.names import GVK, ObjectKey
 from multikueue.errors import ApiError, NotFound
@@ -54,7 +53,7 @@ class CRDCheck:
             self._certain = not error.retryable and not self.flaw
             return
         missing = [
-            (field, path) for field, path in unknown_paths(declaration, found, gvk.version) if field.startswith(_NEEDED)
+            (field, path) for field, path in declaration.unknown_paths(found, gvk.version) if field.startswith(_NEEDED)
         ]
         self._certain = not missing
         told = ", ".join(f"{path} ({self.kind.source}.{field})" for field, path in missing)

@@ -12,7 +12,6 @@ import attrs
 
 from multikueue.adapters import JobKind
 from multikueue.adapters.declaration import Declaration, dotted
-from multikueue.adapters.schemas import unknown_paths
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
@@ -101,7 +100,8 @@ def _completed(kind: JobKind, found: Served) -> JobKind:
     if kind.declaration is None:
         return kind
     resource = attrs.evolve(kind.resource, plural=found.plural)
-    return attrs.evolve(kind, resource=resource, status_subresource="status" in found.subresources)
+    status = attrs.evolve(kind.status, subresource="status" in found.subresources)
+    return attrs.evolve(kind, resource=resource, status=status)
 
 
 def _may_pass(error: ApiError, patient: bool) -> bool:
@@ -148,7 +148,7 @@ async def _definition(found: Served, kind: JobKind, server: Discoverer, patient:
 
 def _unknown(kind: JobKind, said: Declaration, definition: Json) -> Iterator[Finding]:
     name, version = definition["metadata"]["name"], kind.resource.gvk.version
-    for field, text in unknown_paths(said, definition, version):
+    for field, text in said.unknown_paths(definition, version):
         told = f"the CustomResourceDefinition {name} has no field {text} in version {version}"
         if field == "managedByPath":
             told += ": the kind does not honour it, or its version here does not yet; its jobs will be rejected"

@@ -10,7 +10,7 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.adapters import AdapterRegistry, JobKind
+from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.config.admission_check import config_name
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -24,10 +24,10 @@ from multikueue.core.model.objects import dig, uid
 from multikueue.core.model.workloads import Owner, checks, has_members, is_made_for, owner
 from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.protocols import ApiClient
+from multikueue.runtime.copy_handlers import log_problems
 from multikueue.runtime.create_conflicts import CreateConflicts
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.required_kinds import RequiredKind
-from multikueue.runtime.safe_rows import GuardedRow
 
 Changed = Callable[[ObjectKey, Json | None, Json | None], None]
 """(key, before, after) of an object in a cache."""
@@ -96,17 +96,15 @@ class ManagerCluster:
         cache = functools.partial(Informer, client, fraction=fraction)
         indexes = {"owner": _owner_entries, "member": _member_entries, "check": _check_entries}
 
-        def jobs(kind: JobKind) -> MutationCache:
-            row = GuardedRow.of_jobs(kind)
-            slim = _slim_unless_delegated(controller_name)
+        def jobs(kind: SafeAdapter) -> MutationCache:
             followed = cache(
                 kind.resource,
-                label_selector=kind.selector,
-                indexes={"workload": row.indexed},
-                transform=functools.partial(row.kept, "managed_by", slim),
-                on_change=_of_kind(row, changed["jobs"]),
+                label_selector=kind.row.membership.selector,
+                indexes={"workload": functools.partial(kind.job_entries, noted=True)},
+                transform=lambda job: drop_managed_fields(kind.slim_job(job, controller_name)),
+                on_change=_of_kind(kind, changed["jobs"]),
             )
-            return MutationCache(followed, row.entries, row.faults)
+            return MutationCache(followed, kind.job_entries)
 
         def required(resource: Resource, **options: Any) -> Informer:
             return cache(resource, on_status=RequiredKind(resource), **options)
@@ -247,27 +245,10 @@ def _owners(workload: Json, gvk: GVK) -> dict[str, str]:
 
 def _claimed(cache: MutationCache, key: ObjectKey, workload: Json) -> Iterator[Json]:
     """The jobs that cannot say which group they belong to, and that the group's Workload names: it must be whole."""
-    for name, job_uid in _owners(workload, cache.informer.resource.gvk).items() if cache.faults else ():
+    for name, job_uid in _owners(workload, cache.informer.resource.gvk).items():
         job = cache.get(ObjectKey(key.namespace, name))
         if job is not None and uid(job) == job_uid and cache.index(job) is None:
             yield job
-
-
-def _slim_unless_delegated(controller_name: str) -> Callable[[JobKind, Json], Json]:
-    """Keep whole only the jobs a copy may be made of; of others, what is needed to say that they are not ours."""
-
-    def transform(kind: JobKind, job: Json) -> Json:
-        if kind.not_delegated(job, controller_name) is None:
-            return drop_managed_fields(job)
-        slim = _bare(job)
-        if kind.managed_by is not None:
-            parent = slim
-            for step in kind.managed_by[:-1]:
-                parent = parent.setdefault(step, {})
-            parent[kind.managed_by[-1]] = dig(job, *kind.managed_by)
-        return slim
-
-    return transform
 
 
 def _bare(obj: Json) -> Json:
@@ -276,14 +257,15 @@ def _bare(obj: Json) -> Json:
     return {"metadata": kept}
 
 
-def _of_kind(row: GuardedRow, changed: Changed) -> Changed:
+def _of_kind(kind: SafeAdapter, changed: Changed) -> Changed:
     """Job events of all kinds arrive at one place; the object tells the kind, but a deleted one may be slim."""
 
     def notify(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        gvk = row.kind.resource.gvk
+        gvk = kind.resource.gvk
         identity = {"apiVersion": gvk.api_version, "kind": gvk.kind}
-        if new is None:
-            row.faults.forget(key)
         changed(key, None if old is None else {**old, **identity}, None if new is None else {**new, **identity})
+        if new is None and old is not None:
+            kind.problems.forget(old)
+        log_problems(kind.problems)
 
     return notify

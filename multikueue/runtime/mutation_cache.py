@@ -16,7 +16,6 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import resource_version, uid, version_number
 from multikueue.kube.informer import Informer
 from multikueue.runtime.clock import loop_time
-from multikueue.runtime.safe_rows import Faults
 
 DELETION_GRACE: Final = 30.0
 """Seconds for which an object we deleted stays hidden if the watch does not confirm it. Long enough for a slow watch;
@@ -30,8 +29,6 @@ class MutationCache:
     informer: Informer
     index: Callable[[Json], Iterable[str] | None] = lambda _: ()
     """The Workload keys an object belongs to, for `of`; None: that cannot be told."""
-    faults: Faults = attrs.field(factory=Faults)
-    """What the kind's row raised for the objects in the cache."""
     _written: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _deleted: dict[ObjectKey, tuple[str, float]] = attrs.field(factory=dict, init=False)
     _in_vain: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)

@@ -11,7 +11,7 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.adapters import AdapterRegistry, JobKind
+from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
@@ -22,12 +22,11 @@ from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
 from multikueue.runtime.clock import loop_time
-from multikueue.runtime.copy_handlers import kept_of, telling
+from multikueue.runtime.copy_handlers import telling
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.create_conflicts import CreateConflicts
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.queue_informers import Queues
-from multikueue.runtime.safe_rows import GuardedRow
 
 _INDEX: Final = "workload"
 RENEWAL: Final = 300.0
@@ -91,17 +90,16 @@ class Session:
         selector = f"{ORIGIN_LABEL}={settings.origin}"
         cache = functools.partial(Informer, client, label_selector=selector, on_status=told, fraction=settings.fraction)
 
-        def job_cache(kind: JobKind) -> MutationCache:
-            row = GuardedRow.of_copies(kind)
+        def job_cache(kind: SafeAdapter) -> MutationCache:
             before = earlier.cache_of(kind.resource.gvk) if earlier is not None else None
             followed = cache(
                 kind.resource,
-                indexes={_INDEX: row.indexed},
-                transform=functools.partial(row.kept, "unread", kept_of),
-                on_change=telling(row, settings.on_workload, settings.on_job),
+                indexes={_INDEX: functools.partial(kind.copy_entries, noted=True)},
+                transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
+                on_change=telling(kind, settings.on_workload, settings.on_job),
                 predecessor=before.informer if before is not None else None,
             )
-            return MutationCache(followed, row.entries, row.faults)
+            return MutationCache(followed, kind.copy_entries)
 
         workloads = cache(
             WORKLOAD,
@@ -113,7 +111,8 @@ class Session:
         )
         jobs = {kind.resource.gvk: job_cache(kind) for kind in settings.adapters.followed}
         queues = Queues.build(client, settings.on_queue, on_status=told, fraction=settings.fraction)
-        return cls(client, MutationCache(workloads), jobs, queues, crd_checks(client, settings.adapters, on_status))
+        checks = crd_checks(client, (kind.row for kind in settings.adapters), on_status)
+        return cls(client, MutationCache(workloads), jobs, queues, checks)
 
     async def run(self, *, follow_queues: bool) -> None:
         """Keep the caches until cancelled.

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 import attrs
 
-from multikueue.adapters import AdapterRegistry, JobKind
+from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, is_terminating, labels_of
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION
-from multikueue.core.workload.effects import Announce
 from multikueue.core.workload.snapshot import (
     Connected,
     Connecting,
@@ -77,23 +75,7 @@ class SnapshotReader:
             workers=tuple(self._workers(key, workload, self.manager.config_of(check), owned_by)),
         )
 
-    def faults(self, snapshot: Snapshot, told: tuple[str, ...]) -> Iterator[Announce]:
-        """What the job's row raised where no decision asked it, unless that was told already."""
-        if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None:
-            return
-        cache = self.manager.cache_of(snapshot.adapter.resource.gvk)
-        found = [cache.faults.of(ObjectKey.of(job)) for job in snapshot.jobs.values()] if cache else []
-        for worker in snapshot.workers:
-            remote = self.remotes.get(worker.name)
-            session = remote.session if remote is not None else None
-            for copy in (*worker.jobs, *worker.shared):
-                seen = session.cache_of(copy.resource.gvk) if session is not None else None
-                found += [seen.faults.of(ObjectKey.of(copy.object))] if seen is not None else []
-        for problem in dict.fromkeys(itertools.chain.from_iterable(found)):
-            if problem not in told:
-                yield Announce("Warning", problem)
-
-    def _in_vain(self, kind: JobKind | None, jobs: Iterable[Json]) -> dict[str, Json]:
+    def _in_vain(self, kind: SafeAdapter | None, jobs: Iterable[Json]) -> dict[str, Json]:
         cache = self.manager.cache_of(kind.resource.gvk) if kind is not None else None
         if cache is None:
             return {}

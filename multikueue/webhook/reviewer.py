@@ -23,7 +23,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.kube.informer import Informer
 from multikueue.protocols import ApiClient
-from multikueue.runtime.safe_rows import reviewed
+from multikueue.runtime.copy_handlers import log_problems
 
 
 class ReviewHook(Protocol):
@@ -118,8 +118,9 @@ class Reviewer:
         kind = self.adapters.get(review.gvk)
         if kind is None or review.operation != "CREATE" or review.subresource or review.object is None:
             return NOTHING
-        job, namespace = review.object, review.namespace
-        return reviewed(kind, job, lambda: admit(kind, job, namespace, self._lookup, self.controller_name), NOTHING)
+        found = admit(kind, review.object, review.namespace, self._lookup, self.controller_name)
+        log_problems(self.adapters.problems)
+        return found
 
     def _answer(self, outcome: str, status: int, body: bytes) -> Answer:
         if self.hook is not None:

@@ -60,8 +60,8 @@ class Case:
     """What the copy's labels differ in; None: not there."""
     annotations: Json = attrs.field(factory=lambda: {"kueue.x-k8s.io/prebuilt-workload-name": "wl"})
     """What the copy's annotations have that the job's have not."""
-    comes_home: bool = True
-    """Whether the status does."""
+    shown: bool = True
+    """Whether the manager's object shows the status of its copy."""
 
 
 def kubeflow(replicas: str, role: str = "Worker") -> Case:
@@ -217,7 +217,7 @@ CASES: dict[str, Case] = {
         {"replicas": 2},
         {"replicas": 2},
         annotations={**PREBUILT, **UID_NOTED},
-        comes_home=False,
+        shown=False,
     ),
     "LeaderWorkerSet": Case(
         {"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": SERVING}},
@@ -227,7 +227,7 @@ CASES: dict[str, Case] = {
         {"replicas": 2},
         labels={"kueue.x-k8s.io/prebuilt-workload-name": None},
         annotations=UID_NOTED,
-        comes_home=False,
+        shown=False,
     ),
 }
 
@@ -261,10 +261,10 @@ def a_job(kind: JobKind, status: Json | None = None) -> Json:
         },
         "spec": copy.deepcopy(case.spec),
     }
-    if kind.managed_by is not None:
-        job = with_value(job, kind.managed_by, OURS)
-    if kind.suspend is not None:
-        job = with_value(job, kind.suspend, True)
+    if kind.delegation.path is not None:
+        job = with_value(job, kind.delegation.path, OURS)
+    if kind.copies.suspend is not None:
+        job = with_value(job, kind.copies.suspend, True)
     return job if status is None else {**job, "status": copy.deepcopy(status)}
 
 
@@ -293,6 +293,6 @@ def golden(kind: JobKind) -> Json:
         },
         "spec": copy.deepcopy(case.copied if case.copied is not None else case.spec),
     }
-    if kind.managed_by is not None and len(kind.managed_by) > 2:
-        made = with_value(made, kind.managed_by[:-1], {})
-    return made if kind.suspend is None else with_value(made, kind.suspend, True)
+    if kind.delegation.path is not None and len(kind.delegation.path) > 2:
+        made = with_value(made, kind.delegation.path[:-1], {})
+    return made if kind.copies.suspend is None else with_value(made, kind.copies.suspend, True)

@@ -8,19 +8,20 @@ import attrs
 import jsonpatch
 import pytest
 
-from multikueue.adapters import AVAILABLE, JobKind
+from multikueue.adapters import AVAILABLE, Delegation, JobKind, SafeAdapter
 from multikueue.adapters.admission import NOTHING, Admission, admit
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
+from multikueue.adapters.rules import ALWAYS_DELEGATED
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 
 WIDGETS = Resource(GVK("example.com", "v1", "Widget"), "widgets")
-PLAIN = JobKind(resource=WIDGETS, own_controller="example.com/widgets")
-POLICY = JobKind(resource=WIDGETS, managed_by=("spec", "runPolicy", "managedBy"))
+PLAIN = JobKind(resource=WIDGETS, delegation=Delegation(own_controller="example.com/widgets"))
+POLICY = JobKind(resource=WIDGETS, delegation=Delegation(path=("spec", "runPolicy", "managedBy")))
 LABELLED = JobKind(
-    resource=WIDGETS, managed_by=("metadata", "labels", "example.com/run~by"), managed_by_value="workers"
+    resource=WIDGETS, delegation=Delegation(path=("metadata", "labels", "example.com/run~by"), value="workers")
 )
 
 
@@ -60,7 +61,7 @@ def widget(queue: str | None = "remote", **spec: Any) -> Json:
 
 def created(job: Json, kind: JobKind = PLAIN, known: Known | None = None, *, namespace: str = "team") -> Admission:
     known = known or Known()
-    return admit(kind, job, namespace, known.lookup, known.controller)
+    return admit(SafeAdapter(kind), job, namespace, known.lookup, known.controller)
 
 
 def patched(job: Json, kind: JobKind = PLAIN, known: Known | None = None) -> Json:
@@ -93,14 +94,14 @@ class TestWhichJobs:
 
     def test_the_check_of_another_controller_is_not_ours(self) -> None:
         """Beside the built-in MultiKueue each looks after its own queues."""
-        assert admit(PLAIN, widget(), "team", Known().lookup, "example.com/other") == NOTHING
+        assert admit(SafeAdapter(PLAIN), widget(), "team", Known().lookup, "example.com/other") == NOTHING
 
     def test_under_another_name_of_ours_jobs_still_get_kueues_own(self) -> None:
         """Most kinds' APIs refuse every other value, and the job with it."""
         assert patched(widget(), known=Known("example.com/ours"))["spec"]["managedBy"] == CONTROLLER_NAME
 
     def test_a_kind_without_the_field_is_never_patched(self) -> None:
-        assert created(widget(), JobKind(resource=WIDGETS, managed_by=None)) == NOTHING
+        assert created(widget(), JobKind(resource=WIDGETS, delegation=ALWAYS_DELEGATED)) == NOTHING
 
     @pytest.mark.parametrize("labels", [None, [], "x", {QUEUE_LABEL: 5}, {QUEUE_LABEL: None}])
     def test_labels_that_are_none_name_no_queue(self, labels: object) -> None:
@@ -150,16 +151,16 @@ DECLARED = [
 
 
 @pytest.mark.parametrize(
-    "kind", [one for one in (*AVAILABLE, *DECLARED) if one.managed_by], ids=lambda kind: kind.resource.gvk.kind
+    "kind", [one for one in (*AVAILABLE, *DECLARED) if one.delegation.path], ids=lambda kind: kind.resource.gvk.kind
 )
 def test_every_kind_with_the_field_is_delegated_by_its_patch(kind: JobKind) -> None:
     """What the webhook makes of a job is what the rest of the library takes as delegated."""
-    for value in (None, kind.own_controller):
+    for value in (None, kind.delegation.own_controller):
         job: Json = widget()
         if value:
             parent = job
-            for step in (kind.managed_by or ())[:-1]:
+            for step in (kind.delegation.path or ())[:-1]:
                 parent = parent.setdefault(step, {})
-            parent[(kind.managed_by or ())[-1]] = value
+            parent[(kind.delegation.path or ())[-1]] = value
         assert kind.not_delegated(job, CONTROLLER_NAME) is not None
         assert kind.not_delegated(patched(job, kind), CONTROLLER_NAME) is None

@@ -69,9 +69,9 @@ class TestShortForm:
             "metadata": {"name": "train", "namespace": "team", "labels": {"app": "x", **MARKS}, "annotations": NOTES},
             "spec": {"size": 1},
         }
-        assert not kind.ends
+        assert not kind.status.ends
 
-    def test_all_of_the_status_comes_home_but_never_none(self) -> None:
+    def test_all_of_the_status_is_shown_but_never_none(self) -> None:
         kind, local = declare(), widget(status={"phase": "New", "old": 1})
         patch = kind.status_patch(local, widget(status={"phase": "Done"}), NOW)
 
@@ -124,7 +124,7 @@ class TestStatus:
 
     @pytest.mark.parametrize("said", [None, True, False])
     def test_where_it_is_written(self, said: bool | None) -> None:
-        assert declare(status_subresource=said).status_subresource is (said is not False)
+        assert declare(status_subresource=said).status.subresource is (said is not False)
 
 
 class TestEnd:
@@ -141,7 +141,7 @@ class TestEnd:
     )
     def test_as_the_expressions_tell(self, status: Json, outcome: Outcome | None) -> None:
         kind = declare(**RULES)
-        assert kind.ends
+        assert kind.status.ends
         assert kind.outcome(widget(status=status)) == outcome
 
     def test_a_kind_may_only_say_how_it_fails(self) -> None:
@@ -290,6 +290,9 @@ def test_jobs_may_be_somebody_elses_to_move() -> None:
         ({"name": "example.com/v1, Kind=Widget"}, "name", "write it Widget.v1.example.com"),
         ({"name": "Widget.one.example.com"}, "name", "must be in"),
         ({"name": 7}, "name", "must be in"),
+        ({"name": None}, "name", "must be in"),
+        ({"creation_patches": (None,)}, "creationPatches[0]", "None is not a step of a patch"),
+        ({"status_paths": (None,)}, "statusPaths[0]", "an empty path names no field"),
         (
             {"creation_patches": ({"op": ["add"], "path": "/spec/a", "value": 1},)},
             "creationPatches[0]",

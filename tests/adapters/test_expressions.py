@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.adapters.expressions import EvaluationError, Expression, MissingError
+from multikueue.adapters.declared.expressions import EvaluationError, Expression, MissingError
 from multikueue.core.model.names import Json
 
 

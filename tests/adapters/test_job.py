@@ -1,4 +1,4 @@
-"""`batch/v1` Job: its copy, and when its status comes home (adapters.md §3.1)."""
+"""`batch/v1` Job: its copy, and when the manager's shows its status (adapters.md §3.1)."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class TestEnd:
         assert ADAPTER.outcome(job(status=status)) == outcome
 
     def test_jobs_end(self) -> None:
-        assert ADAPTER.ends
+        assert ADAPTER.status.ends
 
     def test_a_job_whose_copy_is_gone_lets_go_of_its_pods(self) -> None:
         """Kueue keeps the quota while the manager's Job shows active pods."""
@@ -199,7 +199,7 @@ def test_real_delegated_jobs_are_taken(local: Recorded) -> None:
 
 
 def test_a_copy_that_starts_anew_does_not_make_the_managers_job_start_anew() -> None:
-    """An API server refuses another start of an unsuspended Job: its status would never come home again."""
+    """An API server refuses another start of an unsuspended Job: its status would never be written again."""
     local = {"spec": {"suspend": False}, "status": {"startTime": "2026-01-01T00:00:00Z", "failed": 2, "active": 0}}
     remote = {"spec": {"suspend": False}, "status": {"startTime": "2026-01-01T00:05:00Z", "failed": 1, "active": 1}}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from multikueue.adapters.jsonpatches import Operation, Patch
+from multikueue.adapters.declared.patches import Operation, Patch
 from multikueue.core.model.names import Json
 from multikueue.errors import RuleError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
-from multikueue.adapters.kind import counters_at_zero, never_finished
+from multikueue.adapters import BUILTIN, AdapterRegistry, Delegation, JobKind, SafeAdapter, StatusRules
+from multikueue.adapters.rules import ALWAYS_DELEGATED, counters_at_zero, never_finished
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import CONTROLLER_NAME
@@ -16,8 +16,8 @@ from tests.core.building import NOW
 
 WIDGETS = Resource(GVK("example.com", "v1", "Widget"), "widgets")
 PLAIN = JobKind(resource=WIDGETS)
-POLICY = JobKind(resource=WIDGETS, managed_by=("spec", "runPolicy", "managedBy"))
-ALWAYS = JobKind(resource=WIDGETS, managed_by=None)
+POLICY = JobKind(resource=WIDGETS, delegation=Delegation(path=("spec", "runPolicy", "managedBy")))
+ALWAYS = JobKind(resource=WIDGETS, delegation=ALWAYS_DELEGATED)
 STAMP = Stamp("here", "wl", "abc")
 
 
@@ -47,7 +47,7 @@ class TestDelegation:
 
     def test_a_kind_with_a_value_of_its_own_takes_no_other(self) -> None:
         """A label cannot hold a controller's name."""
-        own = JobKind(resource=WIDGETS, managed_by=("spec", "instance"), managed_by_value="workers")
+        own = JobKind(resource=WIDGETS, delegation=Delegation(path=("spec", "instance"), value="workers"))
         assert own.not_delegated(widget({"instance": "workers"}), "ours") is None
         assert own.not_delegated(widget({"instance": CONTROLLER_NAME}), "ours") is not None
 
@@ -79,18 +79,19 @@ class TestStatus:
 
     def test_a_kind_whose_status_is_the_managers_own_is_left_alone(self) -> None:
         """StatefulSets: the manager's pods are what its status counts."""
-        own = JobKind(resource=WIDGETS, status=None)
+        own = JobKind(resource=WIDGETS, status=StatusRules(rule=None))
         assert own.status_patch(widget(), widget(status={"a": 1}), NOW) is None
 
     def test_counters_may_lie_deeper(self) -> None:
         """Only those that are there and not zero are written."""
-        row = JobKind(resource=WIDGETS, stopped=counters_at_zero(("workers", "running"), ("masters", "running")))
+        stopped = counters_at_zero(("workers", "running"), ("masters", "running"))
+        row = JobKind(resource=WIDGETS, status=StatusRules(stopped=stopped))
         patch = row.release_patch(widget(status={"workers": {"running": 2, "done": 1}}))
         assert patch == {"metadata": {"resourceVersion": "7"}, "status": {"workers": {"running": 0}}}
 
 
 def test_a_plain_kind_neither_ends_nor_forwards() -> None:
-    assert not PLAIN.ends
+    assert not PLAIN.status.ends
     assert PLAIN.outcome(widget()) is never_finished(widget()) is None
     assert PLAIN.forward_patch(widget(), widget(), STAMP) is None
 
@@ -98,7 +99,9 @@ def test_a_plain_kind_neither_ends_nor_forwards() -> None:
 class TestRegistry:
     def test_rows_are_found_by_exactly_their_kind(self) -> None:
         registry = AdapterRegistry([*BUILTIN, PLAIN])
-        assert registry.get(WIDGETS.gvk) is PLAIN
+        found = registry.get(WIDGETS.gvk)
+        assert found is not None
+        assert found.row is PLAIN
         assert registry.get(JOB.gvk) is not None
         assert registry.get(GVK("example.com", "v2", "Widget")) is None
 
@@ -117,16 +120,16 @@ class TestRegistry:
 
     def test_jobs_that_others_move_are_not_watched(self) -> None:
         others = attrs.evolve(PLAIN, workload_only=True)
-        assert AdapterRegistry([*BUILTIN, others]).followed == BUILTIN
+        assert [one.row for one in AdapterRegistry([*BUILTIN, others]).followed] == list(BUILTIN)
 
     def test_it_can_be_walked_and_read(self) -> None:
         """Watches are opened for each of its rows; logs show it."""
         registry = AdapterRegistry([PLAIN])
-        assert list(registry) == [PLAIN]
+        assert [one.row for one in registry] == [PLAIN]
         assert len(registry) == 1
         assert repr(registry) == "AdapterRegistry([Widget])"
 
     def test_the_built_in_rows_fit_together(self) -> None:
         """No kind twice, and each is what the plan asks for."""
-        rows: list[JobAdapter] = list(BUILTIN)
+        rows: list[JobAdapter] = [SafeAdapter(row) for row in BUILTIN]
         assert len(AdapterRegistry(BUILTIN)) == len(rows)

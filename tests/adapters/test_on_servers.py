@@ -48,5 +48,5 @@ async def test_the_manager_takes_the_status(kind: JobKind) -> None:
 @rows
 async def test_a_server_with_the_kind_says_who_runs_it_where_the_row_looks(kind: JobKind) -> None:
     """A path that the schema does not have would be pruned, and every job be refused."""
-    if kind.managed_by is not None:
+    if kind.delegation.path is not None:
         assert kind.not_delegated(await submitted(server("manager", kind), kind), OURS) is None

@@ -1,4 +1,4 @@
-"""Pods: what a copy leaves behind, what comes home, and how a group ends."""
+"""Pods: what a copy leaves behind, what the manager's pod shows, and how a group ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def local(status: Json | None = None, *, gated: bool = True, deleting: bool = Fa
     return pod
 
 
-def home(pod: Json, remote: Json) -> Json:
+def shown(pod: Json, remote: Json) -> Json:
     """The manager's status afterwards."""
     patch = POD.status_patch(pod, remote, NOW)
     status: Json = pod["status"] if patch is None else merge_patch(pod["status"], patch["status"])
@@ -69,7 +69,7 @@ class TestStatus:
         """Or the manager's autoscaler would make room for it."""
         remote = a_job(POD, {"phase": "Pending", "conditions": [UNSCHEDULABLE]})
         assert POD.status_patch(local(), remote, NOW) is None
-        assert home(local(), a_job(POD, {"phase": "Pending", "hostIP": "10.0.0.1"})) == {
+        assert shown(local(), a_job(POD, {"phase": "Pending", "hostIP": "10.0.0.1"})) == {
             "phase": "Pending",
             "hostIP": "10.0.0.1",
             "conditions": [GATED],
@@ -77,13 +77,13 @@ class TestStatus:
 
     def test_once_it_has_one_it_says_so(self) -> None:
         status = {"phase": "Running", "conditions": [READY, SCHEDULED]}
-        assert home(local(), a_job(POD, status)) == status
+        assert shown(local(), a_job(POD, status)) == status
 
     def test_a_pod_without_a_gate_shows_what_the_copy_does(self) -> None:
         """Somebody took the gate away: nothing is hidden then."""
         status = {"phase": "Pending", "conditions": [UNSCHEDULABLE]}
-        assert home(local(gated=False), a_job(POD, status)) == status
-        assert home(a_job(POD, {"phase": "Pending"}), a_job(POD, status)) == status
+        assert shown(local(gated=False), a_job(POD, status)) == status
+        assert shown(a_job(POD, {"phase": "Pending"}), a_job(POD, status)) == status
 
     def test_a_pod_on_its_way_out_is_left_as_it_is(self) -> None:
         assert POD.status_patch(local(deleting=True), a_job(POD, {"phase": "Running"}), NOW) is None
@@ -95,7 +95,7 @@ class TestStatus:
         going["metadata"]["deletionTimestamp"] = AT
         assert POD.status_patch(local(), going, NOW) is None
         running = with_value(going, ("status", "phase"), "Running")
-        assert home(local(), running)["phase"] == "Running"
+        assert shown(local(), running)["phase"] == "Running"
 
     def test_what_has_ended_stays_ended(self) -> None:
         """Whatever a copy of it says that should not be there."""
@@ -106,11 +106,11 @@ class TestStatus:
         """API servers do not let a container that has ended run again."""
         before = local({"phase": "Running", "containerStatuses": [ended("a"), waiting("b")]})
         remote = a_job(POD, {"phase": "Pending", "containerStatuses": [waiting("a"), waiting("b")]})
-        first = home(before, remote)
+        first = shown(before, remote)
         assert first["containerStatuses"] == [waiting("b")]
-        assert home({**before, "status": first}, remote)["containerStatuses"] == [waiting("a"), waiting("b")]
+        assert shown({**before, "status": first}, remote)["containerStatuses"] == [waiting("a"), waiting("b")]
         again = a_job(POD, {"phase": "Running", "containerStatuses": [ended("a")]})
-        assert home(before, again)["containerStatuses"] == [ended("a")]
+        assert shown(before, again)["containerStatuses"] == [ended("a")]
 
     def test_a_pod_that_was_let_go_waits_behind_its_gate_again(self) -> None:
         """Nothing of the run is left, and what the scheduler said of it comes back."""
@@ -166,10 +166,10 @@ class TestGroups:
 
     def test_each_of_its_copies_names_the_workload_and_the_pod_it_is_of(self) -> None:
         made = POD.copy(self.member("Pending"), STAMP)
-        assert POD.workload_names(made) == ("wl",)
+        assert POD.carriers_of(made) == ("wl",)
         assert dig(made, "metadata", "annotations", "kueue.x-k8s.io/multikueue-origin-uid") == "uid-1"
 
 
 def test_only_pods_that_kueue_manages_are_read_on_the_manager() -> None:
     """A cluster has many others."""
-    assert POD.selector == "kueue.x-k8s.io/managed=true"
+    assert POD.membership.selector == "kueue.x-k8s.io/managed=true"

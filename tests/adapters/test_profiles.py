@@ -9,7 +9,7 @@ import pytest
 from multikueue.adapters import JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
-from multikueue.adapters.profiles import PROFILES
+from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
@@ -43,7 +43,7 @@ def test_every_profile_is_a_declaration_that_compiles(profile: Declaration) -> N
     """They are data: a user could have written them."""
     kind = declared_kind(profile)
     assert kind == declared_kind(Declaration(name=profile.name))
-    assert kind.ends
+    assert kind.status.ends
 
 
 def test_a_pipeline_run_is_copied_pending_and_without_its_delegation() -> None:
@@ -52,7 +52,7 @@ def test_a_pipeline_run_is_copied_pending_and_without_its_delegation() -> None:
     run = job("tekton.dev/v1", "PipelineRun", spec)
 
     assert kind.not_delegated(run, CONTROLLER_NAME) is None
-    assert kind.status_subresource
+    assert kind.status.subresource
     assert kind.copy(run, STAMP) == {
         "apiVersion": "tekton.dev/v1",
         "kind": "PipelineRun",
@@ -97,7 +97,7 @@ def test_a_workflow_is_delegated_by_its_label() -> None:
     assert kind.not_delegated(job("argoproj.io/v1alpha1", "Workflow", {}), CONTROLLER_NAME) == (
         f'Expecting metadata.labels[\'{INSTANCE}\'] to be "multikueue" not ""'
     )
-    assert not kind.status_subresource
+    assert not kind.status.subresource
     assert kind.copy(flow, STAMP) == {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Workflow",
@@ -163,6 +163,6 @@ def test_what_a_user_says_comes_before_what_the_profile_says() -> None:
 
 def test_a_profile_serves_another_kind_by_name_and_can_be_left_out() -> None:
     fork = row("Flow.v1.example.com", profile="Workflow.v1alpha1.argoproj.io")
-    assert fork.ends
+    assert fork.status.ends
     assert fork.resource.gvk.kind == "Flow"
-    assert not row("Workflow.v1alpha1.argoproj.io", profile="generic").ends
+    assert not row("Workflow.v1alpha1.argoproj.io", profile="generic").status.ends

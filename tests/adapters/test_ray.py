@@ -60,7 +60,7 @@ def test_a_bigger_one_grows_and_gets_the_name_of_its_slice(kind: JobKind) -> Non
     small, big = dig(after, *GROUPS[kind.resource.gvk.kind])
     assert (small["replicas"], big["replicas"], big["numOfHosts"]) == (3, 1, 2)
     assert small["template"] == big["template"] == {"spec": {"nodeSelector": NODE}}
-    assert kind.workload_names(after) == (latest(kind, job).workload,)
+    assert kind.carriers_of(after) == (latest(kind, job).workload,)
     assert kind.forward_patch(job, after, latest(kind, job)) is None
 
 

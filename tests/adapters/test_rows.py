@@ -1,4 +1,4 @@
-"""Every row: delegated, copied, brought home, ended, stopped. A new kind is a new entry in `kinds.CASES`."""
+"""Every row: delegated, copied, shown, ended, stopped. A new kind is a new entry in `kinds.CASES`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ rows = pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.resource
 def test_it_is_taken_only_when_its_own_controller_leaves_it_to_us(kind: JobKind) -> None:
     """Otherwise it would run on the manager as well. Kinds that cannot say so are held by scheduling gates."""
     assert kind.not_delegated(a_job(kind), OURS) is None
-    if kind.managed_by is None:
+    if kind.delegation.path is None:
         assert kind.keeps_check_pending
         return
-    theirs = with_value(a_job(kind), kind.managed_by, kind.own_controller)
-    told = f'Expecting {".".join(kind.managed_by)} to be "{OURS}" not "{kind.own_controller}"'
+    theirs = with_value(a_job(kind), kind.delegation.path, kind.delegation.own_controller)
+    told = f'Expecting {".".join(kind.delegation.path)} to be "{OURS}" not "{kind.delegation.own_controller}"'
     assert kind.not_delegated(theirs, OURS) == told
 
 
@@ -46,16 +46,16 @@ def test_the_copy_is_the_users_job_for_the_workers_own_controller(kind: JobKind)
 
 
 @rows
-def test_its_status_comes_home_and_only_when_it_differs(kind: JobKind) -> None:
+def test_its_status_is_shown_and_written_only_when_it_differs(kind: JobKind) -> None:
     """A write that changes nothing is load on the manager (adapters.md H9)."""
     case = case_of(kind)
     local, remote = a_job(kind), a_job(kind, case.running)
-    if kind.suspend is not None:
-        local = with_value(local, kind.suspend, False)
+    if kind.copies.suspend is not None:
+        local = with_value(local, kind.copies.suspend, False)
 
     patch = kind.status_patch(local, remote, NOW)
-    home = {"metadata": {"resourceVersion": "7"}, "status": case.running}
-    assert patch == (home if case.comes_home else None)
+    whole = {"metadata": {"resourceVersion": "7"}, "status": case.running}
+    assert patch == (whole if case.shown else None)
     assert kind.status_patch({**local, "status": case.running}, remote, NOW) is None
 
 
@@ -66,7 +66,7 @@ def test_its_end_is_known(kind: JobKind) -> None:
 
     assert kind.outcome(a_job(kind, case.running)) is None
     assert kind.outcome_of([a_job(kind, case.running)]) is None
-    assert kind.ends == (case.succeeded is not None)
+    assert kind.status.ends == (case.succeeded is not None)
     if case.succeeded is not None and case.failed is not None:
         good, bad = kind.outcome(a_job(kind, case.succeeded)), kind.outcome_of([a_job(kind, case.failed)])
         assert isinstance(good, Outcome)
@@ -114,7 +114,7 @@ def test_the_row_names_the_kind_as_its_crd_does(kind: JobKind) -> None:
     assert definition["spec"]["names"]["kind"] == kind.resource.gvk.kind
     assert kind.resource.gvk.version in versions
     schema = versions[kind.resource.gvk.version]["schema"]["openAPIV3Schema"]
-    for path in (kind.managed_by or (), kind.suspend or (), *kind.forwarded):
+    for path in (kind.delegation.path or (), kind.copies.suspend or (), *kind.sync.forwarded):
         at = schema
         for step in path:
             at = at["properties"][step]

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from multikueue.adapters.paths import FieldPath
-from multikueue.adapters.schemas import lacks
 from multikueue.core.model.names import Json
 
 
@@ -43,14 +42,14 @@ KNOWN: Json = {
     ],
 )
 def test_a_field_is_missing_only_if_the_server_would_drop_it(path: str, missing: bool) -> None:
-    assert lacks(definition(KNOWN), "v1", FieldPath.parse(path)) is missing
+    assert FieldPath.parse(path).is_unknown_to(definition(KNOWN), "v1") is missing
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v2"])
 def test_a_version_without_a_schema_tells_nothing(version: str) -> None:
-    assert not lacks(definition(KNOWN), version, FieldPath.parse(".spec.nothing"))
+    assert not FieldPath.parse(".spec.nothing").is_unknown_to(definition(KNOWN), version)
 
 
 @pytest.mark.parametrize("broken", [{}, {"spec": None}, {"spec": {"versions": None}}])
 def test_a_definition_that_is_none_tells_nothing(broken: dict[str, Any]) -> None:
-    assert not lacks(broken, "v1", FieldPath.parse(".spec.a"))
+    assert not FieldPath.parse(".spec.a").is_unknown_to(broken, "v1")

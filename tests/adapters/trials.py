@@ -52,10 +52,10 @@ async def a_worker_takes_the_copy(manager: ApiClient, worker: ApiClient, kind: J
 async def the_manager_takes_the_status(manager: ApiClient, kind: JobKind, local: Json) -> None:
     """Running, stopped and, where there is one, the end: a rule of its schema or API would refuse it for ever."""
     case = case_of(kind)
-    if kind.suspend is not None:
-        local = await manager.merge_patch(kind.resource, KEY, with_value({}, kind.suspend, False))
+    if kind.copies.suspend is not None:
+        local = await manager.merge_patch(kind.resource, KEY, with_value({}, kind.copies.suspend, False))
     patch = kind.status_patch(local, a_job(kind, case.running), NOW)
-    assert (patch is not None) == case.comes_home
+    assert (patch is not None) == case.shown
     if patch is None:
         return
     local = await manager.merge_patch(kind.resource, KEY, patch, subresource="status")

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
-from multikueue.adapters import BUILTIN
+from multikueue.adapters import BUILTIN, JobKind, SafeAdapter
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.conditions import timestamp
@@ -278,14 +278,15 @@ def snapshot(
     *workers: Worker,
     job: Json | None = None,
     check: str | None = CHECK,
-    adapter: JobAdapter | None = ADAPTER,
+    adapter: JobKind | JobAdapter | None = ADAPTER,
     **facts: Any,
 ) -> Snapshot:
     """What the caches show; without `job` the plain one, `job={}` for a job that cannot be seen yet."""
     seen = _PLAIN_JOB if job is None else job
     jobs = {JOB_NAME: copy.deepcopy(seen)} if seen else {}
     key = KEY if local is None else ObjectKey.of(local)
-    return Snapshot(key, local, check=check, adapter=adapter, jobs=jobs, workers=workers, **facts)
+    safe = SafeAdapter(adapter) if isinstance(adapter, JobKind) else adapter
+    return Snapshot(key, local, check=check, adapter=safe, jobs=jobs, workers=workers, **facts)
 
 
 def decide(seen: Snapshot, dispatcher: Dispatcher | None = None, settings: PlanSettings = SETTINGS) -> Plan:

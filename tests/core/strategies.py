@@ -7,6 +7,7 @@ from datetime import timedelta
 import attrs
 from hypothesis import strategies as st
 
+from multikueue.adapters import Membership
 from multikueue.core.model.names import Json
 from multikueue.core.workload.snapshot import (
     Connected,
@@ -184,9 +185,8 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     elastic = kin == "slices"
     facts: Json = {"job": draw(st.sampled_from((job(elastic=elastic), job(elastic=elastic, suspended=False))))}
     facts["job"] = {**facts["job"], "status": draw(STATUSES)}
-    facts["adapter"] = attrs.evolve(
-        ADAPTER, keeps_check_pending=draw(rarely), workloads=draw(st.sampled_from((lambda _: 1, lambda _: 2)))
-    )
+    parts = Membership(workloads=draw(st.sampled_from((lambda _: 1, lambda _: 2))))
+    facts["adapter"] = attrs.evolve(ADAPTER, keeps_check_pending=draw(rarely), membership=parts)
     facts["siblings"] = siblings
     oddity = draw(
         st.sampled_from((*[""] * 14, "gone", "not ours", "unknown check", "unseen job", "foreign job", "no row"))

@@ -104,13 +104,13 @@ def test_a_declaration_can_say_everything() -> None:
     )
     widget, gadget = configured_kinds(settings)[1:]
 
-    assert (str(widget.resource), widget.managed_by_value, widget.status_subresource) == (
+    assert (str(widget.resource), widget.delegation.value, widget.status.subresource) == (
         "widgetz.example.com",
         "fleet",
         False,
     )
-    assert widget.suspend == ("spec", "run", "state")
-    assert (gadget.workload_only, gadget.managed_by) == (True, ("spec", "by"))
+    assert widget.copies.suspend == ("spec", "run", "state")
+    assert (gadget.workload_only, gadget.delegation.path) == (True, ("spec", "by"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from multikueue.adapters.expressions import EvaluationError, Expression
+from multikueue.adapters.declared.expressions import EvaluationError, Expression
 from multikueued.config import LoggingSettings
 from multikueued.logs import configure_logging
 

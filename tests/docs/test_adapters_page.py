@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from multikueue.adapters.declaration import Declaration
-from multikueue.adapters.profiles import names
+from multikueue.adapters.declared.profiles import names
 from multikueue.runtime.plugins import KIND_GROUP
 from multikueued.kinds import configured_kinds, framework_names
 from multikueued.loading import parse_settings

@@ -119,9 +119,9 @@ async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes) -> None:
     rows = _cases()
     ending = [case for case in rows if case.kind.course.ends]
     copied = [case for case in rows if case.adapter.resource == case.kind.resource]
-    elastic = [case for case in rows if case.adapter.resized is not None]
+    elastic = [case for case in rows if case.adapter.sync.resized is not None]
     sets = [case for case in rows if case.name == "leaderworkerset"]
-    followed = [case for case in rows if case.adapter.forwarded]
+    followed = [case for case in rows if case.adapter.sync.forwarded]
     async with real_ground(planes, rows) as ground:
         wrong = await _all(ground, rows, journeys.finishes)
         wrong |= await _all(ground, ending, journeys.fails)

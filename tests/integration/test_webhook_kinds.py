@@ -44,7 +44,7 @@ async def shown(manager: Cluster, case: Case, job: Json) -> str | None:
 
 async def test_every_kind_that_can_be_delegated_is(planes: Planes) -> None:
     """Whatever its API fills in by itself: TrainJob's names its own controller before anybody else is asked."""
-    manager, rows = planes.manager, [case for case in cases() if case.adapter.managed_by is not None]
+    manager, rows = planes.manager, [case for case in cases() if case.adapter.delegation.path is not None]
     await establish(manager.admin, definitions(rows))
     port = free_port()
     chosen = WebhookSettings(
@@ -68,7 +68,7 @@ async def test_every_kind_that_can_be_delegated_is(planes: Planes) -> None:
             refused = {}
             for case in rows:
                 plain = case.kind.example("asked", TEMPLATE, queue=LOCAL_QUEUE_NAME, delegated=False)
-                own, path = case.adapter.own_controller, case.adapter.managed_by or ()
+                own, path = case.adapter.delegation.own_controller, case.adapter.delegation.path or ()
                 jobs = (plain, with_value(plain, path, own)) if own else (plain,)
                 refused[case.name] = [await shown(manager, case, job) for job in jobs]
                 elsewhere = case.kind.example("not-asked", TEMPLATE, queue="no-such-queue", delegated=False)

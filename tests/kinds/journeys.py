@@ -127,7 +127,7 @@ async def follows(ground: Ground, case: Case) -> None:
     kind, name = case.kind, f"{case.name}-followed"
     jobs = await ground.submit(kind, name, duration="1h")
     worker = await ground.running(kind, name)
-    (path,) = case.adapter.forwarded
+    (path,) = case.adapter.sync.forwarded
     changed = 3 if path[-1] == "replicas" else "changed: true\n"
     await ground.manager.client.merge_patch(kind.resource, ObjectKey.of(jobs[0]), with_value({}, path, changed))
     await ground.until(
@@ -216,7 +216,7 @@ def _check_copy(case: Case, submitted: Json, copy: Json) -> None:
 
     labels, annotations = labels_of(copy), annotations_of(copy)
     marks: Json = {}
-    if case.adapter.carriers is None:
+    if case.adapter.membership.carriers is None:
         marks[PREBUILT_WORKLOAD] = annotations[PREBUILT_WORKLOAD]
     delegated_by = {kind.managed_by_label} if kind.managed_by_label else set()
     kept = {key: value for key, value in labels_of(submitted).items() if key not in delegated_by}

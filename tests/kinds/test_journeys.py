@@ -14,9 +14,9 @@ ALL = [pytest.param(case, id=case.name) for case in cases()]
 ENDING = [pytest.param(case, id=case.name) for case in cases() if case.kind.course.ends]
 COPIED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.resource == case.kind.resource]
 """All but Deployments, whose pods are copied."""
-ELASTIC = [pytest.param(case, id=case.name) for case in cases() if case.adapter.resized is not None]
+ELASTIC = [pytest.param(case, id=case.name) for case in cases() if case.adapter.sync.resized is not None]
 SHRINKING = [pytest.param(case, id=case.name) for case in cases() if case.name == "leaderworkerset"]
-FOLLOWED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.forwarded]
+FOLLOWED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.sync.forwarded]
 
 
 @pytest.mark.parametrize("case", ALL)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import attrs
 
+from multikueue.adapters import SafeAdapter
 from multikueue.adapters.job import KINDS as JOBS
-from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
+from multikueue.adapters.sets import LEADER_WORKER_SET
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import with_value
@@ -15,10 +16,9 @@ from multikueue.runtime.copy_handlers import (
     is_of_status_only,
     patience,
 )
-from multikueue.runtime.safe_rows import GuardedRow
 
-JOB = GuardedRow.of_copies(JOBS[0])
-SET = GuardedRow.of_copies(LEADER_WORKER_SETS[0])
+JOB = SafeAdapter(JOBS[0])
+SET = SafeAdapter(LEADER_WORKER_SET)
 NAMED: Json = {
     "metadata": {"name": "j", "namespace": "ns", "annotations": {"kueue.x-k8s.io/prebuilt-workload-name": "wl"}}
 }
@@ -28,25 +28,31 @@ OF_TWO: Json = {
 }
 
 
+def keys(entries: list[str] | None) -> list[ObjectKey]:
+    assert entries is not None
+    return [ObjectKey("ns", entry.removeprefix("ns/")) for entry in entries]
+
+
 def test_a_copy_belongs_to_the_workload_it_names() -> None:
     """One that names none, to nobody."""
-    assert JOB.workloads(NAMED) == [ObjectKey("ns", "wl")]
-    assert JOB.indexed(NAMED) == JOB.entries(NAMED) == ["ns/wl"]
-    assert JOB.workloads({"metadata": {"name": "j"}}) == []
+    assert concerned(JOB, None, NAMED) == ([ObjectKey("ns", "wl")], True)
+    assert JOB.copy_entries(NAMED) == JOB.copy_entries(NAMED, noted=True) == ["ns/wl"]
+    assert JOB.copy_entries({"metadata": {"name": "j"}}) == []
 
 
 def test_a_set_belongs_to_the_workload_of_each_replica() -> None:
     """When its number changes, to those it had and those it has."""
-    both = SET.workloads(OF_TWO)
-    assert both is not None
+    both = keys(SET.copy_entries(OF_TWO))
     assert len(both) == 2
     three = with_value(OF_TWO, ("spec", "replicas"), 3)
-    assert concerned(SET, three, OF_TWO) == concerned(SET, OF_TWO, three) == (SET.workloads(three), True)
+    all_three = keys(SET.copy_entries(three))
+    assert len(all_three) == 3
+    assert concerned(SET, three, OF_TWO) == concerned(SET, OF_TWO, three) == (all_three, True)
     assert concerned(SET, None, OF_TWO) == concerned(SET, OF_TWO, None) == (both, True)
 
 
 def test_a_status_that_stays_there_wakes_nobody() -> None:
-    """A large set would wake a Workload per replica with each of its pods; one that comes home is everybody's news."""
+    """A large set would wake a Workload per replica with each of its pods; one that the manager shows is told."""
     assert concerned(SET, OF_TWO, {**OF_TWO, "status": {"readyReplicas": 1}}) == ([], True)
     assert concerned(JOB, NAMED, {**NAMED, "status": {"active": 1}}) == ([ObjectKey("ns", "wl")], True)
 
@@ -75,7 +81,7 @@ def test_a_rule_that_raises_whatever_it_likes_stops_no_watch() -> None:
     def finished(job: Json) -> Outcome | None:
         raise KeyError("state")
 
-    odd = GuardedRow.of_copies(attrs.evolve(JOB.kind, finished=finished))
+    odd = SafeAdapter(attrs.evolve(JOBS[0], status=attrs.evolve(JOBS[0].status, finished=finished)))
     assert patience(odd, {**NAMED, "status": {"active": 1}}, {**NAMED, "status": {"active": 2}}) == 0.0
 
 

@@ -64,16 +64,16 @@ async def test_the_servers_word_is_taken_for_what_is_not_said() -> None:
     found = await resolve([widget()], Server())
     assert found.findings == ()
     assert [str(kind.resource) for kind in found.kinds] == ["widgetz.example.com"]
-    assert found.kinds[0].status_subresource
+    assert found.kinds[0].status.subresource
 
     plain = Server({GVK_WIDGET: attrs.evolve(SERVED, subresources=frozenset())})
-    assert not (await resolve([widget()], plain)).kinds[0].status_subresource
+    assert not (await resolve([widget()], plain)).kinds[0].status.subresource
 
 
 async def test_a_declaration_that_says_otherwise_is_told_and_not_believed() -> None:
     found = await resolve([widget(plural="widgets", status_subresource=False)], Server())
 
-    assert (str(found.kinds[0].resource), found.kinds[0].status_subresource) == ("widgetz.example.com", True)
+    assert (str(found.kinds[0].resource), found.kinds[0].status.subresource) == ("widgetz.example.com", True)
     assert found.findings == (
         Finding("externalFrameworks[0].plural", "the manager calls the kind widgetz, not widgets: its word is taken"),
         Finding(

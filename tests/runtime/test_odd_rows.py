@@ -13,10 +13,10 @@ import structlog
 
 from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.adapters.job import KINDS as JOBS
-from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
-from multikueue.adapters.leaderworkerset import workload_names
 from multikueue.adapters.pod import KINDS as POD_KINDS
 from multikueue.adapters.pod import PODS, group_name
+from multikueue.adapters.rules import ALWAYS_DELEGATED, Membership
+from multikueue.adapters.sets import LEADER_WORKER_SET, workload_names
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import EVENT, JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
@@ -29,7 +29,8 @@ from tests.runtime.test_pods import AT, GROUP, SETS, TEMPLATE, Bench, said
 
 pytestmark = pytest.mark.looptime
 
-ROW = LEADER_WORKER_SETS[0]
+ROW = LEADER_WORKER_SET
+(POD,) = POD_KINDS
 SECRET = "s3cret"
 
 
@@ -38,7 +39,7 @@ def odd(obj: Json) -> bool:
 
 
 def fail(*given: object) -> Any:
-    """What another package's code does with an object that nobody thought of."""
+    """What another package's code does with an object that it does not expect."""
     raise KeyError(SECRET)
 
 
@@ -129,7 +130,7 @@ async def is_told(bench: Bench, workload: str, function: str) -> None:
 @pytest.mark.parametrize("group", [lambda pod: fail() if pod["metadata"]["name"] == "b" else group_name(pod), fail])
 async def test_a_group_is_copied_whole_though_a_member_cannot_say_which_it_belongs_to(group: Any) -> None:
     """Its Workload names its members. One that goes takes its copy along."""
-    async with working(attrs.evolve(POD_KINDS[0], group=group)) as bench:
+    async with working(attrs.evolve(POD, membership=attrs.evolve(POD.membership, group=group))) as bench:
         await bench.make_group("a", "b")
         await bench.admit(GROUP, "worker1")
         await bench.placed(GROUP, "worker1")
@@ -152,7 +153,7 @@ async def test_a_member_that_stops_saying_its_group_keeps_its_copy() -> None:
     def group(pod: Json) -> str:
         return fail() if dig(pod, "status", "phase") == "Running" else group_name(pod)
 
-    async with working(attrs.evolve(POD_KINDS[0], group=group)) as bench:
+    async with working(attrs.evolve(POD, membership=attrs.evolve(POD.membership, group=group))) as bench:
         await bench.make_group("a", "b")
         await bench.admit(GROUP, "worker1")
         await bench.placed(GROUP, "worker1")
@@ -170,7 +171,7 @@ async def test_a_member_that_stops_saying_its_group_keeps_its_copy() -> None:
 async def test_a_copy_that_cannot_say_whose_it_is_is_neither_lost_nor_made_again(names: Any) -> None:
     """It has the name of the manager's job; its Workload hears of it, and says what is wrong, once."""
     with structlog.testing.capture_logs() as lines:
-        async with working(attrs.evolve(ROW, carriers=names)) as bench:
+        async with working(attrs.evolve(ROW, membership=Membership(carriers=names))) as bench:
             carrier = await place_set(bench, "odd")
             copy = await bench.get(SETS, "odd", "worker1") or {}
             await is_told(bench, carrier, "carriers")
@@ -189,7 +190,7 @@ async def test_a_copy_that_stops_saying_whose_it_is_is_removed_with_its_workload
     def names(copy: Json) -> Sequence[str]:
         return fail() if dig(copy, "metadata", "labels", "seen") else workload_names(copy)
 
-    async with working(attrs.evolve(ROW, carriers=names)) as bench:
+    async with working(attrs.evolve(ROW, membership=Membership(carriers=names))) as bench:
         carrier = await place_set(bench, "odd")
         patch = {"metadata": {"labels": {"seen": "yes"}}}
         await bench.client("worker1").merge_patch(SETS, ObjectKey("default", "odd"), patch)
@@ -205,7 +206,7 @@ async def test_a_copy_that_stops_saying_whose_it_is_is_removed_with_its_workload
 @pytest.mark.parametrize("answer", ["not-a-list", 7, [7], None])
 async def test_carriers_that_are_no_names_are_none(answer: Any) -> None:
     """They end no watch either."""
-    async with working(attrs.evolve(ROW, carriers=lambda copy: answer)) as bench:
+    async with working(attrs.evolve(ROW, membership=Membership(carriers=lambda copy: answer))) as bench:
         carrier = await place_set(bench, "set")
         assert await bench.get(SETS, "set", "worker1") is not None
 
@@ -220,7 +221,7 @@ async def test_a_job_of_which_it_cannot_be_told_who_runs_it_waits_and_is_not_cop
     async with working(undelegated(ROW)) as bench:
         made = await make_set(bench, "odd")
         await bench.make_workload("held", [made], {})
-        await is_told(bench, "held", "managed_by")
+        await is_told(bench, "held", "delegation")
         await place_set(bench, "even")
         await anyio.sleep(30)
         assert await bench.get(SETS, "odd", "worker1") is None
@@ -231,7 +232,7 @@ async def test_a_job_of_which_it_cannot_be_told_who_runs_it_waits_and_is_not_cop
 async def test_what_is_not_read_of_a_copy_is_kept_if_the_row_cannot_say_what_it_is() -> None:
     """It costs memory only."""
     with structlog.testing.capture_logs() as lines:
-        async with working(attrs.evolve(ROW, unread=((),))) as bench:
+        async with working(attrs.evolve(ROW, copies=attrs.evolve(ROW.copies, unread=((),)))) as bench:
             carrier = await place_set(bench, "odd")
 
             async def holds() -> bool:
@@ -244,9 +245,8 @@ async def test_what_is_not_read_of_a_copy_is_kept_if_the_row_cannot_say_what_it_
 
 async def test_a_job_whose_end_cannot_be_told_holds_up_no_other() -> None:
     """Its changes are acted on at once, and the decision says what is wrong."""
-    row = attrs.evolve(
-        JOBS[0], resource=ROW.resource, managed_by=None, finished=lambda job: fail() if odd(job) else None
-    )
+    rules = attrs.evolve(JOBS[0].status, finished=lambda job: fail() if odd(job) else None)
+    row = attrs.evolve(JOBS[0], resource=ROW.resource, delegation=ALWAYS_DELEGATED, status=rules)
     async with working(row) as bench:
         made = await make_set(bench, "odd")
         await bench.make_workload("endless", [made], {})

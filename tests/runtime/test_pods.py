@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 from multikueue.adapters import AdapterRegistry
-from multikueue.adapters.leaderworkerset import KINDS as LEADER_WORKER_SETS
 from multikueue.adapters.pod import KINDS as POD_KINDS
 from multikueue.adapters.pod import PODS
+from multikueue.adapters.sets import LEADER_WORKER_SET
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import (
     ADMISSION_GATE,
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.looptime
 
 AT = "2026-01-01T00:00:00Z"
 GROUP = "group"
-SETS = LEADER_WORKER_SETS[0].resource
+SETS = LEADER_WORKER_SET.resource
 ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 TEMPLATE: Json = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
 
@@ -79,7 +79,7 @@ class Bench:
 
     def manager(self) -> Manager:
         """A manager for pods and sets of them."""
-        rows = AdapterRegistry([*POD_KINDS, *LEADER_WORKER_SETS])
+        rows = AdapterRegistry([*POD_KINDS, LEADER_WORKER_SET])
         client = DirectClient(self.fleet.manager, user="multikueue")
         return Manager(client, rows, ManagerSettings(), self.fleet.build().connect, clock=now)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from multikueue.adapters import JobKind
+from multikueue.adapters import SafeAdapter
 from multikueue.core.model.adapter import JobAdapter
-from multikueue.core.model.guard import Guard
 from multikueue.kube import KubeClient, RequestHook
 from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, TokenSource
 from multikueue.kube.reflector import ListerWatcher
@@ -24,9 +23,9 @@ def parts(client: ApiClient) -> tuple[Reader, Watcher, Writer, ListerWatcher]:
     return client, client, client, client
 
 
-def adapters(kind: JobKind) -> tuple[JobAdapter, JobAdapter]:
-    """A row is an adapter, and so is one whose rules may fail."""
-    return kind, Guard(kind)
+def adapters(safe: SafeAdapter) -> JobAdapter:
+    """What a registry gives out is what a decision asks."""
+    return safe
 
 
 def discoverers(client: KubeClient) -> Discoverer:

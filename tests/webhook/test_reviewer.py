@@ -205,7 +205,7 @@ async def test_every_registered_kind_is_answered(kind: Any) -> None:
     asked = question(kind={"group": gvk.group, "version": gvk.version, "kind": gvk.kind})
     async with running(await manager()) as reviewer:
         found = patch(reviewer.review(asked))
-        assert bool(found) == (kind.managed_by is not None)
+        assert bool(found) == (kind.delegation.path is not None)
 
 
 class Undecided(JobKind):
@@ -223,4 +223,4 @@ async def test_a_job_of_which_nobody_can_tell_who_runs_it_is_created_as_it_is() 
         odd = attrs.evolve(reviewer, adapters=AdapterRegistry([broken]))
         with structlog.testing.capture_logs() as lines:
             assert patch(odd.review(question())) is None
-    assert [line["error"] for line in lines] == ['the row for jobs.batch: managed_by raises KeyError for ""']
+    assert [line["error"] for line in lines] == ['the row for jobs.batch: delegation raises KeyError for ""']

@@ -67,7 +67,7 @@ async def webhook(
         certificate = await CertificateFiles.open(Path(settings.webhook.cert_dir), tls, utc_now)
     else:
         certificate = _shared(settings, client, where, tls)
-    kinds = [kind.resource for kind in adapters if kind.managed_by is not None]
+    kinds = [kind.resource for kind in adapters if kind.row.delegation.path is not None]
     async with reviewing(settings.webhook, tls, reviewer.review) as port:
         log.info("serving webhook", port=port, host=where.host, configuration=where.name)
         async with anyio.create_task_group() as tasks:

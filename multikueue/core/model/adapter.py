@@ -1,4 +1,4 @@
-"""What `plan()` asks of a job kind; `multikueue.adapters.JobKind` is the one implementation."""
+"""What `plan()` asks of a job kind; `multikueue.adapters.SafeAdapter` is the one implementation."""
 
 from __future__ import annotations
 
@@ -32,19 +32,15 @@ class Stamp:
 
 
 class JobAdapter(Protocol):
-    """One job kind. All methods are pure; objects go in and out as JSON.
+    """One job kind. Objects go in and out as JSON, and are not changed.
 
-    All may raise `RuleError`, or whatever a row's functions raise: see `core.model.guard` for what then holds.
+    Its rules may fail for an object. Then the job has not ended and nothing is to be written, and `problems_of` tells
+    what is wrong; only `copy` and `not_delegated` raise.
     """
 
     @property
     def resource(self) -> Resource:
         """The kind, as the API servers serve it."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Where the row comes from, for messages; may be empty."""
         ...
 
     @property
@@ -77,8 +73,16 @@ class JobAdapter(Protocol):
         """Whether the status is written through `/status`; otherwise with the object itself."""
         ...
 
+    def problems_of(self, obj: Json) -> tuple[str, ...]:
+        """Which rules have failed for an object as it is now, in words for its user, whenever they were asked."""
+        ...
+
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
-        """Why the manager's own controllers would run this job; None if they leave it to us."""
+        """Why the manager's own controllers would run this job; None if they leave it to us.
+
+        Raises:
+            RuleError: it cannot be told.
+        """
         ...
 
     def copy(self, job: Json, stamp: Stamp) -> Json:

@@ -6,6 +6,7 @@ effects, never with "and then": what follows is decided when the caches show wha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Final
@@ -49,10 +50,22 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         decided = row.decide(situation)
     except RuleError as error:
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
-    problems, look_again = (*situation.problems, *decided.problems), _earliest(decided.look_again, situation)
+    problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
     warnings = tuple(Announce("Warning", problem) for problem in problems)
     effects = (*decided.effects, *warnings)
     return Plan(effects, look_again=look_again, row=row.name, problems=problems)
+
+
+def _problems(situation: Situation) -> tuple[str, ...]:
+    """Which rules of the kind have failed for the objects that are seen, in this decision or earlier, each once."""
+    snapshot, adapter = situation.snapshot, situation.snapshot.adapter
+    if snapshot.workload is None or adapter is None:
+        return ()
+    if snapshot.check is None and not _check_was_taken_off(situation):
+        return ()  # it is somebody else's
+    copies = (copy.object for worker in snapshot.workers for copy in (*worker.jobs, *worker.shared))
+    found = (adapter.problems_of(obj) for obj in (*snapshot.jobs.values(), *copies))
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
 
 
 def _earliest(look_again: float | None, situation: Situation) -> float | None:

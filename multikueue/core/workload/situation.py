@@ -11,7 +11,6 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digest, workload_copy
-from multikueue.core.model.guard import Guard
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
@@ -55,20 +54,11 @@ class Situation:
         assert self.snapshot.check is not None, "a row for our workloads was asked about somebody else's"
         return self.snapshot.check
 
-    @cached_property
-    def _guard(self) -> Guard | None:
-        return Guard(self.snapshot.adapter) if self.snapshot.adapter is not None else None
-
     @property
     def adapter(self) -> JobAdapter:
         """How to handle the job's kind."""
-        assert self._guard is not None, "a row for known kinds was asked about an unknown one"
-        return self._guard
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What of the kind's rules failed so far."""
-        return tuple(self._guard.problems) if self._guard is not None else ()
+        assert self.snapshot.adapter is not None, "a row for known kinds was asked about an unknown one"
+        return self.snapshot.adapter
 
     @property
     def workers(self) -> Sequence[Worker]:

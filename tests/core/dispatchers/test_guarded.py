@@ -98,7 +98,7 @@ def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer:
 def test_a_workload_that_a_worker_has_admitted_goes_to_it_all_the_same(answer: object) -> None:
     offered = workload(nominated=("w1",))
     seen = snapshot(offered, worker("w1", copy_of(offered, admitted=True)), worker("w2"))
-    assert in_words(seen, decide(seen, Policy(answer))) == ["create job on w1"]
+    assert in_words(seen, decide(seen, Policy(answer))) == ["record w1"]
 
 
 @pytest.mark.parametrize(

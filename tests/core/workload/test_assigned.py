@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.adapters import JobKind
+from multikueue.adapters import JobKind, Membership
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, CONTROLLER_NAME
 from multikueue.core.model.names import Json
@@ -426,7 +426,7 @@ class TestCreatingOnce:
     def test_of_a_group_the_first_on_the_worker_creates_the_job(self) -> None:
         """The others share it."""
         first, second = (workload(name=f"part-{index}", index=str(index), cluster="w1") for index in (0, 1))
-        two = attrs.evolve(ADAPTER, workloads=lambda _: 2, keeps_check_pending=True)
+        two = attrs.evolve(ADAPTER, membership=Membership(workloads=lambda _: 2), keeps_check_pending=True)
         for local, other, words in ((first, second, ["create job on w1"]), (second, first, [])):
             seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), adapter=two, siblings=(other,))
             assert in_words(seen, decide(seen)) == words

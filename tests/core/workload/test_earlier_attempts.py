@@ -102,7 +102,7 @@ class TestLastWorker:
 
     def test_kinds_that_keep_their_status_are_not_seen_to_stop(self) -> None:
         """Their quota is free before anybody knows."""
-        sets = attrs.evolve(ADAPTER, status=None)
+        sets = attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, rule=None))
         left = worker("w2", copy_of(AGAIN, attempt=EARLIER), job_copy_of(AGAIN, attempt=EARLIER, status={}))
         words, plan = decided(attrs.evolve(left, reach=ago(minutes=5)), adapter=sets)
         assert (words[:1] == RECORD, plan.look_again) == (False, 600)

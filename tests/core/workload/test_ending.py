@@ -7,7 +7,7 @@ from datetime import timedelta
 import attrs
 import pytest
 
-from multikueue.adapters.kind import never_finished
+from multikueue.adapters.rules import never_finished
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
@@ -73,7 +73,7 @@ def test_a_job_whose_end_never_comes_does_not_hold_its_workload_for_ever() -> No
 
 def test_a_kind_that_does_not_end_is_finished_with_its_workload() -> None:
     """A service that its worker finished does not wait for an end that never comes."""
-    serving = attrs.evolve(ADAPTER, finished=never_finished)
+    serving = attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, finished=never_finished))
     seen = snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB, adapter=serving)
     assert in_words(seen, decide(seen)) == ["finish Succeeded"]
 

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.adapters import Membership, SyncRules
 from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.labels import PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
@@ -26,7 +27,7 @@ from tests.core.building import (
 )
 from tests.core.wording import in_words
 
-GROUP = attrs.evolve(ADAPTER, workloads=lambda job: 3)
+GROUP = attrs.evolve(ADAPTER, membership=Membership(workloads=lambda job: 3))
 
 
 def part(place: int | str, **facts: Any) -> Json:
@@ -187,7 +188,7 @@ class TestSharing:
     @pytest.mark.parametrize(("index", "expected"), [(0, ["patch job on w1"]), (1, [])])
     def test_one_part_changes_the_job_for_all(self, index: int, expected: list[str]) -> None:
         """adapters.md H3: the copy follows the number of replicas, and is written once."""
-        sized = attrs.evolve(GROUP, forwarded=(("spec", "parallelism"),))
+        sized = attrs.evolve(GROUP, sync=SyncRules(forwarded=(("spec", "parallelism"),)))
         local = part(index, cluster="w1", check="Ready")
         rest = part(1 - index, cluster="w1", check="Ready")
         made = job_copy_of(part(0), of=job(parallelism=9))

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from multikueue.adapters.declaration import Declaration
 from multikueue.core.model.names import GVK, Json
 
 GENERIC: Final = Declaration(name="", managed_by_path=".spec.managedBy")
 """What Kueue's own adapter for external frameworks does, whatever the kind."""
-
-_TEKTON_ENDED: Final = "object.status.conditions.exists(c, c.type == 'Succeeded' && c.status in ['True', 'False'])"
-_TEKTON_FAILED: Final = "object.status.conditions.exists(c, c.type == 'Succeeded' && c.status == 'False')"
-_TEKTON_MESSAGE: Final = "object.status.conditions.filter(c, c.type == 'Succeeded')[0].message"
 
 
 def _cancelled_by(field: str, *values: str) -> tuple[Json, ...]:
@@ -33,20 +31,16 @@ _TASK_RUN: Final = Declaration(
     name="TaskRun.v1.tekton.dev",
     managed_by_path=".spec.managedBy",
     status_subresource=True,
-    finished=_TEKTON_ENDED,
-    failed=_TEKTON_FAILED,
-    message=_TEKTON_MESSAGE,
+    finished="object.status.conditions.exists(c, c.type == 'Succeeded' && c.status in ['True', 'False'])",
+    failed="object.status.conditions.exists(c, c.type == 'Succeeded' && c.status == 'False')",
+    message="object.status.conditions.filter(c, c.type == 'Succeeded')[0].message",
     sync_patches=_cancelled_by("status", "TaskRunCancelled"),
 )
-_PIPELINE_RUN: Final = Declaration(
+_PIPELINE_RUN: Final = attrs.evolve(
+    _TASK_RUN,
     name="PipelineRun.v1.tekton.dev",
-    managed_by_path=".spec.managedBy",
     suspend_path=".spec.status",
     suspend_value="PipelineRunPending",
-    status_subresource=True,
-    finished=_TEKTON_ENDED,
-    failed=_TEKTON_FAILED,
-    message=_TEKTON_MESSAGE,
     sync_patches=_cancelled_by("status", "Cancelled", "CancelledRunFinally"),
 )
 
@@ -84,9 +78,7 @@ def profile_for(declaration: Declaration, gvk: GVK) -> Declaration:
     """
     if declaration.profile is None:
         return PROFILES.get((gvk.group, gvk.kind), GENERIC)
-    if declaration.profile == "generic":
-        return GENERIC
-    for profile in PROFILES.values():
-        if profile.name == declaration.profile:
-            return profile
-    raise ValueError(f"there is no profile {declaration.profile!r}: use {', '.join(names())}")
+    known = {"generic": GENERIC, **{profile.name: profile for profile in PROFILES.values()}}
+    if declaration.profile not in known:
+        raise ValueError(f"there is no profile {declaration.profile!r}: use {', '.join(names())}")
+    return known[declaration.profile]

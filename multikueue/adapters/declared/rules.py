@@ -1,6 +1,6 @@
 """What the row of a declared kind does: functions with the declaration's paths, expressions and patches in them.
 
-What fails for one job is a `RuleError` that names the setting; see `multikueue.core.model.guard` for what then holds.
+What fails for one job is a `RuleError` that names the setting; see `multikueue.adapters.safe` for what then holds.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.adapters.expressions import EvaluationError, Expression
-from multikueue.adapters.jsonpatches import Patch
+from multikueue.adapters.declared.expressions import EvaluationError, Expression
+from multikueue.adapters.declared.patches import Patch
 from multikueue.adapters.paths import FieldPath
+from multikueue.adapters.rules import ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, dig, merge_patch, resource_version, with_value, without
@@ -27,30 +28,17 @@ _MARKED: Final = (("metadata", "labels"), ("metadata", "annotations"))
 class Ending:
     """How a job has ended, as expressions over it tell."""
 
-    source: str
     finished: Expression | None
     failed: Expression | None
     message: Expression | None
 
-    @property
-    def is_declared(self) -> bool:
-        """Whether anything is said about it."""
-        return self.finished is not None or self.failed is not None
-
     def __call__(self, job: Json) -> Outcome | None:
-        """See `JobKind.finished`."""
-        failed = self._holds("failed", self.failed, job)
-        if not failed and not self._holds("finished", self.finished, job):
-            return None
-        if failed:
-            return Outcome("Failed", self._told(job) or "Job failed")
-        return Outcome("Succeeded", self._told(job) or "Job finished successfully")
-
-    def _holds(self, field: str, expression: Expression | None, job: Json) -> bool:
-        try:
-            return expression is not None and expression.holds(object=job)
-        except EvaluationError as error:
-            raise RuleError(f"{self.source}.{field}: {error}") from None
+        """See `StatusRules.finished`."""
+        if self.failed is not None and self.failed.holds(object=job):
+            return ended(self._told(job), well=False)
+        if self.finished is not None and self.finished.holds(object=job):
+            return ended(self._told(job), well=True)
+        return None
 
     def _told(self, job: Json) -> str:
         """The words for it. An end is an end, whether or not there are words."""
@@ -62,13 +50,13 @@ class Ending:
 
 
 @attrs.frozen
-class HomeStatus:
-    """Brings the status home: all of it, or some fields. A worker's job that has none yet says nothing."""
+class ShownStatus:
+    """What the manager's job shows of its copy: all of the status, or some fields. While the copy has none, nothing."""
 
     paths: tuple[FieldPath, ...] = ()
 
     def __call__(self, local: Json, remote: Json, now: datetime) -> Json | None:
-        """See `JobKind.status`."""
+        """See `StatusRules.rule`."""
         del now
         status = dig(remote, "status")
         if not isinstance(status, dict) or not status:
@@ -83,7 +71,7 @@ class HomeStatus:
 
 @attrs.frozen
 class Stopped:
-    """The status of a job that runs nowhere any more: what came home is taken back, as if it had never started.
+    """The status of a job that runs nowhere any more: what was shown is taken back, as if it had never started.
 
     What "runs" looks like is not declared, and the manager's Kueue keeps the quota of a job that seems to run.
     """
@@ -91,7 +79,7 @@ class Stopped:
     paths: tuple[FieldPath, ...] = ()
 
     def __call__(self, status: Json) -> Json:
-        """See `JobKind.stopped`."""
+        """See `StatusRules.stopped`."""
         return without({"status": status}, [path.steps for path in self.paths])["status"] if self.paths else {}
 
 
@@ -104,7 +92,7 @@ class Preparing:
     patch: Patch
 
     def __call__(self, job: Json, made: Json, stamp: Stamp) -> Json:
-        """See `JobKind.prepared`."""
+        """See `CopyRules.prepared`."""
         if self.suspend is not None:
             made = _with(made, self.suspend, self.suspend_value)
         return self.patch.applied(made, {"object": job, "workload": stamp.workload, "origin": stamp.origin})
@@ -120,7 +108,7 @@ class Following:
     """What a copy says for itself, whatever is around it follows: who runs it, and whether it may."""
 
     def __call__(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
-        """See `JobKind.followed`."""
+        """See `SyncRules.followed`."""
         followed = remote
         for path in self.paths:
             followed = self._followed(followed, local, path)
@@ -164,17 +152,13 @@ def _with(obj: Json, path: FieldPath, value: Any) -> Json:
         return obj
     if value is None:
         return without(obj, [path.steps])
-    for depth in range(1, len(path.steps)):
-        parent = dig(obj, *path.steps[:depth])
-        if parent is not None and not isinstance(parent, dict):
+    result: Json = clone(obj)
+    parent = result
+    for depth, step in enumerate(path.steps[:-1], start=1):
+        if parent.get(step) is None:
+            parent[step] = {}
+        parent = parent[step]
+        if not isinstance(parent, dict):
             raise RuleError(f"{path} cannot be set: {FieldPath(path.steps[:depth])} is not an object")
-    return with_value(_without_nulls_on(obj, path), path.steps, value)
-
-
-def _without_nulls_on(obj: Json, path: FieldPath) -> Json:
-    """The object without a null on the way to a field, which would stand in the way of what is made there."""
-    for depth in range(1, len(path.steps)):
-        parent = dig(obj, *path.steps[: depth - 1]) if depth > 1 else obj
-        if isinstance(parent, dict) and path.steps[depth - 1] in parent and parent[path.steps[depth - 1]] is None:
-            return without(obj, [path.steps[:depth]])
-    return obj
+    parent[path.steps[-1]] = value
+    return result

@@ -1,8 +1,14 @@
-"""`leaderworkerset.x-k8s.io` LeaderWorkerSet: one Workload per replica, all of them for one copy of the set.
+"""`apps` StatefulSet and `leaderworkerset.x-k8s.io` LeaderWorkerSet. The whole set runs on a worker.
 
-As with StatefulSets the pods are gated on the manager and the status is the manager's own. The copy names no Workload:
-the worker's Kueue derives the names from the UID that it notes, so we do the same. It is removed with the last of its
-Workloads, and follows the number of replicas: the pods of a new replica wait there, gated, for their Workload.
+There is no `managedBy`: the pods are gated on the manager, and the manager's own controller goes on to write the
+status, which counts gated pods.
+
+All pods of a StatefulSet have one Workload. The worker's Kueue derives its name from the UID that the copy notes. Kueue
+lets a StatefulSet be scaled to 0 and back only: its Workload loses its quota then, and the copy goes.
+
+A LeaderWorkerSet has one Workload per replica, all of them for one copy. The copy names no Workload: the worker's Kueue
+derives the names from the UID that it notes, so we do the same. It is removed with the last of its Workloads, and
+follows the number of replicas: the pods of a new replica wait there, gated, for their Workload.
 """
 
 from __future__ import annotations
@@ -10,8 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import attrs
+
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.pod import with_origin_uid
+from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, Membership, StatusRules, SyncRules
 from multikueue.core.model.labels import ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import annotations_of, dig
@@ -45,17 +54,19 @@ def workload_names(copied: Json) -> Sequence[str]:
     )
 
 
-KINDS = (
-    JobKind(
-        resource=Resource(_GVK, "leaderworkersets"),
-        framework="leaderworkerset.x-k8s.io/leaderworkerset",
-        managed_by=None,
-        suspend=None,
-        status=None,
-        prepared=with_origin_uid,
-        carriers=workload_names,
-        workloads=replicas,
-        forwarded=(("spec", "replicas"),),
-        keeps_check_pending=True,
-    ),
+STATEFUL_SET: Final = JobKind(
+    resource=Resource(GVK("apps", "v1", "StatefulSet"), "statefulsets"),
+    framework="statefulset",
+    delegation=ALWAYS_DELEGATED,
+    copies=CopyRules(suspend=None, prepared=with_origin_uid),
+    status=StatusRules(rule=None),
+    keeps_check_pending=True,
 )
+LEADER_WORKER_SET: Final = attrs.evolve(
+    STATEFUL_SET,
+    resource=Resource(_GVK, "leaderworkersets"),
+    framework="leaderworkerset.x-k8s.io/leaderworkerset",
+    sync=SyncRules(forwarded=(("spec", "replicas"),)),
+    membership=Membership(carriers=workload_names, workloads=replicas),
+)
+KINDS = (STATEFUL_SET, LEADER_WORKER_SET)

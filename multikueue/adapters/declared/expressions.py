@@ -17,19 +17,14 @@ from cel.stdlib import STDLIB_FUNCTIONS
 
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import shortened
+from multikueue.errors import RuleError
 
 _MACRO_VARIABLE: Final = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([A-Za-z_]\w*)\s*,")
 _TYPES: Final = frozenset(("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"))
-_TIMES: Final = (
-    *("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
-    *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
-)
-_NATIVE: Final = frozenset(
-    (
-        *("size", "contains", "startsWith", "endsWith", "matches", "duration", "timestamp", "dyn"),
-        *_TYPES,
-        *_TIMES,
-    )
+_NATIVE: Final = _TYPES.union(
+    ("size", "contains", "startsWith", "endsWith", "matches", "duration", "timestamp", "dyn"),
+    ("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
+    ("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
 )
 """Functions of the language itself; those of the extension libraries are in `STDLIB_FUNCTIONS`."""
 _POSITION: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.*)")
@@ -41,7 +36,7 @@ _Fields = dict[str, Any]
 """What is read of an object: each field with what is read of it; None for all of it."""
 
 
-class EvaluationError(Exception):
+class EvaluationError(RuleError):
     """An expression has no value for these objects; the message says why."""
 
 
@@ -54,13 +49,15 @@ class Expression:
     """One compiled expression."""
 
     text: str
+    where: str
+    """The setting it stands in, for messages; may be empty."""
     _program: cel.Program = attrs.field(repr=False, eq=False)
     _reads: Mapping[str, _Fields | None] = attrs.field(repr=False, eq=False)
     _functions: Mapping[str, Callable[..., Any]] = attrs.field(repr=False, eq=False)
 
     @classmethod
-    def compiled(cls, text: str, variables: tuple[str, ...]) -> Expression:
-        """Compile an expression that may use these variables.
+    def compiled(cls, text: str, variables: tuple[str, ...], where: str = "") -> Expression:
+        """Compile an expression that may use these variables; `where` is the setting it stands in.
 
         Raises:
             ValueError: it does not compile, or uses a variable or function that does not exist.
@@ -78,7 +75,7 @@ class Expression:
             if name not in known:
                 raise ValueError(f"{text!r}: there is no variable {name!r}; there is {' and '.join(variables)}")
         reads = {name: _fields_read(text, name) for name in variables if name in program.variables()}
-        return cls(text, program, reads, functions)
+        return cls(text, where, program, reads, functions)
 
     def value(self, **given: Json | str) -> Any:
         """Its value, as JSON has values.
@@ -96,12 +93,11 @@ class Expression:
         try:
             result = self._program.execute(context)
         except LookupError as error:
-            raise MissingError(f"{self.text}: {shortened(_missing(error), MAX_TOLD)}") from None
+            raise MissingError(self._saying(shortened(_missing(error), MAX_TOLD))) from None
         except Exception as error:  # whatever the library raises: no object may stop what reads it
-            told = shortened(_first_sentence(str(error)), MAX_TOLD)
-            raise EvaluationError(f"{self.text}: {told}") from None
+            raise EvaluationError(self._saying(shortened(_first_sentence(str(error)), MAX_TOLD))) from None
         if not _is_json(result):
-            raise EvaluationError(f"{self.text}: gives a {type(result).__name__}, which JSON does not have")
+            raise EvaluationError(self._saying(f"gives a {type(result).__name__}, which JSON does not have"))
         return result
 
     def holds(self, **given: Json | str) -> bool:
@@ -116,8 +112,11 @@ class Expression:
             return False
         if not isinstance(result, bool):
             told = shortened(repr(result), MAX_TOLD)
-            raise EvaluationError(f"{self.text}: gives {told}, which is neither true nor false")
+            raise EvaluationError(self._saying(f"gives {told}, which is neither true nor false"))
         return result
+
+    def _saying(self, why: str) -> str:
+        return f"{self.where}: {self.text}: {why}" if self.where else f"{self.text}: {why}"
 
 
 def _cause(told: str) -> str:

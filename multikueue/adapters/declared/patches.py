@@ -9,7 +9,7 @@ import attrs
 import jsonpatch
 import jsonpointer
 
-from multikueue.adapters.expressions import MAX_TOLD, EvaluationError, Expression
+from multikueue.adapters.declared.expressions import MAX_TOLD, Expression
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import shortened
@@ -64,13 +64,8 @@ class Operation:
         try:
             if self.when is not None and not self.when.holds(**variables):
                 return target
-        except EvaluationError as error:
-            raise RuleError(f"when: {error}") from None
-        try:
             step = self.raw if self.value is None else {**self.raw, "value": self.value.value(**variables)}
             changed = jsonpatch.apply_patch(target, [step])
-        except EvaluationError as error:
-            raise RuleError(f"valueExpression: {error}") from None
         except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, LookupError) as error:
             raise RuleError(f"{self.raw['op']} {self.raw['path']} does not apply: {_reason(error)}") from None
         assert isinstance(changed, dict), "a step below the root leaves an object an object"
@@ -98,7 +93,7 @@ class Patch:
         return target
 
     def settled(self, target: Json, variables: Mapping[str, Json | str]) -> Json:
-        """The target after all steps, where doing them again changes nothing: then the copy can come to rest.
+        """The target after all steps, where doing them again changes nothing: or each reconcile would write the copy.
 
         Raises:
             RuleError: a step does not apply, or each time changes the copy anew.
@@ -111,7 +106,7 @@ class Patch:
 
 def _compiled(field: str, expression: Any, variables: tuple[str, ...]) -> Expression | None:
     try:
-        return None if expression is None else Expression.compiled(expression, variables)
+        return None if expression is None else Expression.compiled(expression, variables, field)
     except ValueError as error:
         raise ValueError(f"{field}: {error}") from None
 

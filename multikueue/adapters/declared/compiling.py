@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import attrs
 
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
-from multikueue.adapters.declared_rules import Ending, Following, HomeStatus, Preparing, Stopped
-from multikueue.adapters.kind import JobKind, never_finished, unchanged
+from multikueue.adapters.declared.expressions import Expression
+from multikueue.adapters.declared.patches import Operation, Patch
+from multikueue.adapters.declared.profiles import profile_for
+from multikueue.adapters.declared.rules import Ending, Following, Preparing, ShownStatus, Stopped
+from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import FieldPath
-from multikueue.adapters.profiles import profile_for
-from multikueue.adapters.reading import Reading
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
 from multikueue.core.model.names import GVK, Resource
 from multikueue.errors import AdapterError
+
+_G = TypeVar("_G")
+_T = TypeVar("_T")
 
 _DELEGATED: Final = "multikueue"
 """What a label says of a delegated job, if no value is declared: a label cannot hold a controller's name."""
@@ -44,6 +49,40 @@ class DeclarationError(AdapterError):
         self.faults = faults
 
 
+@attrs.define(eq=False)
+class Reading:
+    """Reads the texts of one declaration. Each fault is kept with the field it is in, so that all are told at once."""
+
+    source: str
+    """Where the declaration stands, for messages."""
+    faults: list[tuple[str, str]] = attrs.field(factory=list, init=False)
+    """Field and reason of what cannot be used."""
+
+    def of(self, field: str, given: _G | None, read: Callable[[_G], _T]) -> _T | None:
+        """What `read` makes of a field; None if nothing is given, or if that raises a ValueError, which is noted."""
+        return None if given is None else self._read(field, given, read)
+
+    def all_of(self, field: str, given: Sequence[_G] | None, read: Callable[[_G], _T]) -> tuple[_T, ...]:
+        """What `read` makes of each entry of a field."""
+        found = [self._read(f"{field}[{number}]", one, read) for number, one in enumerate(given or ())]
+        return tuple(one for one in found if one is not None)
+
+    def _read(self, field: str, given: _G, read: Callable[[_G], _T]) -> _T | None:
+        try:
+            return read(given)
+        except ValueError as error:
+            self.faults.append((field, str(error)))
+            return None
+
+    def expression(self, field: str, text: str | None) -> Expression | None:
+        """An expression over the job."""
+        return self.of(field, text, lambda text: Expression.compiled(text, ("object",), f"{self.source}.{field}"))
+
+    def patch(self, field: str, steps: Sequence[Any] | None, variables: tuple[str, ...]) -> Patch:
+        """A JSON patch; an empty one changes nothing."""
+        return Patch(f"{self.source}.{field}", self.all_of(field, steps, lambda step: Operation.parse(step, variables)))
+
+
 def declared_kind(declaration: Declaration, source: str = "declaration") -> JobKind:
     """Compile a declaration, with what its profile fills in.
 
@@ -57,9 +96,9 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
         DeclarationError: something in it cannot be used; every fault is told.
     """
     reading = Reading(source)
-    gvk = reading.part("name", lambda: kind_of(declaration.name), GVK("", "", ""))
-    profile = reading.part("profile", lambda: profile_for(declaration, gvk), Declaration(name=""))
-    full = declaration.over(profile)
+    gvk = reading.of("name", declaration, lambda said: kind_of(said.name)) or GVK("", "", "")
+    profile = reading.of("profile", gvk, lambda gvk: profile_for(declaration, gvk))
+    full = declaration.over(profile or Declaration(name=""))
     kind = attrs.evolve(_compiled(full, gvk, reading), declaration=full)
     faults = [*reading.faults, *_contradictions(declaration)]
     if faults:
@@ -69,32 +108,34 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
 
 def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
     delegation, value = _delegation(declared, reading)
-    suspend = reading.path("suspendPath", declared.suspend_path, _in_spec)
+    suspend = reading.of("suspendPath", declared.suspend_path, functools.partial(_path, _in_spec))
     suspend_value = True if declared.suspend_value is None else declared.suspend_value
     ending = Ending(
-        reading.source,
         reading.expression("finished", declared.finished),
         reading.expression("failed", declared.failed),
         reading.expression("message", declared.message),
     )
-    creation = reading.patch("creationPatches", declared.creation_patches or (), _CREATING)
-    sync = reading.patch("syncPatches", declared.sync_patches or (), _SYNCING)
+    creation = reading.patch("creationPatches", declared.creation_patches, _CREATING)
+    sync = reading.patch("syncPatches", declared.sync_patches, _SYNCING)
     fixed = {delegation: "says who runs it", suspend: "is the switch of each cluster's Kueue"}
     own = frozenset(path for path in (delegation, suspend) if path is not None)
-    forwarded = reading.paths("forwardedPaths", declared.forwarded_paths or (), functools.partial(_may_follow, fixed))
-    statuses = reading.paths("statusPaths", declared.status_paths or (), _in_status)
-    plural = reading.part("plural", lambda: _plural(declared, gvk), "")
+    forwarded = reading.all_of(
+        "forwardedPaths", declared.forwarded_paths, functools.partial(_path, functools.partial(_may_follow, fixed))
+    )
+    statuses = reading.all_of("statusPaths", declared.status_paths, functools.partial(_path, _in_status))
+    plural = reading.of("plural", declared.plural or usual_plural(gvk.kind), lambda plural: _plural(plural, gvk)) or ""
+    status = StatusRules(rule=ShownStatus(statuses), subresource=declared.status_subresource is not False)
+    if ending.finished is not None or ending.failed is not None:
+        status = attrs.evolve(status, finished=ending, stopped=Stopped(statuses))
     return JobKind(
         resource=Resource(gvk, plural),
-        managed_by=delegation.steps if delegation is not None else None,
-        managed_by_value=value,
-        suspend=suspend.steps if suspend is not None else ("spec", "suspend"),
-        status=HomeStatus(statuses),
-        finished=ending if ending.is_declared else never_finished,
-        stopped=Stopped(statuses) if ending.is_declared else unchanged,
-        prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
-        followed=Following(forwarded, sync, own) if forwarded or sync.operations else None,
-        status_subresource=declared.status_subresource is not False,
+        delegation=Delegation(path=delegation.steps if delegation is not None else None, value=value),
+        copies=CopyRules(
+            suspend=suspend.steps if suspend is not None else ("spec", "suspend"),
+            prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
+        ),
+        status=status,
+        sync=SyncRules(followed=Following(forwarded, sync, own) if forwarded or sync.operations else None),
         workload_only=declared.workload_only is True,
         source=reading.source,
     )
@@ -103,9 +144,8 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
 def _delegation(declared: Declaration, reading: Reading) -> tuple[FieldPath | None, str]:
     """Where a job says that it is delegated, and what; the value is empty for the controller's name."""
     if declared.managed_by_label is None:
-        return reading.path("managedByPath", declared.managed_by_path, _may_delegate), ""
-    label = declared.managed_by_label
-    key, value = reading.part("managedByLabel", lambda: _label(label), ("", ""))
+        return reading.of("managedByPath", declared.managed_by_path, functools.partial(_path, _may_delegate)), ""
+    key, value = reading.of("managedByLabel", declared.managed_by_label, _label) or ("", "")
     return FieldPath(("metadata", "labels", key)), value
 
 
@@ -116,8 +156,7 @@ def _label(text: str) -> tuple[str, str]:
     return key, value or _DELEGATED
 
 
-def _plural(declared: Declaration, gvk: GVK) -> str:
-    plural = declared.plural or usual_plural(gvk.kind)
+def _plural(plural: str, gvk: GVK) -> str:
     if gvk.kind and not _PLURAL.fullmatch(plural):
         raise ValueError(f"{plural!r} is not what URLs call a kind: write it like {usual_plural(gvk.kind)}")
     return plural
@@ -145,12 +184,21 @@ def _contradictions(said: Declaration) -> Iterator[tuple[str, str]]:
                 yield field, "workloadOnly leaves the jobs to somebody else: remove one of the two"
 
 
+def _path(why_not: Callable[[FieldPath], str], text: str) -> FieldPath:
+    """A path; `why_not` says what is against it where it stands, if anything."""
+    path = FieldPath.parse(text or "")
+    why = why_not(path)
+    if why:
+        raise ValueError(f"{text} {why}")
+    return path
+
+
 def _in_spec(path: FieldPath) -> str:
     return "" if path.is_below("spec") else "must be a field of .spec"
 
 
 def _in_status(path: FieldPath) -> str:
-    return "" if path.is_below("status") else "must be a field of .status; without statusPaths all of it comes home"
+    return "" if path.is_below("status") else "must be a field of .status; without statusPaths all of it is copied"
 
 
 def _may_delegate(path: FieldPath) -> str:

@@ -1,0 +1,186 @@
+"""What a job kind may say about itself, by what it is about; and the rules that several kinds share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, merge_patch, resource_version, without_nulls
+
+Path: TypeAlias = tuple[str, ...]
+"""Where a field of an object is: `("spec", "managedBy")`."""
+
+StatusRule: TypeAlias = Callable[[Json, Json, datetime], Json | None]
+"""(manager's job, worker's job, now) -> the status the manager's job should have; None: leave it as it is."""
+
+SyncRule: TypeAlias = Callable[[Json, Json, Stamp], Json | None]
+"""(manager's job, worker's job, marks) -> merge patch of the worker's; None if it is right, or not ours to change."""
+
+CopyRule: TypeAlias = Callable[[Json, Json, Stamp], Json]
+"""(manager's job, copy without marks, marks) -> the copy; may change the copy it is given."""
+
+
+def whole_status(local: Json, remote: Json, now: datetime) -> Json | None:
+    """The plain rule: the manager's job shows what the worker's shows."""
+    del local, now
+    return dig(remote, "status") or {}
+
+
+def unchanged(status: Json) -> Json:
+    """For kinds of whose status nobody knows what says that something runs."""
+    return status
+
+
+def never_finished(job: Json) -> Outcome | None:
+    """For kinds that serve and do not end."""
+    del job
+    return None
+
+
+@attrs.frozen(kw_only=True)
+class Delegation:
+    """Who runs a job: the manager's own controller, or we."""
+
+    path: Path | None = ("spec", "managedBy")
+    """Where the job says it; None for kinds without such a field, which are always taken as delegated."""
+    value: str = ""
+    """What a job that is delegated says there; empty for kinds that say the controller's name."""
+    own_controller: str = ""
+    """What the job says there when the kind's own controller runs it; empty where that is said by saying nothing."""
+
+
+ALWAYS_DELEGATED: Final = Delegation(path=None)
+"""For kinds that cannot say who runs a job: Kueue's scheduling gates hold its pods on the manager."""
+
+
+@attrs.frozen(kw_only=True)
+class CopyRules:
+    """What a copy is made like, from the manager's job."""
+
+    left_out: tuple[Path, ...] = ()
+    """What a copy does not have, beside who runs the job: what the manager's API server or Kueue filled in."""
+    suspend: Path | None = ("spec", "suspend")
+    """Where the job says that it should not run; None for kinds that Kueue holds by scheduling gates."""
+    sanitised: Callable[[Json], Json] = lambda spec: spec
+    """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
+    prepared: CopyRule | None = None
+    """Changes the copy where more than its spec must change; the marks that make it ours are set after it."""
+    unread: tuple[Path, ...] = ()
+    """What nobody reads of a copy on a worker, so that it need not be kept in memory."""
+
+
+@attrs.frozen(kw_only=True)
+class StatusRules:
+    """What the manager's job shows of its copy, and what a status says about a job."""
+
+    rule: StatusRule | None = whole_status
+    """When the manager's job shows the status of its copy, and how much of it; None for kinds whose status is the
+    manager's own."""
+    finished: Callable[[Json], Outcome | None] = never_finished
+    """How the job ended."""
+    all_finished: Callable[[Sequence[Json]], Outcome | None] | None = None
+    """How the jobs of one Workload ended, for kinds of which there may be several."""
+    stopped: Callable[[Json], Json] = unchanged
+    """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`."""
+    subresource: bool = True
+    """Whether the status is written through `/status`; otherwise with the object itself."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether jobs of this kind end by themselves."""
+        return self.finished is not never_finished
+
+
+@attrs.frozen(kw_only=True)
+class SyncRules:
+    """What of a copy follows the manager's job after it was made."""
+
+    forwarded: tuple[Path, ...] = ()
+    """Fields that follow."""
+    followed: SyncRule | None = None
+    """What else follows, where `forwarded` is not enough."""
+    resized: SyncRule | None = None
+    """How the copy of an elastic job follows the size of the manager's; None for kinds that cannot be elastic."""
+
+
+@attrs.frozen(kw_only=True)
+class Membership:
+    """Which jobs matter, and which Workloads stand for a job."""
+
+    selector: str = ""
+    """Label selector of the manager's jobs of this kind that matter; empty: all of them."""
+    group: Callable[[Json], str] | None = None
+    """The Workload that a job shares with others of its kind, empty for one on its own; None: none ever does."""
+    carriers: Callable[[Json], Sequence[str]] | None = None
+    """The Workloads that carry a copy, where Kueue derives their names; None: a copy names its Workload."""
+    workloads: Callable[[Json], int] = lambda job: 1
+    """How many Workloads the manager's Kueue makes of a job."""
+
+
+def ended(message: str | None, *, well: bool) -> Outcome:
+    """How a job ended, in its own words or else in Kueue's."""
+    if well:
+        return Outcome("Succeeded", message or "Job finished successfully")
+    return Outcome("Failed", message or "Job failed")
+
+
+def finished_by(good: str, bad: str) -> Callable[[Json], Outcome | None]:
+    """How most kinds end: by a condition of one type or the other."""
+
+    def outcome(job: Json) -> Outcome | None:
+        for kind in (good, bad):
+            if is_true(job, kind):
+                return ended((condition(job, kind) or {}).get("message"), well=kind == good)
+        return None
+
+    return outcome
+
+
+def status_change(local: Json, wanted: Json) -> Json | None:
+    """The merge patch that gives a job a status; None if it has that. It never lands on a job that has changed."""
+    wanted = without_nulls(wanted)
+    patch = merge_patch(without_nulls(dig(local, "status") or {}), wanted)
+    if not patch:
+        return None
+    # None of it: a schema may want an empty one to have something in it, and takes its absence.
+    return {"metadata": {"resourceVersion": resource_version(local)}, "status": patch if wanted else None}
+
+
+def counters_at_zero(*paths: Path) -> Callable[[Json], Json]:
+    """For kinds whose status counts running pods; `*` in a path stands for every entry of a list or mapping."""
+
+    def stopped(status: Json) -> Json:
+        for path in paths:
+            _set_to_zero(status, path)
+        return status
+
+    return stopped
+
+
+def condition_at_false(kind: str) -> Callable[[Json], Json]:
+    """For kinds whose status says by one condition that something runs."""
+
+    def stopped(status: Json) -> Json:
+        for found in status.get("conditions") or []:
+            if found.get("type") == kind:
+                found["status"] = "False"
+        return status
+
+    return stopped
+
+
+def _set_to_zero(value: Any, path: Path) -> None:
+    step, *rest = path
+    if step == "*":
+        for entry in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            _set_to_zero(entry, tuple(rest))
+    elif isinstance(value, dict) and rest:
+        _set_to_zero(value.get(step), tuple(rest))
+    elif isinstance(value, dict) and value.get(step):
+        value[step] = 0

@@ -1,0 +1,245 @@
+"""A job kind as all others use it: whatever its functions raise for one object holds up nothing else.
+
+Rules written by users, and rows of other packages, meet objects that they do not expect. One that fails must not stop
+what has nothing to do with it: the copies of a Workload are removed when it has ended or lost its quota, the others are
+worked on as if nothing had happened, and no watch ends, for it would end at the same object again and again. So here is
+the answer that does least harm for each function, and what was raised is noted by object. A rule may say why it fails
+by a `RuleError`; whatever else it raises is told by its type only, since its text may hold what is in the object.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Final, TypeVar
+
+import attrs
+
+from multikueue.adapters.kind import JobKind
+from multikueue.adapters.rules import Path
+from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, resource_version, uid, with_value
+from multikueue.errors import RuleError
+
+_T = TypeVar("_T")
+
+MOST: Final = 10_000
+"""Objects of which problems are kept; of the others, those noted longest ago are forgotten."""
+_KEPT: Final = ("name", "namespace", "uid", "resourceVersion")
+"""What is kept of the metadata of a job that is not ours."""
+
+
+@attrs.define(eq=False)
+class Problems:
+    """What the functions of rows raised, by the UID of the object: one name may exist on several clusters."""
+
+    _noted: dict[str, dict[str, tuple[str, str]]] = attrs.field(factory=dict, init=False)
+    """By UID and function, the resourceVersion that the object had, and what is to be told."""
+    _unlogged: deque[tuple[ObjectKey, str]] = attrs.field(factory=lambda: deque(maxlen=MOST), init=False)
+
+    def of(self, obj: Json) -> tuple[str, ...]:
+        """What is wrong for an object as it is now, each once."""
+        noted = self._noted.get(_id(obj), {}) if self._noted else {}
+        return tuple(dict.fromkeys(told for version, told in noted.values() if version == resource_version(obj)))
+
+    def unlogged(self) -> list[tuple[ObjectKey, str]]:
+        """What has not been asked for in this way before. The same problem of a later version of an object is not new;
+        an object that is not stored yet has no versions, and each of its problems is."""
+        found = list(self._unlogged)
+        self._unlogged.clear()
+        return found
+
+    def note(self, obj: Json, function: str, told: str) -> None:
+        """A function raised for the object as it is now."""
+        noted = self._noted.pop(_id(obj), {})
+        if told not in (known for _, known in noted.values()):
+            self._unlogged.append((ObjectKey.of(obj), told))
+        noted[function] = (resource_version(obj), told)
+        if _id(obj):
+            self._noted[_id(obj)] = noted
+        if len(self._noted) > MOST:
+            del self._noted[next(iter(self._noted))]
+
+    def clear(self, obj: Json, function: str) -> None:
+        """The function works for the object as it is now."""
+        noted = self._noted.get(_id(obj), {}) if self._noted else {}
+        if noted.pop(function, None) and not noted:
+            self.forget(obj)
+
+    def forget(self, obj: Json) -> None:
+        """The object is gone."""
+        self._noted.pop(_id(obj), None)
+
+
+@attrs.define(eq=False)
+class SafeAdapter:
+    """A row that may be asked about any object. Implements `multikueue.core.model.adapter.JobAdapter`.
+
+    Where a rule fails the job has not ended and nothing is written. Two functions still raise, and only `RuleError`:
+    `copy`, for without a copy there is nothing to go on with, and `not_delegated`, since either answer would be wrong:
+    one runs the job twice, the other ends it.
+    """
+
+    row: JobKind
+    problems: Problems = attrs.field(factory=Problems, repr=False)
+
+    @property
+    def resource(self) -> Resource:
+        """See `JobAdapter`."""
+        return self.row.resource
+
+    @property
+    def keeps_check_pending(self) -> bool:
+        """See `JobAdapter`."""
+        return self.row.keeps_check_pending
+
+    @property
+    def keeps_status(self) -> bool:
+        """See `JobAdapter`."""
+        return self.row.status.rule is None
+
+    @property
+    def resizable(self) -> bool:
+        """See `JobAdapter`."""
+        return self.row.sync.resized is not None
+
+    @property
+    def ends(self) -> bool:
+        """See `JobAdapter`."""
+        return self.row.status.ends
+
+    @property
+    def workload_only(self) -> bool:
+        """See `JobAdapter`."""
+        return self.row.workload_only
+
+    @property
+    def status_subresource(self) -> bool:
+        """See `JobAdapter`."""
+        return self.row.status.subresource
+
+    def problems_of(self, obj: Json) -> tuple[str, ...]:
+        """See `JobAdapter`. Those of its copies of other kinds in the same registry are told, too."""
+        return self.problems.of(obj)
+
+    def not_delegated(self, job: Json, controller_name: str) -> str | None:
+        """See `JobAdapter`."""
+        try:
+            refusal = self.row.not_delegated(job, controller_name)
+        except Exception as error:
+            told = self._told("delegation", job, error)
+            self.problems.note(job, "delegation", told)
+            raise RuleError(told) from error
+        self.problems.clear(job, "delegation")
+        return refusal
+
+    def copy(self, job: Json, stamp: Stamp) -> Json:
+        """See `JobAdapter`. What it raises is not noted: the job is rejected, in these words."""
+        try:
+            return self.row.copy(job, stamp)
+        except Exception as error:
+            raise RuleError(self._told("sanitised or prepared", job, error)) from error
+
+    def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
+        """See `JobAdapter`."""
+        return self._tried("status", remote, None, lambda: self.row.status_patch(local, remote, now))
+
+    def expected_workloads(self, job: Json) -> int:
+        """See `JobAdapter`."""
+        return self._tried("workloads", job, 1, lambda: self.row.membership.workloads(job))
+
+    def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
+        """See `JobAdapter`."""
+        return self._tried("followed or resized", local, None, lambda: self.row.forward_patch(local, remote, stamp))
+
+    def outcome(self, job: Json) -> Outcome | None:
+        """See `JobAdapter`."""
+        return self._tried("finished", job, None, lambda: self.row.outcome(job))
+
+    def outcome_of(self, jobs: Sequence[Json]) -> Outcome | None:
+        """See `JobAdapter`."""
+        return self._tried("finished or all_finished", jobs[0], None, lambda: self.row.outcome_of(jobs))
+
+    def release_patch(self, local: Json) -> Json | None:
+        """See `JobAdapter`."""
+        return self._tried("finished or stopped", local, None, lambda: self.row.release_patch(local))
+
+    def may_have_ended(self, copy: Json) -> bool:
+        """Whether a change of a copy is to be acted on at once: if that cannot be told, it is."""
+        return self._tried("finished", copy, True, lambda: self.row.outcome(copy) is not None)
+
+    def copy_entries(self, copy: Json, *, noted: bool = False) -> list[str] | None:
+        """The keys of the Workloads that carry a copy, as an index has them; None: that cannot be told.
+
+        Nobody may take None for "none": the copy would look gone, and be made again, or what belongs to it be removed.
+        An index keeps the entries it has; see `MutationCache.entries` and `copy_handlers.telling` for how its Workload
+        is found then. A copy of which it never could be told is not removed with its Workload.
+
+        Args:
+            copy: on a worker.
+            noted: whether a failure is noted: for the index of the cache, which asks about each version once.
+        """
+        return self._tried("carriers", copy, None, lambda: _entries(copy, self.row.carriers_of(copy)), noted=noted)
+
+    def job_entries(self, job: Json, *, noted: bool = False) -> list[str] | None:
+        """The key of the Workload that a manager's job shares with others, as `copy_entries`; see `jobs_of` of
+        `ManagerCluster` for how the members are found of which it cannot be told."""
+        return self._tried("group", job, None, lambda: _entries(job, self.row.groups_of(job)), noted=noted)
+
+    def slim_copy(self, copy: Json) -> Json:
+        """A copy without what nobody reads; if that cannot be told, all of it. May change its argument."""
+        return self._tried("unread", copy, copy, lambda: _without(copy, self.row.copies.unread))
+
+    def slim_job(self, job: Json, controller_name: str) -> Json:
+        """A job that a copy may be made of, whole; of one that is not ours, what is needed to say so."""
+        return self._tried("delegation", job, job, lambda: self._slim(job, controller_name))
+
+    def _slim(self, job: Json, controller_name: str) -> Json:
+        if self.row.not_delegated(job, controller_name) is None:
+            return job
+        path = self.row.delegation.path
+        slim = {"metadata": {field: job["metadata"][field] for field in _KEPT if field in job["metadata"]}}
+        return slim if path is None else with_value(slim, path, dig(job, *path))
+
+    def _tried(self, function: str, obj: Json, otherwise: _T, attempt: Callable[[], _T], *, noted: bool = True) -> _T:
+        try:
+            answer = attempt()
+        except Exception as error:  # another package's code may raise anything
+            if noted:
+                self.problems.note(obj, function, self._told(function, obj, error))
+            return otherwise
+        if noted:
+            self.problems.clear(obj, function)
+        return answer
+
+    def _told(self, function: str, obj: Json, error: Exception) -> str:
+        if isinstance(error, RuleError):
+            return str(error)
+        where = f", from {self.row.source}" if self.row.source else ""
+        what = f'{function} raises {type(error).__name__} for "{ObjectKey.of(obj)}"'
+        return f"the row for {self.resource}{where}: {what}"
+
+
+def _id(obj: Json) -> str:
+    return str(uid(obj))  # of what is yet to be created anything may stand there
+
+
+def _entries(obj: Json, names: Iterable[str]) -> list[str]:
+    if isinstance(names, str):
+        raise TypeError("one name where several belong")
+    found = list(names)
+    if not all(isinstance(name, str) for name in found):
+        raise TypeError("a name that is not text")
+    namespace = ObjectKey.of(obj).namespace
+    return [str(ObjectKey(namespace, name)) for name in found]
+
+
+def _without(obj: Json, paths: Iterable[Path]) -> Json:
+    """The object without the fields at `paths`; changes its argument, which may be large."""
+    for path in paths:
+        parent = dig(obj, *path[:-1])
+        if isinstance(parent, dict):
+            parent.pop(path[-1], None)
+    return obj

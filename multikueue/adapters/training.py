@@ -1,0 +1,65 @@
+"""Kinds for training: those of `kubeflow.org`, which differ in their names only, TrainJob, and JobSet.
+
+Each cluster's Kueue adds a runtime patch of its own when a TrainJob is created, with the node selectors of that
+cluster. A copy of the manager's would collide with the worker's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from multikueue.adapters.kind import JobKind
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, counters_at_zero, finished_by
+from multikueue.core.model.names import GVK, Json, Resource
+
+KUEUE_PATCHES: Final = "kueue.x-k8s.io/manager"
+"""Whose runtime patches stay behind."""
+
+
+def _without_kueues_patches(spec: Json) -> Json:
+    kept = [patch for patch in spec.get("runtimePatches") or [] if patch.get("manager") != KUEUE_PATCHES]
+    if kept:
+        spec["runtimePatches"] = kept
+    else:
+        spec.pop("runtimePatches", None)
+    return spec
+
+
+def _training(version: str, kind: str, operator: str = "training") -> JobKind:
+    return JobKind(
+        resource=Resource(GVK("kubeflow.org", version, kind), f"{kind.lower()}s"),
+        framework=f"kubeflow.org/{kind.lower()}",
+        delegation=Delegation(
+            path=("spec", "runPolicy", "managedBy"), own_controller=f"kubeflow.org/{operator}-operator"
+        ),
+        copies=CopyRules(suspend=("spec", "runPolicy", "suspend")),
+        status=StatusRules(
+            finished=finished_by("Succeeded", "Failed"),
+            stopped=counters_at_zero(("replicaStatuses", "*", "active")),
+        ),
+    )
+
+
+KINDS = (
+    JobKind(
+        resource=Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets"),
+        framework="jobset.x-k8s.io/jobset",
+        delegation=Delegation(own_controller="jobset.sigs.k8s.io/jobset-controller"),
+        status=StatusRules(
+            finished=finished_by("Completed", "Failed"),
+            stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
+        ),
+    ),
+    *(_training("v1", kind) for kind in ("JAXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")),
+    _training("v2beta1", "MPIJob", operator="mpi"),
+    JobKind(
+        resource=Resource(GVK("trainer.kubeflow.org", "v1alpha1", "TrainJob"), "trainjobs"),
+        framework="trainer.kubeflow.org/trainjob",
+        delegation=Delegation(own_controller="trainer.kubeflow.org/trainjob-controller"),
+        copies=CopyRules(sanitised=_without_kueues_patches),
+        status=StatusRules(
+            finished=finished_by("Complete", "Failed"),
+            stopped=counters_at_zero(("jobsStatus", "*", "active")),
+        ),
+    ),
+)
