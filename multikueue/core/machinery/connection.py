@@ -14,6 +14,8 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+CONNECTION_FAILED: Final = "ClientConnectionFailed"
+"""Kueue's reason for a worker that cannot be reached."""
 _UNUSABLE: Final = "; not usable for: "
 _ATTEMPTS: Final = "; connection attempts: "
 
@@ -30,15 +32,24 @@ class Connection:
     """Attempts that failed since it was last connected."""
     next_attempt: datetime | None = None
     """When the next one is made."""
-    reason: str = "ClientConnectionFailed"
+    reason: str = CONNECTION_FAILED
     """Kueue's reason for the Active condition while not connected."""
     error: str = ""
     """Why not, for people."""
 
     @property
     def unheard(self) -> bool:
-        """Whether the worker has yet to answer, or to fail to, for the first time since this process asks it."""
+        """Whether the worker has neither answered nor failed to since this process began to ask it."""
         return not self.connected and not self.error
+
+    @property
+    def word(self) -> str:
+        """The state in one word, for logs."""
+        return "connected" if self.connected else "connecting" if self.unheard else "lost"
+
+    def says(self, error: str, reason: str) -> bool:
+        """Whether it is lost for this very cause."""
+        return (self.error, self.reason) == (error, reason)
 
     def succeeded(self) -> Connection:
         """The worker answers."""
@@ -49,9 +60,9 @@ class Connection:
         error: str,
         now: datetime,
         *,
-        failures: int,
-        next_attempt: datetime | None,
-        reason: str = "ClientConnectionFailed",
+        failures: int = 0,
+        next_attempt: datetime | None = None,
+        reason: str = CONNECTION_FAILED,
     ) -> Connection:
         """The worker does not answer, or may not be asked. The time of the first loss is kept."""
         return Connection(False, self.lost_since or now, failures, next_attempt, reason, error)
@@ -129,5 +140,5 @@ def notice(found: Json | None, wanted: Json) -> Notice | None:
         return Notice(*(("Warning", "KindsNotUsable") if degraded else ("Normal", "ClusterConnected")), message)
     if found is not None and found.get("status") == "False" and found.get("reason") == wanted["reason"]:
         return None
-    lost = wanted["reason"] == "ClientConnectionFailed"
+    lost = wanted["reason"] == CONNECTION_FAILED
     return Notice("Warning", "ClusterLost" if lost else str(wanted["reason"]), message.partition(_ATTEMPTS)[0])

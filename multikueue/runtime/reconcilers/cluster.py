@@ -21,7 +21,7 @@ from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
-from multikueue.runtime.remotes import RemotePool
+from multikueue.runtime.worker_pool import WorkerPool
 
 KUBECONFIG_KEY: Final = "kubeconfig"
 """Where in a Secret the kubeconfig is."""
@@ -40,7 +40,7 @@ class ClusterReconciler:
     """Keeps the pool in line with the MultiKueueClusters, and their Active condition in line with the pool."""
 
     manager: ManagerCluster
-    remotes: RemotePool
+    workers: WorkerPool
     files: KubeconfigFiles
     events: EventRecorder
     namespace: str
@@ -53,7 +53,7 @@ class ClusterReconciler:
         """See `Reconciler`."""
         cluster = self.manager.clusters.get(key)
         if cluster is None or is_terminating(cluster):
-            self.remotes.forget(key.name)
+            self.workers.clusters.forget(key.name)
             self._seen.pop(key.name, None)
             return Action.done()
         self._connect(ClusterName(key.name), cluster)
@@ -68,9 +68,9 @@ class ClusterReconciler:
             config = self._parsed(name, kubeconfig)
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
-            self.remotes.refuse(name, error.reason, message, remembered_loss(cluster))
+            self.workers.clusters.refuse(name, error.reason, message, remembered_loss(cluster))
         else:
-            self.remotes.assign(name, config, remembered_loss(cluster))
+            self.workers.clusters.assign(name, config, remembered_loss(cluster))
 
     def _parsed(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
         """Parsed only when it is another one: a large one takes a second, and failed attempts bring us here, too."""
@@ -110,10 +110,10 @@ class ClusterReconciler:
             raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" of secret "{name}" is not base64') from None
 
     async def _write_status(self, key: ObjectKey, cluster: Json) -> None:
-        remote = self.remotes.get(key.name)
-        if remote is None or not (remote.connection.connected or remote.connection.error):
-            return  # no word from it yet
-        wanted = active_status(cluster, remote.connection, self.clock(), remote.unusable)
+        worker = self.workers.get(key.name)
+        if worker is None or worker.connection.unheard:
+            return
+        wanted = active_status(cluster, worker.connection, self.clock(), worker.unusable)
         if wanted is None:
             return
         patch = {

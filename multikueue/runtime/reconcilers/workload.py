@@ -22,10 +22,9 @@ from multikueue.core.workload.hearing import unsure_until
 from multikueue.core.workload.plan import plan
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.remote import RemoteCluster
-from multikueue.runtime.remotes import RemotePool
-from multikueue.runtime.session import Session
 from multikueue.runtime.worker_executor import WorkerExecutor
+from multikueue.runtime.worker_informers import WorkerInformers
+from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +34,7 @@ class WorkloadReconciler:
     """Carries out `multikueue.core.workload.plan` for one Workload at a time."""
 
     manager: ManagerCluster
-    remotes: RemotePool
+    workers: WorkerPool
     adapters: AdapterRegistry
     executor: WorkerExecutor
     settings: PlanSettings
@@ -73,8 +72,8 @@ class WorkloadReconciler:
         cache = self.manager.cache_of(snapshot.adapter.resource.gvk)
         found = [cache.faults.of(ObjectKey.of(job)) for job in snapshot.jobs.values()] if cache else []
         for worker in snapshot.workers:
-            remote = self.remotes.get(worker.name)
-            session = remote.session if remote is not None else None
+            remote = self.workers.get(worker.name)
+            session = remote.informers if remote is not None else None
             for copy in (*worker.jobs, *worker.shared):
                 seen = session.cache_of(copy.resource.gvk) if session is not None else None
                 found += [seen.faults.of(ObjectKey.of(copy.object))] if seen is not None else []
@@ -100,7 +99,7 @@ class WorkloadReconciler:
             adapter=adapter,
             jobs=jobs,
             in_vain=self._in_vain(adapter, jobs.values()),
-            running_for=self.remotes.running_for,
+            running_for=self.workers.running_for,
             quiet_for=self.quiet_for(key),
             siblings=siblings,
             workers=tuple(self._workers(key, self.manager.config_of(check), owned_by)),
@@ -115,7 +114,7 @@ class WorkloadReconciler:
 
     def _former_owner(self, key: ObjectKey) -> Owner | None:
         """The owner of a Workload that is gone, as its copies tell, or a job that names it."""
-        for session in (remote.session for remote in self.remotes if remote.session is not None):
+        for session in (remote.informers for remote in self.workers if remote.informers is not None):
             copy = session.workloads.get(key)
             if copy is not None and (found := owner(copy)) is not None:
                 return found
@@ -126,7 +125,7 @@ class WorkloadReconciler:
 
     def _workers(self, key: ObjectKey, config: Json | None, owned_by: Owner | None) -> Iterator[Worker]:
         configured = clusters(config) if config is not None else []
-        known: dict[str, RemoteCluster] = {remote.name: remote for remote in self.remotes}
+        known: dict[str, WorkerCluster] = {remote.name: remote for remote in self.workers}
         for name in configured:
             if name in known:
                 yield self._worker(known[name], key, owned_by, configured=True)
@@ -142,7 +141,7 @@ class WorkloadReconciler:
         if assigned is not None and assigned not in known and not (assigned in configured and self._is_new(assigned)):
             yield self._forgotten(ClusterName(assigned), configured=assigned in configured)
 
-    def _worker(self, remote: RemoteCluster, key: ObjectKey, owned_by: Owner | None, *, configured: bool) -> Worker:
+    def _worker(self, remote: WorkerCluster, key: ObjectKey, owned_by: Owner | None, *, configured: bool) -> Worker:
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         workload_only = kind is not None and kind.workload_only
         found = _worker(remote, key, owned_by, configured=configured, workload_only=workload_only)
@@ -166,19 +165,19 @@ class WorkloadReconciler:
 
     def _forgotten(self, name: ClusterName, *, configured: bool) -> Worker:
         """A worker whose MultiKueueCluster is gone: its job may run on, so it is lost, not empty."""
-        lost_since = self.remotes.lost_since(name)
+        lost_since = self.workers.lost_since(name)
         return Worker(name, False, configured, serves_kind=False, known=False, lost_since=lost_since)
 
 
 def _worker(
-    remote: RemoteCluster,
+    remote: WorkerCluster,
     key: ObjectKey,
     owned_by: Owner | None,
     *,
     configured: bool,
     workload_only: bool,
 ) -> Worker:
-    session = remote.session
+    session = remote.informers
     gvk = owned_by.gvk if owned_by is not None else None
     if session is None:
         return Worker(
@@ -211,7 +210,7 @@ def _worker(
     )
 
 
-def _shared(session: Session, key: ObjectKey, owned_by: Owner, own: Sequence[JobCopy]) -> Iterator[JobCopy]:
+def _shared(session: WorkerInformers, key: ObjectKey, owned_by: Owner, own: Sequence[JobCopy]) -> Iterator[JobCopy]:
     """The owner's job, where it names another Workload of the owner or none."""
     cache = session.cache_of(owned_by.gvk)
     job = cache.get(ObjectKey(key.namespace, owned_by.name)) if cache is not None else None
@@ -220,7 +219,7 @@ def _shared(session: Session, key: ObjectKey, owned_by: Owner, own: Sequence[Job
 
 
 def _blocked_for(
-    session: Session, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
+    session: WorkerInformers, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
 ) -> timedelta | None:
     cache = session.cache_of(gvk) if gvk is not None else None
     own = [ObjectKey.of(copy.object) for copy in jobs]

@@ -1,27 +1,27 @@
-"""What one configuration of a worker gives us: a client, and caches of what lies there."""
+"""What is read from one worker: its Workloads, jobs, queues and CRDs."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import anyio
-import anyio.abc
 import attrs
 
 from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
+from multikueue.core.machinery.cluster_events import Health
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
-from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import is_elastic
 from multikueue.kube.informer import Informer, drop_managed_fields
-from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
 from multikueue.runtime.clock import loop_time
+from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.copy_handlers import kept_of, telling
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.create_conflicts import CreateConflicts
@@ -29,7 +29,6 @@ from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.queue_informers import Queues
 from multikueue.runtime.safe_rows import GuardedRow
 
-_INDEX: Final = "workload"
 RENEWAL: Final = 300.0
 """Seconds after which the watch of a worker's Workloads is opened anew. API servers look at a credential only when a
 request begins, so this is for how long a worker counts as connected whose token was revoked while nothing is written
@@ -37,8 +36,8 @@ there. It costs a request per worker and five minutes."""
 
 
 @attrs.frozen
-class SessionSettings:
-    """What all sessions are made with."""
+class WorkerSettings:
+    """What all workers' informers are made with."""
 
     adapters: AdapterRegistry
     origin: str
@@ -52,9 +51,9 @@ class SessionSettings:
     """Where jitter comes from: numbers in [0, 1)."""
 
 
-@attrs.define(eq=False)
-class Session:
-    """One configuration's client and caches. Its caches can be read after it has ended: they show what was there."""
+@attrs.define(eq=False, repr=False)
+class WorkerInformers:
+    """The informers of one connection to a worker. Implements `Caches` and `effect_executor.Target`."""
 
     client: ApiClient
     workloads: MutationCache
@@ -63,98 +62,88 @@ class Session:
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     """Of declared kinds whose definition there must have certain fields."""
     create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts)
-    _watches: anyio.abc.TaskGroup | None = attrs.field(default=None, init=False)
+    _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @classmethod
     def build(
-        cls,
-        client: ApiClient,
-        settings: SessionSettings,
-        on_status: Callable[[], None],
-        earlier: Session | None = None,
-    ) -> Session:
-        """Build the caches; `run` fills them.
+        cls, client: ApiClient, settings: WorkerSettings, report: Callable[[], None], earlier: WorkerInformers | None
+    ) -> WorkerInformers:
+        """Build the informers; `run` fills them.
 
         Args:
             client: the worker's API server.
-            settings: see `SessionSettings`.
-            on_status: called when the state of any cache changes.
-            earlier: the session so far with a server of the same address.
+            settings: see `WorkerSettings`.
+            report: called when the status of any informer changes.
+            earlier: the informers so far of a server of the same address.
         """
+        informer = partial(
+            Informer,
+            client,
+            label_selector=f"{ORIGIN_LABEL}={settings.origin}",
+            on_status=lambda _: report(),
+            fraction=settings.fraction,
+        )
 
-        def told(_: InformerStatus) -> None:
-            on_status()
-
-        def changed(key: ObjectKey, _old: Json | None, _new: Json | None) -> None:
-            settings.on_workload(key, 0.0)
-
-        selector = f"{ORIGIN_LABEL}={settings.origin}"
-        cache = functools.partial(Informer, client, label_selector=selector, on_status=told, fraction=settings.fraction)
-
-        def job_cache(kind: JobKind) -> MutationCache:
+        def jobs(kind: JobKind) -> MutationCache:
             row = GuardedRow.of_copies(kind)
             before = earlier.cache_of(kind.resource.gvk) if earlier is not None else None
-            followed = cache(
+            followed = informer(
                 kind.resource,
-                indexes={_INDEX: row.indexed},
-                transform=functools.partial(row.kept, "unread", kept_of),
+                indexes={"workload": row.indexed},
+                transform=partial(row.kept, "unread", kept_of),
                 on_change=telling(row, settings.on_workload, settings.on_job),
                 predecessor=before.informer if before is not None else None,
             )
             return MutationCache(followed, row.entries, row.faults)
 
-        workloads = cache(
+        workloads = informer(
             WORKLOAD,
             transform=_without_templates,
-            on_change=changed,
+            on_change=lambda key, _old, _new: settings.on_workload(key, 0.0),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
-        jobs = {kind.resource.gvk: job_cache(kind) for kind in settings.adapters.followed}
-        queues = Queues.build(client, settings.on_queue, on_status=told, fraction=settings.fraction)
-        return cls(client, MutationCache(workloads), jobs, queues, crd_checks(client, settings.adapters, on_status))
+        return cls(
+            client,
+            MutationCache(workloads),
+            {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
+            Queues.build(client, settings.on_queue, on_status=lambda _: report(), fraction=settings.fraction),
+            crd_checks(client, settings.adapters, report),
+        )
 
-    async def run(self, *, follow_queues: bool) -> None:
-        """Keep the caches until cancelled.
-
-        Args:
-            follow_queues: whether the queues are wanted from the start; see `follow_queues`.
-        """
-        async with anyio.create_task_group() as watches:
-            self._watches = watches
-            watches.start_soon(self.workloads.informer.run)
-            for gvk, cache in self.jobs.items():
-                watches.start_soon(self._follow_jobs, cache, self.crd_checks.get(gvk))
-            if follow_queues:
-                self.follow_queues()
-
-    async def _follow_jobs(self, cache: MutationCache, crd_check: CRDCheck | None) -> None:
-        """Look at the kind's definition before the kind counts as served, and again while it lacks something."""
-        if crd_check is not None:
-            await crd_check.look()
+    async def run(self) -> None:
+        """Keep the caches until cancelled."""
         async with anyio.create_task_group() as tasks:
-            if crd_check is not None:
-                tasks.start_soon(crd_check.run, cache.informer.wait_synced)
-            tasks.start_soon(cache.informer.run)
+            tasks.start_soon(self.workloads.informer.run)
+            for gvk in self.jobs:
+                tasks.start_soon(self._follow_jobs, gvk)
+            await self._queues_wanted.wait()
+            await self.queues.run()
+
+    async def _follow_jobs(self, gvk: GVK) -> None:
+        """Look at the kind's definition before the kind counts as served, and again while it lacks something."""
+        informer = self.jobs[gvk].informer
+        async with anyio.create_task_group() as tasks:
+            if gvk in self.crd_checks:
+                await self.crd_checks[gvk].look()
+                tasks.start_soon(self.crd_checks[gvk].run, informer.wait_synced)
+            tasks.start_soon(informer.run)
 
     def follow_queues(self) -> None:
         """Keep the queues, too, from now on."""
-        if self._watches is not None and not self.queues.followed:
-            self.queues.followed = True
-            self._watches.start_soon(self.queues.run)
+        self._queues_wanted.set()
 
-    def inherit(self, earlier: Session) -> None:
-        """Take over what a session with the same server has written and met."""
+    def inherit(self, earlier: WorkerInformers) -> None:
+        """Take over what informers of the same server have met, and what was written through their client."""
         self.workloads.inherit(earlier.workloads)
-        for gvk, cache in self.jobs.items():
-            if gvk in earlier.jobs:
-                cache.inherit(earlier.jobs[gvk])
+        for gvk in self.jobs.keys() & earlier.jobs.keys():
+            self.jobs[gvk].inherit(earlier.jobs[gvk])
         self.create_conflicts = earlier.create_conflicts
 
-    def cache_of(self, gvk: GVK) -> MutationCache | None:
+    def cache_of(self, gvk: GVK | None) -> MutationCache | None:
         """The jobs of one kind; None if the kind is not registered."""
-        return self.jobs.get(gvk)
+        return self.jobs.get(gvk) if gvk is not None else None
 
     def synced(self, gvk: GVK) -> bool:
         """Whether the jobs of that kind are known there, as they are now."""
@@ -163,41 +152,31 @@ class Session:
 
     def unserved_for(self, gvk: GVK | None) -> timedelta | None:
         """How long following the jobs of that kind has failed; None if it does not."""
-        cache = self.cache_of(gvk) if gvk is not None else None
+        cache = self.cache_of(gvk)
         since = cache.informer.status.failing_since if cache is not None else None
         return timedelta(seconds=loop_time() - since) if since is not None else None
 
     def is_flawed(self, gvk: GVK | None) -> bool:
         """Whether the kind's definition there lacks what its copies need."""
-        crd_check = self.crd_checks.get(gvk) if gvk is not None else None
-        return crd_check is not None and bool(crd_check.flaw)
+        return any(checked == gvk and one.flaw for checked, one in self.crd_checks.items())
 
     @property
-    def state(self) -> InformerStatus:
-        """How the watch goes that decides whether the worker is connected."""
-        return self.workloads.informer.status
+    def health(self) -> Health:
+        """How they do: the watch of the Workloads decides whether the worker is connected."""
+        return health_of(self.workloads.informer.status, [informer.status for informer in self._informers])
 
     @property
-    def settled(self) -> bool:
-        """Whether the first answer is in for every kind: a list, or that there will be none."""
-        return self.answered == {cache.resource for cache in self._caches()}
-
-    @property
-    def answered(self) -> frozenset[Resource]:
-        """The kinds of which the first answer is in."""
-        return frozenset(cache.resource for cache in self._caches() if cache.status.synced or cache.status.failures)
-
-    @property
-    def usable(self) -> frozenset[Resource]:
-        """The kinds that are followed right now."""
-        return frozenset(cache.resource for cache in self._caches() if _is_followed(cache))
+    def shown(self) -> tuple[object, ...]:
+        """Of which kinds the first answer is in, which are followed right now, and which are unusable."""
+        kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
+        return (*kinds, frozenset(self.unusable))
 
     @property
     def unusable(self) -> dict[str, str]:
-        """The kinds the worker does not give us, and why. A watch that breaks now and then is nobody's business."""
-        refused = (cache for cache in self._caches() if cache.status.refused)
+        """The kinds the worker does not give us, and why. A watch that only breaks now and then is not named."""
+        refused = (informer for informer in self._informers if informer.status.refused)
         flaws = {_dotted(gvk): one.flaw for gvk, one in self.crd_checks.items() if one.flaw}
-        return {**flaws, **{_dotted(cache.resource.gvk): cache.status.last_error for cache in refused}}
+        return {**flaws, **{_dotted(informer.resource.gvk): informer.status.last_error for informer in refused}}
 
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads of which something lies there."""
@@ -207,12 +186,14 @@ class Session:
                 namespace = job["metadata"].get("namespace", "")
                 yield from (ObjectKey(namespace, entry.rpartition("/")[2]) for entry in cache.entries(job))
 
-    def _caches(self) -> Iterator[Informer]:
-        yield self.workloads.informer
-        for cache in self.jobs.values():
-            yield cache.informer
-        if self.queues.followed:
-            yield from self.queues.caches
+    @property
+    def _informers(self) -> list[Informer]:
+        queues = self.queues.caches if self._queues_wanted.is_set() else ()
+        return [self.workloads.informer, *(cache.informer for cache in self.jobs.values()), *queues]
+
+    def __repr__(self) -> str:
+        followed = sum(map(_is_followed, self._informers))
+        return f"<WorkerInformers {followed} of {len(self._informers)} kinds followed>"
 
 
 def _without_templates(copy: Json) -> Json:
@@ -225,8 +206,8 @@ def _without_templates(copy: Json) -> Json:
     return drop_managed_fields(copy)
 
 
-def _is_followed(cache: Informer) -> bool:
-    return cache.status.synced and cache.status.failures == 0
+def _is_followed(informer: Informer) -> bool:
+    return informer.status.synced and not informer.status.failures
 
 
 def _dotted(gvk: GVK) -> str:

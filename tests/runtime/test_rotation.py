@@ -11,9 +11,9 @@ import pytest
 from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.runtime.cluster_pool import LINGER
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.remote import RemoteCluster
-from multikueue.runtime.remotes import LINGER
+from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse, SilenceWatch
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, set_up_queues
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, server, until
@@ -37,8 +37,8 @@ async def a_running_job(history: int = 0) -> AsyncIterator[tuple[Fleet, Manager]
         yield fleet, manager
 
 
-def worker(manager: Manager) -> RemoteCluster:
-    found = manager.remotes.get("worker1")
+def worker(manager: Manager) -> WorkerCluster:
+    found = manager.workers.get("worker1")
     assert found is not None
     return found
 
@@ -94,7 +94,7 @@ async def test_what_was_removed_meanwhile_does_not_come_back() -> None:
         await fleet.rotate("worker1", "new")
         await anyio.sleep(2)
         await fleet.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
-        await until(lambda: not worker(manager).trial)
+        await until(lambda: len(worker(manager).cluster.caches) == 1)
         found = worker(manager).usable
         assert found is not None
         assert key in found.workloads.informer
@@ -153,16 +153,20 @@ async def test_going_back_to_the_old_secret_keeps_the_old_connection() -> None:
 
 
 async def test_a_call_under_way_ends_with_the_old_token() -> None:
-    """The old client is closed only once nothing can be under way any more."""
+    """The old client watches nothing any more, but is closed only once nothing can be under way."""
     async with a_running_job() as (fleet, manager):
-        old = worker(manager).line
+        old = worker(manager).informers
         await fleet.rotate("worker1", "new")
         await anyio.sleep(1)
-        assert worker(manager).line is not old
+        await fleet.submit("second")
+        await anyio.sleep(LINGER - 2)
+        new = worker(manager).informers
         assert old is not None
-        assert old.watching.cancel_called
-        assert not old.scope.cancel_called
-        await anyio.sleep(LINGER)
+        assert new is not None
+        assert (len(old.workloads.informer), len(new.workloads.informer)) == (1, 2)
+        assert fleet.closed == []
+        await anyio.sleep(2)
+        assert fleet.closed == ["worker1-token"]
         await stays_usable(manager, 1)
 
 
@@ -185,8 +189,8 @@ async def test_another_server_is_another_cluster() -> None:
 
 def known(manager: Manager, key: ObjectKey) -> Json | None:
     """The copy of a Workload, as far as we know."""
-    session = worker(manager).session
-    return session.workloads.get(key) if session is not None else None
+    informers = worker(manager).informers
+    return informers.workloads.get(key) if informers is not None else None
 
 
 async def test_a_worker_that_was_built_anew_behind_its_address_gets_the_job_again() -> None:
@@ -215,7 +219,7 @@ async def test_a_secret_that_nobody_names_changes_nothing() -> None:
     await fleet.connect()
     async with fleet.running() as manager:
         await until(is_active(fleet))
-        line = worker(manager).line
+        links = worker(manager).cluster.state.links
         other = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -224,7 +228,7 @@ async def test_a_secret_that_nobody_names_changes_nothing() -> None:
         }
         fleet.manager.registry.create_object(other)
         await anyio.sleep(5)
-        assert worker(manager).line is line
+        assert worker(manager).cluster.state.links == links
 
 
 async def test_a_kind_that_is_lost_stays_so_while_credentials_rotate() -> None:
@@ -236,7 +240,7 @@ async def test_a_kind_that_is_lost_stays_so_while_credentials_rotate() -> None:
             await anyio.sleep(240)
             await fleet.rotate("worker1", f"token-{number}")
             await anyio.sleep(60)
-        session = worker(manager).session
-        lost_for = session.unserved_for(JOB.gvk) if session is not None else None
+        informers = worker(manager).informers
+        lost_for = informers.unserved_for(JOB.gvk) if informers is not None else None
         assert lost_for is not None
         assert lost_for.total_seconds() > 850

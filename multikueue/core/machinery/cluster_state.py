@@ -1,0 +1,179 @@
+"""The connections to one cluster, as a state machine: what to do when a configuration, a report or an error comes in.
+
+A configuration for another server takes effect at once, and what was known is forgotten. One for the same server is
+tried beside the connection in use, and takes its place once everything has been read with it, or once it has failed.
+So nothing ever looks gone that was only not read again yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, Generic, TypeAlias
+
+import attrs
+
+from multikueue.core.machinery.cluster_events import (
+    Adopt,
+    Assigned,
+    BackOff,
+    BackOffEnded,
+    C,
+    ClientFailed,
+    Command,
+    Crashed,
+    Ended,
+    Event,
+    Failing,
+    Following,
+    Forget,
+    Health,
+    Link,
+    Notify,
+    Open,
+    Opened,
+    Phase,
+    Reading,
+    Refused,
+    Reported,
+    Retire,
+    Serving,
+    Stop,
+    Trying,
+    Unconfigured,
+    Watch,
+)
+from multikueue.core.machinery.connection import Connection
+
+TRIAL_FAILURES: Final = 3
+"""Failures in a row after which a new configuration takes the place of one that works: one may be chance, and whoever
+changed it must see that it does not work."""
+REPAIR: Final = 60.0
+"""Seconds until a cluster is connected to again whose connection an unexpected exception has ended."""
+CRASHED: Final = "internal error: see the log of multikueue"
+"""What users are told of that."""
+
+
+@attrs.frozen
+class ClusterState(Generic[C]):
+    """How one cluster is reached, and which connection has read what is known of it."""
+
+    connection: Connection = attrs.field(factory=Connection)
+    phase: Phase[C] = attrs.field(factory=Unconfigured)
+    known: Link[C] | None = None
+    """Which connection has read what is known. It may be closed by now."""
+    heard: Watch = attrs.field(factory=Reading)
+    """What the deciding connection reported last."""
+    opened: int = 0
+    """How many connections there have been."""
+
+    def step(self, event: Event[C], now: datetime) -> Step[C]:
+        """The state after an event, and what to do, in this order.
+
+        Args:
+            event: what happened; that of a connection that has been replaced changes nothing.
+            now: by the wall clock.
+        """
+        match event, self.phase:
+            case Assigned(config), _ if config != self.wanted:
+                return self._assigned(config)
+            case Refused(error, reason), phase if phase != Unconfigured() or not self.connection.says(error, reason):
+                return self._failed(Unconfigured(), self.connection.failed(error, now, reason=reason))
+            case Opened(number), Serving(line) if number == line.number and self.known is None:
+                return attrs.evolve(self, known=line), [Adopt(number)]
+            case Reported(number, health), Trying(line, trial) if number == trial.number:
+                return self._tried(line, trial, health, now)
+            case Reported(number, health), Serving(line) | Trying(line) if number == line.number:
+                return self._heard(line, health, now)
+            case ClientFailed(number, error), _ if number in self._numbers:
+                return self._failed(Ended(self.links[-1]), self.connection.failed(error, now))
+            case Crashed(number), _ if number in self._numbers:
+                return self._crashed(self.links[-1], now)
+            case BackOffEnded(number), Ended(link) if number == link.number:
+                return self._open(link.config)
+            case _:
+                return self, []
+
+    @property
+    def links(self) -> list[Link[C]]:
+        """The connections that are open: the deciding one, and the one that is tried."""
+        match self.phase:
+            case Serving(line):
+                return [line]
+            case Trying(line, trial):
+                return [line, trial]
+            case _:
+                return []
+
+    @property
+    def wanted(self) -> C | None:
+        """The configuration that is wanted; None if none may be used."""
+        match self.phase:
+            case Unconfigured():
+                return None
+            case Serving(link) | Trying(_, link) | Ended(link):
+                return link.config
+
+    @property
+    def usable(self) -> bool:
+        """Whether what is known was read through the deciding connection: requests can be sent through that."""
+        return self.known in self.links[:1]
+
+    @property
+    def _numbers(self) -> list[int]:
+        return [link.number for link in self.links]
+
+    def _assigned(self, config: C) -> Step[C]:
+        stops = [Stop(number) for number in self._numbers]
+        match self.phase:
+            case Trying(line) if config == line.config:
+                return attrs.evolve(self, phase=Serving(line)), stops[1:]
+            case _ if self.known is not None and config.server != self.known.config.server:
+                unheard = Connection(lost_since=self.connection.lost_since)
+                state, commands = attrs.evolve(self, connection=unheard, known=None)._open(config)
+                return state, [*stops, *commands, Forget(), Notify()]
+            case Serving(line) | Trying(line) if self.known is not None:
+                trial = Link(self.opened + 1, config)
+                state = attrs.evolve(self, phase=Trying(line, trial), opened=trial.number)
+                return state, [*stops[1:], Open(trial)]
+            case _:
+                state, commands = self._open(config)
+                return state, [*stops, *commands]
+
+    def _tried(self, line: Link[C], trial: Link[C], health: Health, now: datetime) -> Step[C]:
+        limit = TRIAL_FAILURES if self.connection.connected else 1
+        if not health.complete and not (isinstance(health.watch, Failing) and health.watch.failures >= limit):
+            return self, []
+        state, commands = attrs.evolve(self, phase=Serving(trial), heard=Reading())._heard(trial, health, now)
+        return state, [Retire(line.number), *commands]
+
+    def _heard(self, line: Link[C], health: Health, now: datetime) -> Step[C]:
+        known = line if health.complete else self.known
+        connection = self.connection
+        match health.watch:
+            case Failing(failures, error, retry_in) if health.watch != self.heard:
+                retry_at = now + timedelta(seconds=retry_in)
+                connection = connection.failed(error, now, failures=failures, next_attempt=retry_at)
+            case Following() if known == line:
+                connection = connection.succeeded()
+        adopted = [Adopt(line.number)] if known != self.known else []
+        state = attrs.evolve(self, connection=connection, known=known, heard=health.watch)
+        return state, [*adopted, Notify()]
+
+    def _crashed(self, link: Link[C], now: datetime) -> Step[C]:
+        retry_at = now + timedelta(seconds=REPAIR)
+        lost = self.connection.failed(CRASHED, now, failures=1, next_attempt=retry_at)
+        state, commands = self._failed(Ended(link), lost)
+        return state, [*commands, BackOff(link.number, REPAIR)]
+
+    def _failed(self, phase: Phase[C], lost: Connection) -> Step[C]:
+        """Without another configuration, or for a while, nothing can be done. What is known stays."""
+        stops = [Stop(number) for number in self._numbers]
+        return attrs.evolve(self, phase=phase, connection=lost), [*stops, Notify()]
+
+    def _open(self, config: C) -> Step[C]:
+        link = Link(self.opened + 1, config)
+        return attrs.evolve(self, phase=Serving(link), heard=Reading(), opened=link.number), [Open(link)]
+
+
+Step: TypeAlias = tuple[ClusterState[C], Sequence[Command[C]]]

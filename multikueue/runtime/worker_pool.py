@@ -1,0 +1,156 @@
+"""The workers: what is asked about each of them, and who is told when an answer changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.core.machinery.connection import Connection
+from multikueue.core.model.names import GVK, ClusterName, ObjectKey
+from multikueue.protocols import ApiClient
+from multikueue.runtime.clock import loop_time
+from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
+from multikueue.runtime.worker_informers import WorkerInformers, WorkerSettings
+
+
+@attrs.frozen
+class WorkerCluster:
+    """One worker, as the informers show it."""
+
+    cluster: Cluster[WorkerInformers]
+
+    @property
+    def name(self) -> ClusterName:
+        """Of its MultiKueueCluster."""
+        return self.cluster.name
+
+    @property
+    def connection(self) -> Connection:
+        """Whether its Workloads are followed, and if not, since when and why."""
+        return self.cluster.connection
+
+    @property
+    def informers(self) -> WorkerInformers | None:
+        """What is known of it, now or from before it was lost; None if nothing is."""
+        return self.cluster.known
+
+    @property
+    def usable(self) -> WorkerInformers | None:
+        """The informers if requests can be sent through their client."""
+        return self.cluster.usable
+
+    @property
+    def reachable(self) -> bool:
+        """Whether what its informers show is what is there."""
+        return self.connection.connected and self.usable is not None and self.usable.workloads.informer.status.synced
+
+    def awaited(self, gvk: GVK | None) -> bool:
+        """Whether the first answer is still to come: that Workloads and a kind's jobs are followed, or why not."""
+        if self.informers is None or not self.connection.connected:
+            return self.connection.unheard
+        cache = self.informers.cache_of(gvk)
+        return cache is not None and not cache.informer.status.synced and not cache.informer.status.failures
+
+    def knows(self, gvk: GVK | None) -> bool:
+        """Whether this process has ever seen which Workloads, and which jobs of a kind, lie there."""
+        if self.informers is None or not self.informers.workloads.informer.status.synced:
+            return False
+        cache = self.informers.cache_of(gvk)
+        return cache is None or cache.informer.status.synced
+
+    @property
+    def unusable(self) -> dict[str, str]:
+        """The kinds it does not give us, and why."""
+        return self.usable.unusable if self.usable is not None else {}
+
+    def keys(self) -> Iterator[ObjectKey]:
+        """The Workloads of which something lies there."""
+        return self.informers.keys() if self.informers is not None else iter(())
+
+
+@attrs.define(eq=False)
+class WorkerPool:
+    """All workers the manager knows."""
+
+    connect: Connect
+    settings: WorkerSettings
+    clock: Callable[[], datetime]
+    on_cluster: Callable[[WorkerCluster, bool], None]
+    """A worker's connection came or went, or what it serves changed; and whether the manager still knows it."""
+    on_status: Callable[[WorkerCluster], None]
+    """Only what its status says changed: one more attempt failed."""
+    clusters: ClusterPool[WorkerInformers] = attrs.field(init=False)
+    _told: dict[str, object] = attrs.field(factory=dict, init=False)
+    """What was known of each worker when `on_cluster` was called last."""
+    _removed: dict[str, datetime | None] = attrs.field(factory=dict, init=False)
+    """Since when the workers are lost that the manager does not know any more."""
+    _with_queues: set[str] = attrs.field(factory=set, init=False)
+    _started: float = attrs.field(default=math.inf, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.clusters = ClusterPool(self.connect, self._informers, self.clock, self._changed, self._replaced)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Serve the workers until cancelled. From now on they can be assigned, so they have time to answer."""
+        self._started = loop_time()
+        await self.clusters.run(task_status=task_status)
+
+    def __iter__(self) -> Iterator[WorkerCluster]:
+        return map(WorkerCluster, self.clusters)
+
+    def get(self, name: str) -> WorkerCluster | None:
+        """The worker of that name."""
+        cluster = self.clusters.get(name)
+        return WorkerCluster(cluster) if cluster is not None else None
+
+    @property
+    def running_for(self) -> timedelta:
+        """How long workers have had time to answer."""
+        return timedelta(seconds=max(0.0, loop_time() - self._started))
+
+    def lost_since(self, name: str) -> datetime | None:
+        """Since when a worker is lost that the manager does not know: as far as this process can tell."""
+        return self._removed.get(name, self.clock() - self.running_for)
+
+    def follow_queues(self, name: str) -> None:
+        """Keep the queues of a worker, too, now and under later configurations."""
+        self._with_queues.add(name)
+        cluster = self.clusters.get(name)
+        for informers in cluster.caches if cluster is not None else ():
+            informers.follow_queues()
+
+    def _informers(
+        self, name: ClusterName, client: ApiClient, earlier: WorkerInformers | None, report: Callable[[], None]
+    ) -> WorkerInformers:
+        informers = WorkerInformers.build(client, self.settings, report, earlier)
+        if name in self._with_queues:
+            informers.follow_queues()
+        return informers
+
+    def _changed(self, cluster: Cluster[WorkerInformers]) -> None:
+        worker, connection = WorkerCluster(cluster), cluster.connection
+        known = self.clusters.get(cluster.name) is cluster
+        if not known:
+            self._removed[cluster.name] = connection.lost_since
+        facts = (connection.connected, connection.unheard, connection.lost_since, known, worker.usable)
+        shown = cluster.known.shown if cluster.known is not None else ()
+        told, self._told[cluster.name] = self._told.get(cluster.name), (*facts, cluster.known, *shown)
+        if told == self._told[cluster.name]:
+            self.on_status(worker)
+        else:
+            self.on_cluster(worker, known)
+
+    def _replaced(self, earlier: WorkerInformers, now: WorkerInformers | None) -> None:
+        """What lay there, and does not any more, is looked at again."""
+        if now is not None:
+            now.inherit(earlier)
+        for key in list(earlier.keys()):
+            self.settings.on_workload(key, 0.0)
+
+    def __repr__(self) -> str:
+        return f"<WorkerPool {self.clusters!r}>"
