@@ -18,31 +18,17 @@ import anyio.abc
 import attrs
 import structlog
 
-from multikueue.core.machinery.cluster_events import (
-    Adopt,
-    Assigned,
-    BackOff,
-    BackOffEnded,
-    ClientFailed,
-    Command,
-    Crashed,
-    Event,
+from multikueue.core.machinery import cluster_state
+from multikueue.core.machinery.cluster_state import ClusterState
+from multikueue.core.machinery.connection import (
+    CONNECTION_FAILED,
+    Connection,
     Failing,
     Following,
-    Forget,
     Health,
-    Link,
-    Notify,
-    Open,
-    Opened,
     Reading,
-    Refused,
-    Reported,
-    Retire,
-    Stop,
+    Watch,
 )
-from multikueue.core.machinery.cluster_state import ClusterState
-from multikueue.core.machinery.connection import CONNECTION_FAILED, Connection
 from multikueue.core.model.names import ClusterName
 from multikueue.errors import MultiKueueError
 from multikueue.kube.config import ClusterConfig
@@ -81,7 +67,7 @@ def health_of(deciding: InformerStatus, others: Iterable[InformerStatus] = ()) -
         deciding: the cluster is connected while this one follows.
         others: must have been read, or have failed, before this connection takes the place of another one.
     """
-    watch: Reading | Following | Failing = Following() if deciding.synced and not deciding.failures else Reading()
+    watch: Watch = Following() if deciding.synced and not deciding.failures else Reading()
     if deciding.failures and deciding.retry_in is not None:
         watch = Failing(deciding.failures, deciding.last_error, deciding.retry_in)
     return Health(watch, deciding.synced and all(status.synced or status.failures for status in others))
@@ -124,7 +110,7 @@ class Cluster(Generic[S]):
     @property
     def caches(self) -> list[S]:
         """What is read through the connections that are open."""
-        return [opened.caches for opened in self._open.values() if opened.caches is not None]
+        return [one.caches for one in self._open.values() if one.caches is not None]
 
     def __repr__(self) -> str:
         error = f": {self.connection.error}" if self.connection.error else ""
@@ -175,22 +161,22 @@ class ClusterPool(Generic[S]):
             config: how to reach it.
             lost_since: since when it has been lost, if an earlier process noted that.
         """
-        self._step(self._cluster(name, lost_since), Assigned(config))
+        self._step(self._cluster(name, lost_since), cluster_state.Assigned(config))
 
     def refuse(self, name: ClusterName, reason: str, error: str, lost_since: datetime | None = None) -> None:
         """Close the connections of a cluster that has no usable configuration. What is known of it stays."""
-        self._step(self._cluster(name, lost_since), Refused(error, reason))
+        self._step(self._cluster(name, lost_since), cluster_state.Refused(error, reason))
 
     def forget(self, name: str) -> None:
         """Close the connections of a cluster that nobody wants any more."""
         cluster = self._clusters.pop(name, None)
         if cluster is not None:
-            self._step(cluster, Refused("removed", CONNECTION_FAILED))
+            self._step(cluster, cluster_state.Refused("removed", CONNECTION_FAILED))
 
     def _cluster(self, name: ClusterName, lost_since: datetime | None) -> Cluster[S]:
         return self._clusters.setdefault(name, Cluster(name, ClusterState(Connection(lost_since=lost_since))))
 
-    def _step(self, cluster: Cluster[S], event: Event[ClusterConfig]) -> None:
+    def _step(self, cluster: Cluster[S], event: cluster_state.Event[ClusterConfig]) -> None:
         before = cluster.connection
         cluster.state, commands = cluster.state.step(event, self.clock())
         if cluster.connection.connected != before.connected:
@@ -198,22 +184,22 @@ class ClusterPool(Generic[S]):
         for command in commands:
             self._perform(cluster, command)
 
-    def _perform(self, cluster: Cluster[S], command: Command[ClusterConfig]) -> None:
+    def _perform(self, cluster: Cluster[S], command: cluster_state.Command[ClusterConfig]) -> None:
         match command:
-            case Open(link):
-                opened = cluster._open[link.number] = _Connection()
-                self._start(partial(self._serve, cluster, link, opened))
-            case Retire(number):
+            case cluster_state.Open(link):
+                connection = cluster._open[link.number] = _Connection()
+                self._start(partial(self._serve, cluster, link, connection))
+            case cluster_state.Retire(number):
                 cluster._open.pop(number).watching.cancel()
-            case Stop(number):
+            case cluster_state.Stop(number):
                 cluster._open.pop(number).everything.cancel()
-            case Adopt(number):
+            case cluster_state.Adopt(number):
                 self._replace(cluster, cluster._open[number].caches)
-            case Forget():
+            case cluster_state.Forget():
                 self._replace(cluster, None)
-            case BackOff(number, seconds):
+            case cluster_state.BackOff(number, seconds):
                 self._start(partial(self._back_off, cluster, number, seconds))
-            case Notify():
+            case cluster_state.Notify():
                 self.on_change(cluster)
 
     def _replace(self, cluster: Cluster[S], now: S | None) -> None:
@@ -227,29 +213,26 @@ class ClusterPool(Generic[S]):
 
     async def _back_off(self, cluster: Cluster[S], number: int, seconds: float) -> None:
         await anyio.sleep(seconds)
-        self._step(cluster, BackOffEnded(number))
+        self._step(cluster, cluster_state.BackOffEnded(number))
 
-    async def _serve(self, cluster: Cluster[S], link: Link[ClusterConfig], opened: _Connection[S]) -> None:
+    async def _serve(
+        self, cluster: Cluster[S], link: cluster_state.Link[ClusterConfig], connection: _Connection[S]
+    ) -> None:
+        def report() -> None:
+            self._step(cluster, cluster_state.Reported(link.number, caches.health))
+
         try:
-            with opened.everything:
-                await self._follow(cluster, link, opened)
+            with connection.everything:
+                async with self.connect(cluster.name, link.config) as client:
+                    caches = connection.caches = self.build(cluster.name, client, cluster.known, report)
+                    with connection.watching:
+                        await caches.run()
+                    await anyio.sleep(LINGER)
+        except MultiKueueError as error:  # no client can be made from the configuration
+            self._step(cluster, cluster_state.ClientFailed(link.number, str(error)))
         except Exception as error:  # a bug: it costs this cluster alone (never CancelledError)
             log.error("unexpected exception", cluster=cluster.name, exc_info=error)
-            self._step(cluster, Crashed(link.number))
-
-    async def _follow(self, cluster: Cluster[S], link: Link[ClusterConfig], opened: _Connection[S]) -> None:
-        def report() -> None:
-            self._step(cluster, Reported(link.number, caches.health))
-
-        try:
-            async with self.connect(cluster.name, link.config) as client:
-                caches = opened.caches = self.build(cluster.name, client, cluster.known, report)
-                self._step(cluster, Opened(link.number))
-                with opened.watching:
-                    await caches.run()
-                await anyio.sleep(LINGER)
-        except MultiKueueError as error:  # no client can be made from the configuration
-            self._step(cluster, ClientFailed(link.number, str(error)))
+            self._step(cluster, cluster_state.Crashed(link.number))
 
     def __repr__(self) -> str:
         words = Counter(cluster.connection.word for cluster in self)

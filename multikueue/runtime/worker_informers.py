@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
-from multikueue.core.machinery.cluster_events import Health
+from multikueue.core.machinery.connection import Health
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey

@@ -20,29 +20,22 @@ from multikueue.runtime.worker_informers import WorkerInformers, WorkerSettings
 
 @attrs.frozen
 class WorkerCluster:
-    """One worker, as the informers show it."""
+    """One worker as it is now."""
 
-    cluster: Cluster[WorkerInformers]
+    name: ClusterName
+    connection: Connection
+    """Whether its Workloads are followed, and if not, since when and why."""
+    informers: WorkerInformers | None
+    """What is known of it, now or from before it was lost; None if nothing is."""
+    usable: WorkerInformers | None
+    """The same, if requests can be sent through their client."""
+    server: str
+    """The address where this was read."""
 
-    @property
-    def name(self) -> ClusterName:
-        """Of its MultiKueueCluster."""
-        return self.cluster.name
-
-    @property
-    def connection(self) -> Connection:
-        """Whether its Workloads are followed, and if not, since when and why."""
-        return self.cluster.connection
-
-    @property
-    def informers(self) -> WorkerInformers | None:
-        """What is known of it, now or from before it was lost; None if nothing is."""
-        return self.cluster.known
-
-    @property
-    def usable(self) -> WorkerInformers | None:
-        """The informers if requests can be sent through their client."""
-        return self.cluster.usable
+    @classmethod
+    def of(cls, cluster: Cluster[WorkerInformers]) -> WorkerCluster:
+        """A cluster of the pool."""
+        return cls(cluster.name, cluster.connection, cluster.known, cluster.usable, cluster.server)
 
     @property
     def reachable(self) -> bool:
@@ -101,12 +94,12 @@ class WorkerPool:
         await self.clusters.run(task_status=task_status)
 
     def __iter__(self) -> Iterator[WorkerCluster]:
-        return map(WorkerCluster, self.clusters)
+        return map(WorkerCluster.of, self.clusters)
 
     def get(self, name: str) -> WorkerCluster | None:
         """The worker of that name."""
         cluster = self.clusters.get(name)
-        return WorkerCluster(cluster) if cluster is not None else None
+        return WorkerCluster.of(cluster) if cluster is not None else None
 
     @property
     def running_for(self) -> timedelta:
@@ -133,7 +126,7 @@ class WorkerPool:
         return informers
 
     def _changed(self, cluster: Cluster[WorkerInformers]) -> None:
-        worker, connection = WorkerCluster(cluster), cluster.connection
+        worker, connection = WorkerCluster.of(cluster), cluster.connection
         known = self.clusters.get(cluster.name) is cluster
         if not known:
             self._removed[cluster.name] = connection.lost_since

@@ -11,8 +11,9 @@ import pytest
 from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.runtime.cluster_pool import LINGER
+from multikueue.runtime.cluster_pool import LINGER, Cluster
 from multikueue.runtime.manager import Manager
+from multikueue.runtime.worker_informers import WorkerInformers
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse, SilenceWatch
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, set_up_queues
@@ -39,6 +40,12 @@ async def a_running_job(history: int = 0) -> AsyncIterator[tuple[Fleet, Manager]
 
 def worker(manager: Manager) -> WorkerCluster:
     found = manager.workers.get("worker1")
+    assert found is not None
+    return found
+
+
+def cluster(manager: Manager) -> Cluster[WorkerInformers]:
+    found = manager.workers.clusters.get("worker1")
     assert found is not None
     return found
 
@@ -94,7 +101,7 @@ async def test_what_was_removed_meanwhile_does_not_come_back() -> None:
         await fleet.rotate("worker1", "new")
         await anyio.sleep(2)
         await fleet.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
-        await until(lambda: len(worker(manager).cluster.caches) == 1)
+        await until(lambda: len(cluster(manager).caches) == 1)
         found = worker(manager).usable
         assert found is not None
         assert key in found.workloads.informer
@@ -219,7 +226,7 @@ async def test_a_secret_that_nobody_names_changes_nothing() -> None:
     await fleet.connect()
     async with fleet.running() as manager:
         await until(is_active(fleet))
-        links = worker(manager).cluster.state.links
+        links = cluster(manager).state.links
         other = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -228,7 +235,7 @@ async def test_a_secret_that_nobody_names_changes_nothing() -> None:
         }
         fleet.manager.registry.create_object(other)
         await anyio.sleep(5)
-        assert worker(manager).cluster.state.links == links
+        assert cluster(manager).state.links == links
 
 
 async def test_a_kind_that_is_lost_stays_so_while_credentials_rotate() -> None:

@@ -9,41 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, Generic, TypeAlias
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import attrs
 
-from multikueue.core.machinery.cluster_events import (
-    Adopt,
-    Assigned,
-    BackOff,
-    BackOffEnded,
-    C,
-    ClientFailed,
-    Command,
-    Crashed,
-    Ended,
-    Event,
-    Failing,
-    Following,
-    Forget,
-    Health,
-    Link,
-    Notify,
-    Open,
-    Opened,
-    Phase,
-    Reading,
-    Refused,
-    Reported,
-    Retire,
-    Serving,
-    Stop,
-    Trying,
-    Unconfigured,
-    Watch,
-)
-from multikueue.core.machinery.connection import Connection
+from multikueue.core.machinery.connection import Connection, Failing, Following, Health, Reading, Watch
 
 TRIAL_FAILURES: Final = 3
 """Failures in a row after which a new configuration takes the place of one that works: one may be chance, and whoever
@@ -52,6 +22,153 @@ REPAIR: Final = 60.0
 """Seconds until a cluster is connected to again whose connection an unexpected exception has ended."""
 CRASHED: Final = "internal error: see the log of multikueue"
 """What users are told of that."""
+
+
+class Configuration(Protocol):
+    """How to reach a cluster; equal if nothing about that differs."""
+
+    @property
+    def server(self) -> str:
+        """Its address."""
+        ...
+
+
+C = TypeVar("C", bound=Configuration)
+
+
+@attrs.frozen
+class Link(Generic[C]):
+    """A connection with one configuration. No number is used twice."""
+
+    number: int
+    config: C = attrs.field(repr=False)
+
+
+@attrs.frozen
+class Unconfigured:
+    """No configuration may be used."""
+
+
+@attrs.frozen
+class Serving(Generic[C]):
+    """One connection decides whether the cluster is connected."""
+
+    line: Link[C]
+
+
+@attrs.frozen
+class Trying(Generic[C]):
+    """One decides, and a newer configuration is tried beside it."""
+
+    line: Link[C]
+    trial: Link[C]
+
+
+@attrs.frozen
+class Ended(Generic[C]):
+    """The connection with the wanted configuration ended with an error. It is opened again if there is a back-off."""
+
+    link: Link[C]
+
+
+Phase: TypeAlias = Unconfigured | Serving[C] | Trying[C] | Ended[C]
+
+
+@attrs.frozen
+class Assigned(Generic[C]):
+    """This configuration is wanted."""
+
+    config: C = attrs.field(repr=False)
+
+
+@attrs.frozen
+class Refused:
+    """No configuration may be used. `reason`: Kueue's, for the Active condition."""
+
+    error: str
+    reason: str
+
+
+@attrs.frozen
+class Reported:
+    """The health of a connection, changed or not."""
+
+    number: int
+    health: Health
+
+
+@attrs.frozen
+class ClientFailed:
+    """No client can be made for a connection."""
+
+    number: int
+    error: str
+
+
+@attrs.frozen
+class Crashed:
+    """An unexpected exception ended a connection."""
+
+    number: int
+
+
+@attrs.frozen
+class BackOffEnded:
+    """The time is over for which to leave a cluster alone after this connection."""
+
+    number: int
+
+
+Event: TypeAlias = Assigned[C] | Refused | Reported | ClientFailed | Crashed | BackOffEnded
+
+
+@attrs.frozen
+class Open(Generic[C]):
+    """Open a connection."""
+
+    link: Link[C]
+
+
+@attrs.frozen
+class Retire:
+    """Stop watching through a connection, but let calls under way end."""
+
+    number: int
+
+
+@attrs.frozen
+class Stop:
+    """Close a connection at once."""
+
+    number: int
+
+
+@attrs.frozen
+class Adopt:
+    """What this connection has read is what is known from now on."""
+
+    number: int
+
+
+@attrs.frozen
+class Forget:
+    """Nothing is known from now on."""
+
+
+@attrs.frozen
+class BackOff:
+    """Report `BackOffEnded` for this connection after some seconds."""
+
+    number: int
+    seconds: float
+
+
+@attrs.frozen
+class Notify:
+    """Tell the user that the connection, or what it has read, may have changed."""
+
+
+Command: TypeAlias = Open[C] | Retire | Stop | Adopt | Forget | BackOff | Notify
 
 
 @attrs.frozen
@@ -77,10 +194,8 @@ class ClusterState(Generic[C]):
         match event, self.phase:
             case Assigned(config), _ if config != self.wanted:
                 return self._assigned(config)
-            case Refused(error, reason), phase if phase != Unconfigured() or not self.connection.says(error, reason):
+            case Refused(error, reason), _:
                 return self._failed(Unconfigured(), self.connection.failed(error, now, reason=reason))
-            case Opened(number), Serving(line) if number == line.number and self.known is None:
-                return attrs.evolve(self, known=line), [Adopt(number)]
             case Reported(number, health), Trying(line, trial) if number == trial.number:
                 return self._tried(line, trial, health, now)
             case Reported(number, health), Serving(line) | Trying(line) if number == line.number:
@@ -124,7 +239,7 @@ class ClusterState(Generic[C]):
         return [link.number for link in self.links]
 
     def _assigned(self, config: C) -> Step[C]:
-        stops = [Stop(number) for number in self._numbers]
+        stops = [*map(Stop, self._numbers)]
         match self.phase:
             case Trying(line) if config == line.config:
                 return attrs.evolve(self, phase=Serving(line)), stops[1:]
@@ -148,7 +263,7 @@ class ClusterState(Generic[C]):
         return state, [Retire(line.number), *commands]
 
     def _heard(self, line: Link[C], health: Health, now: datetime) -> Step[C]:
-        known = line if health.complete else self.known
+        known = line if health.complete or self.known is None else self.known
         connection = self.connection
         match health.watch:
             case Failing(failures, error, retry_in) if health.watch != self.heard:
@@ -164,12 +279,12 @@ class ClusterState(Generic[C]):
         retry_at = now + timedelta(seconds=REPAIR)
         lost = self.connection.failed(CRASHED, now, failures=1, next_attempt=retry_at)
         state, commands = self._failed(Ended(link), lost)
-        return state, [*commands, BackOff(link.number, REPAIR)]
+        return state, [BackOff(link.number, REPAIR), *commands]
 
     def _failed(self, phase: Phase[C], lost: Connection) -> Step[C]:
         """Without another configuration, or for a while, nothing can be done. What is known stays."""
-        stops = [Stop(number) for number in self._numbers]
-        return attrs.evolve(self, phase=phase, connection=lost), [*stops, Notify()]
+        state = attrs.evolve(self, phase=phase, connection=lost)
+        return state, [] if state == self else [*map(Stop, self._numbers), Notify()]
 
     def _open(self, config: C) -> Step[C]:
         link = Link(self.opened + 1, config)

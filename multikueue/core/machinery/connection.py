@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -18,6 +18,36 @@ CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
 _UNUSABLE: Final = "; not usable for: "
 _ATTEMPTS: Final = "; connection attempts: "
+
+
+@attrs.frozen
+class Reading:
+    """Its deciding watch is being opened."""
+
+
+@attrs.frozen
+class Following:
+    """Its deciding watch is open."""
+
+
+@attrs.frozen
+class Failing:
+    """Its deciding watch cannot be opened, so many times in a row. `retry_in`: seconds from when this is new."""
+
+    failures: int
+    error: str
+    retry_in: float
+
+
+Watch: TypeAlias = Reading | Following | Failing
+
+
+@attrs.frozen
+class Health:
+    """How the deciding watch does, and whether the first answer is in for everything else that is read, too."""
+
+    watch: Watch
+    complete: bool
 
 
 @attrs.frozen
@@ -46,10 +76,6 @@ class Connection:
     def word(self) -> str:
         """The state in one word, for logs."""
         return "connected" if self.connected else "connecting" if self.unheard else "lost"
-
-    def says(self, error: str, reason: str) -> bool:
-        """Whether it is lost for this very cause."""
-        return (self.error, self.reason) == (error, reason)
 
     def succeeded(self) -> Connection:
         """The worker answers."""

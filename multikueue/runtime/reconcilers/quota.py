@@ -89,7 +89,7 @@ class QuotaReconciler:
 
     def _queues_of(self, worker: WorkerCluster) -> WorkerQueues | None:
         """A worker's queues; as last seen, if it shows them to its newest credentials no more."""
-        informers, server = worker.informers, worker.cluster.server
+        informers, server = worker.informers, worker.server
         if informers is not None and informers.queues.known:
             found = {queue["metadata"]["name"]: queue for queue in informers.queues.cluster_queues.values()}
             queues = WorkerQueues(tuple(informers.queues.targets()), found)
