@@ -153,6 +153,11 @@ class ClusterPool(Generic[S]):
         """The cluster of that name."""
         return self._clusters.get(name)
 
+    def connected(self, name: str) -> S | None:
+        """What is known of a cluster, if it is connected: what is there now, and requests can be sent there."""
+        cluster = self._clusters.get(name)
+        return cluster.known if cluster is not None and cluster.connection.connected else None
+
     def assign(self, name: ClusterName, config: ClusterConfig, lost_since: datetime | None = None) -> None:
         """Connect to a cluster with this configuration; see `core.machinery.cluster_state`.
 

@@ -40,7 +40,7 @@ class WorkerCluster:
     @property
     def reachable(self) -> bool:
         """Whether what its informers show is what is there."""
-        return self.connection.connected and self.usable is not None and self.usable.workloads.informer.status.synced
+        return self.connection.connected
 
     def awaited(self, gvk: GVK | None) -> bool:
         """Whether the first answer is still to come: that Workloads and a kind's jobs are followed, or why not."""
@@ -66,7 +66,7 @@ class WorkerCluster:
         return self.informers.keys() if self.informers is not None else iter(())
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class WorkerPool:
     """All workers the manager knows."""
 
@@ -146,4 +146,4 @@ class WorkerPool:
             self.settings.on_workload(key, 0.0)
 
     def __repr__(self) -> str:
-        return f"<WorkerPool {self.clusters!r}>"
+        return f"<WorkerPool of {self.clusters!r}>"

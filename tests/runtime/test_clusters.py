@@ -13,6 +13,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from multikueue.adapters import BUILTIN
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
@@ -214,3 +215,17 @@ async def test_the_log_lines_of_a_workers_watches_name_no_reconcile() -> None:
     async with fleet.running(fleet.build(connect=noting)):
         await until(is_active(fleet))
     assert contexts == [{}]
+
+
+async def test_what_is_read_from_workers_is_shown_in_one_line() -> None:
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    fleet.workers["worker2"].faults.add(Refuse(500))
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        await until(is_active(fleet, "worker2", "False"))
+        assert repr(manager.workers) == "<WorkerPool of <ClusterPool 2 clusters: 1 connected, 1 lost>>"
+        worker = manager.workers.get("worker1")
+        assert worker is not None
+        kinds = len(BUILTIN) + 1
+        assert repr(worker.informers) == f"<WorkerInformers {kinds} of {kinds} kinds followed>"
