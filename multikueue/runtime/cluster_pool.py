@@ -74,7 +74,7 @@ def health_of(deciding: InformerStatus, others: Iterable[InformerStatus] = ()) -
 
 
 @attrs.define(eq=False)
-class _Connection(Generic[S]):
+class _OpenLink(Generic[S]):
     """An open connection: its tasks, and what is read through it once there is a client."""
 
     everything: anyio.CancelScope = attrs.field(factory=anyio.CancelScope)
@@ -90,7 +90,7 @@ class Cluster(Generic[S]):
     state: ClusterState[ClusterConfig]
     known: S | None = None
     """What is known of it. The connection it was read through may be closed by now."""
-    _open: dict[int, _Connection[S]] = attrs.field(factory=dict, init=False)
+    _open: dict[int, _OpenLink[S]] = attrs.field(factory=dict, init=False)
 
     @property
     def connection(self) -> Connection:
@@ -192,8 +192,8 @@ class ClusterPool(Generic[S]):
     def _perform(self, cluster: Cluster[S], command: cluster_state.Command[ClusterConfig]) -> None:
         match command:
             case cluster_state.Open(link):
-                connection = cluster._open[link.number] = _Connection()
-                self._start(partial(self._serve, cluster, link, connection))
+                opened = cluster._open[link.number] = _OpenLink()
+                self._start(partial(self._serve, cluster, link, opened))
             case cluster_state.Retire(number):
                 cluster._open.pop(number).watching.cancel()
             case cluster_state.Stop(number):
@@ -220,24 +220,23 @@ class ClusterPool(Generic[S]):
         await anyio.sleep(seconds)
         self._step(cluster, cluster_state.BackOffEnded(number))
 
-    async def _serve(
-        self, cluster: Cluster[S], link: cluster_state.Link[ClusterConfig], connection: _Connection[S]
-    ) -> None:
+    async def _serve(self, cluster: Cluster[S], link: cluster_state.Link[ClusterConfig], opened: _OpenLink[S]) -> None:
         def report() -> None:
             self._step(cluster, cluster_state.Reported(link.number, caches.health))
 
         try:
-            with connection.everything:
+            with opened.everything:
                 async with self.connect(cluster.name, link.config) as client:
-                    caches = connection.caches = self.build(cluster.name, client, cluster.known, report)
-                    with connection.watching:
+                    caches = opened.caches = self.build(cluster.name, client, cluster.known, report)
+                    with opened.watching:
                         await caches.run()
                     await anyio.sleep(LINGER)
-        except MultiKueueError as error:  # no client can be made from the configuration
-            self._step(cluster, cluster_state.ClientFailed(link.number, str(error)))
-        except Exception as error:  # a bug: it costs this cluster alone (never CancelledError)
-            log.error("unexpected exception", cluster=cluster.name, exc_info=error)
-            self._step(cluster, cluster_state.Crashed(link.number))
+        except Exception as error:  # it costs this cluster alone (never CancelledError)
+            if isinstance(error, MultiKueueError) and opened.caches is None:
+                self._step(cluster, cluster_state.ClientFailed(link.number, str(error)))
+            else:
+                log.error("unexpected exception", cluster=cluster.name, exc_info=error)
+                self._step(cluster, cluster_state.Crashed(link.number))
 
     def __repr__(self) -> str:
         words = Counter(cluster.connection.word for cluster in self)

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from multikueue.core.machinery.connection import Failing, Following, Health, Reading, Watch
 from multikueue.core.model.names import ClusterName
-from multikueue.errors import KubeconfigError
+from multikueue.errors import KubeconfigError, Unreachable
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import LINGER, Cluster, ClusterPool
@@ -160,9 +160,11 @@ async def test_tasks_know_nothing_of_the_log_context_of_whoever_assigned() -> No
     assert world.contexts == [{}, {}]
 
 
-async def test_an_unexpected_exception_costs_its_cluster_alone_and_a_minute() -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError(), Unreachable("reset")], ids=["a bug", "of the server"])
+async def test_an_unexpected_exception_costs_its_cluster_alone_and_a_minute(error: Exception) -> None:
+    """Caches are to answer for their server's errors themselves."""
     async with running() as world:
-        world.errors["https://elsewhere"] = ZeroDivisionError()
+        world.errors["https://elsewhere"] = error
         world.pool.assign(A, OLD)
         with capture_logs() as logged:
             world.pool.assign(B, ELSEWHERE)

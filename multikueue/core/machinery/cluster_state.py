@@ -53,14 +53,14 @@ class Unconfigured:
 class Serving(Generic[C]):
     """One connection decides whether the cluster is connected."""
 
-    line: Link[C]
+    current: Link[C]
 
 
 @attrs.frozen
 class Trying(Generic[C]):
     """One decides, and a newer configuration is tried beside it."""
 
-    line: Link[C]
+    current: Link[C]
     trial: Link[C]
 
 
@@ -196,10 +196,10 @@ class ClusterState(Generic[C]):
                 return self._assigned(config)
             case Refused(error, reason), _:
                 return self._failed(Unconfigured(), self.connection.failed(error, now, reason=reason))
-            case Reported(number, health), Trying(line, trial) if number == trial.number:
-                return self._tried(line, trial, health, now)
-            case Reported(number, health), Serving(line) | Trying(line) if number == line.number:
-                return self._heard(line, health, now)
+            case Reported(number, health), Trying(current, trial) if number == trial.number:
+                return self._tried(current, trial, health, now)
+            case Reported(number, health), Serving(current) | Trying(current) if number == current.number:
+                return self._heard(current, health, now)
             case ClientFailed(number, error), _ if number in self._numbers:
                 return self._failed(Ended(self.links[-1]), self.connection.failed(error, now))
             case Crashed(number), _ if number in self._numbers:
@@ -213,10 +213,10 @@ class ClusterState(Generic[C]):
     def links(self) -> list[Link[C]]:
         """The connections that are open: the deciding one, and the one that is tried."""
         match self.phase:
-            case Serving(line):
-                return [line]
-            case Trying(line, trial):
-                return [line, trial]
+            case Serving(current):
+                return [current]
+            case Trying(current, trial):
+                return [current, trial]
             case _:
                 return []
 
@@ -241,37 +241,37 @@ class ClusterState(Generic[C]):
     def _assigned(self, config: C) -> Step[C]:
         stops = [*map(Stop, self._numbers)]
         match self.phase:
-            case Trying(line) if config == line.config:
-                return attrs.evolve(self, phase=Serving(line)), stops[1:]
+            case Trying(current) if config == current.config:
+                return attrs.evolve(self, phase=Serving(current)), stops[1:]
             case _ if self.known is not None and config.server != self.known.config.server:
                 unheard = Connection(lost_since=self.connection.lost_since)
                 state, commands = attrs.evolve(self, connection=unheard, known=None)._open(config)
                 return state, [*stops, *commands, Forget(), Notify()]
-            case Serving(line) | Trying(line) if self.known is not None:
+            case Serving(current) | Trying(current) if self.known is not None:
                 trial = Link(self.opened + 1, config)
-                state = attrs.evolve(self, phase=Trying(line, trial), opened=trial.number)
+                state = attrs.evolve(self, phase=Trying(current, trial), opened=trial.number)
                 return state, [*stops[1:], Open(trial)]
             case _:
                 state, commands = self._open(config)
                 return state, [*stops, *commands]
 
-    def _tried(self, line: Link[C], trial: Link[C], health: Health, now: datetime) -> Step[C]:
+    def _tried(self, current: Link[C], trial: Link[C], health: Health, now: datetime) -> Step[C]:
         limit = TRIAL_FAILURES if self.connection.connected else 1
         if not health.complete and not (isinstance(health.watch, Failing) and health.watch.failures >= limit):
             return self, []
         state, commands = attrs.evolve(self, phase=Serving(trial), heard=Reading())._heard(trial, health, now)
-        return state, [Retire(line.number), *commands]
+        return state, [Retire(current.number), *commands]
 
-    def _heard(self, line: Link[C], health: Health, now: datetime) -> Step[C]:
-        known = line if health.complete or self.known is None else self.known
+    def _heard(self, current: Link[C], health: Health, now: datetime) -> Step[C]:
+        known = current if health.complete or self.known is None else self.known
         connection = self.connection
         match health.watch:
             case Failing(failures, error, retry_in) if health.watch != self.heard:
                 retry_at = now + timedelta(seconds=retry_in)
                 connection = connection.failed(error, now, failures=failures, next_attempt=retry_at)
-            case Following() if known == line:
+            case Following() if known == current:
                 connection = connection.succeeded()
-        adopted = [Adopt(line.number)] if known != self.known else []
+        adopted = [Adopt(current.number)] if known != self.known else []
         state = attrs.evolve(self, connection=connection, known=known, heard=health.watch)
         return state, [*adopted, Notify()]
 
