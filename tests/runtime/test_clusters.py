@@ -19,6 +19,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient
 from multikueue.runtime.worker_informers import WorkerInformers
+from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.sandbox.apiserver import DirectClient, Fault, Match, Refuse
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, kubeconfig_secret
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
@@ -229,3 +230,27 @@ async def test_what_is_read_from_workers_is_shown_in_one_line() -> None:
         assert worker is not None
         kinds = len(BUILTIN) + 1
         assert repr(worker.informers) == f"<WorkerInformers {kinds} of {kinds} kinds followed>"
+
+
+async def test_an_attempt_that_fails_as_the_one_before_wakes_no_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It changes the time of the next one, which is shown on the MultiKueueCluster, and nothing else."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    fault = fleet.workers["worker1"].faults.add(Refuse(500), on=Match(resource="workloads"))
+    manager, told = fleet.build(), list[tuple[bool, bool]]()
+
+    def note(worker: WorkerCluster, known: bool) -> None:
+        told.append((worker.connection.connected, known))
+
+    monkeypatch.setattr(manager.workers, "on_cluster", note)
+    async with fleet.running(manager):
+        await until(functools.partial(has_hit, fault, 4), within=200)
+        told.clear()
+        await until(functools.partial(has_hit, fault, 7), within=300)
+        assert told == []
+        fleet.workers["worker1"].faults.clear()
+        await until(lambda: manager.workers.clusters.connected("worker1"), within=70)
+        assert told[-1] == (True, True)
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, WORKER)
+        await anyio.sleep(1)
+        assert told[-1] == (False, False)
