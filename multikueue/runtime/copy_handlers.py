@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from multikueue.adapters import SafeAdapter
 from multikueue.adapters.safe import Problems
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def log_problems(problems: Problems) -> None:

@@ -1,7 +1,7 @@
-"""Looking at a worker's own definition of a declared kind: it may be older than the manager's.
+"""Whether a worker's CustomResourceDefinition of a declared kind has the fields that copies need.
 
-An API server drops fields that its definition does not have. A copy that cannot be held back there would run before the
-worker's Kueue lets it.
+It may be older than the manager's. An API server drops fields that its definition does not have. A copy that cannot be
+held back there would run before the worker's Kueue lets it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class CRDCheck:
 
 
 def crd_checks(client: Reader, kinds: Iterable[JobKind], on_change: Callable[[], None]) -> dict[GVK, CRDCheck]:
-    """The crd_checks of one worker: of the kinds for which its definition must have something.
+    """The checks for one worker: of the kinds for which its definition must have certain fields.
 
     Args:
         client: the worker's API server.

@@ -16,7 +16,7 @@ from multikueue.runtime.controller import Controller
 from multikueue.runtime.copy_handlers import STATUS_BATCH, is_of_status_only
 from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.manager_cluster import Changed, ManagerCluster, kubeconfig_path
-from multikueue.runtime.remote import RemoteCluster
+from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 
@@ -85,7 +85,7 @@ class EventHandlers:
         if key in self.manager.workloads.informer:
             self.memory.touched(key)
 
-    def remote_cluster_changed(self, remote: RemoteCluster, *, known: bool) -> None:
+    def remote_cluster_changed(self, remote: WorkerCluster, *, known: bool) -> None:
         """A worker came or went: whatever waits for one, runs there or lies there is looked at again.
 
         Args:
@@ -102,7 +102,7 @@ class EventHandlers:
         self._enqueue_workloads(remote.keys())
         self._enqueue_workloads(self._waiting_for(remote.name))
 
-    def remote_status_changed(self, remote: RemoteCluster) -> None:
+    def remote_status_changed(self, remote: WorkerCluster) -> None:
         """Only what its MultiKueueCluster says of a worker changed."""
         if self._clusters is not None:
             self._clusters.enqueue(ObjectKey("", remote.name))

@@ -19,6 +19,7 @@ from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
+from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.controller import Controller, ControllerHook, Reconciler
 from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import EventHandlers
@@ -31,11 +32,10 @@ from multikueue.runtime.reconcilers.admission_check import AdmissionCheckReconci
 from multikueue.runtime.reconcilers.cluster import ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler
-from multikueue.runtime.remote import RemoteCluster
-from multikueue.runtime.remotes import Connect, RemotePool
-from multikueue.runtime.session import SessionSettings
 from multikueue.runtime.snapshots import SnapshotReader
 from multikueue.runtime.worker_executor import WorkerExecutor
+from multikueue.runtime.worker_informers import WorkerSettings
+from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
@@ -89,7 +89,7 @@ class Manager:
     instance: str = attrs.field(default="multikueue", kw_only=True)
     """Who writes the events: the process's name."""
     cluster: ManagerCluster = attrs.field(init=False)
-    remotes: RemotePool = attrs.field(init=False)
+    workers: WorkerPool = attrs.field(init=False)
     _events: EventRecorder = attrs.field(init=False)
     _cluster_events: EventRecorder = attrs.field(init=False)
     _files: KubeconfigFiles = attrs.field(init=False)
@@ -110,7 +110,7 @@ class Manager:
             changed=handlers.changed,
             fraction=self.fraction,
         )
-        session = SessionSettings(
+        informers = WorkerSettings(
             self.adapters,
             self.settings.plan.origin,
             on_workload=handlers.remote_workload_changed,
@@ -118,9 +118,9 @@ class Manager:
             on_queue=self._queues_changed,
             fraction=self.fraction,
         )
-        self.remotes = RemotePool(
+        self.workers = WorkerPool(
             self.connect,
-            session,
+            informers,
             self.clock,
             on_cluster=functools.partial(self._cluster_changed, handlers),
             on_status=handlers.remote_status_changed,
@@ -149,13 +149,13 @@ class Manager:
                 name, reconciler, concurrency=concurrency, fraction=self.fraction, hook=self.controller_hook
             )
 
-        reader = SnapshotReader(self.cluster, self.remotes, self.adapters, self._executor, self._memory)
+        reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, self._memory)
         workloads = WorkloadReconciler(reader, self._executor, self.settings.plan, self.dispatcher, self.clock)
         clusters = ClusterReconciler(
-            self.cluster, self.remotes, self._files, self._cluster_events, self.settings.namespace, self.clock
+            self.cluster, self.workers, self._files, self._cluster_events, self.settings.namespace, self.clock
         )
         quotas = QuotaReconciler(
-            self.cluster, self.remotes, self._queues, self.settings.plan.worker_lost_timeout, self.clock
+            self.cluster, self.workers, self._queues, self.settings.plan.worker_lost_timeout, self.clock
         )
         return (
             controller("multikueue_workload", workloads, self.settings.concurrency),
@@ -169,7 +169,6 @@ class Manager:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._events.run)
             tasks.start_soon(self._cluster_events.run)
-            await tasks.start(self.remotes.run)
             await tasks.start(self.cluster.run)
             await tasks.start(self._executor.run)
             tasks.start_soon(self._files.run)
@@ -178,7 +177,7 @@ class Manager:
             if self.settings.gc_interval:
                 tasks.start_soon(self._collect_garbage)
             # Only now: before the caches are complete, absence means nothing, and copies would be removed for it.
-            self.remotes.listen()
+            await tasks.start(self.workers.run)
             async with anyio.create_task_group() as work:
                 for controller in self._controllers:
                     work.start_soon(controller.run)
@@ -209,13 +208,13 @@ class Manager:
         """See `effect_executor.Targets`."""
         if not cluster:
             return self.cluster
-        remote = self.remotes.get(cluster)
+        remote = self.workers.get(cluster)
         return remote.usable if remote is not None else None
 
     def _plan_again(self, key: ObjectKey, after: float) -> None:
         self._controllers[0].enqueue(key, after)
 
-    def _cluster_changed(self, handlers: EventHandlers, remote: RemoteCluster) -> None:
+    def _cluster_changed(self, handlers: EventHandlers, remote: WorkerCluster, known: bool) -> None:
         if remote.connection.connected:
             self._executor.connected(remote.name)
             if remote.name not in self._connected:
@@ -223,7 +222,7 @@ class Manager:
             self._connected.add(remote.name)
         else:
             self._connected.discard(remote.name)
-        handlers.remote_cluster_changed(remote, known=self.remotes.get(remote.name) is remote)
+        handlers.remote_cluster_changed(remote, known=known)
 
     def _queues_changed(self) -> None:
         """Sums of quotas may be others. They are few and cheap to make, so all are made again."""
@@ -235,6 +234,6 @@ class Manager:
         workloads = self._controllers[0]
         while True:
             await anyio.sleep(self.settings.gc_interval.total_seconds())
-            for remote in self.remotes:
+            for remote in self.workers:
                 for key in dict.fromkeys(remote.keys()):  # in an order that repeats
                     workloads.enqueue(key)

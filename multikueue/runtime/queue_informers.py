@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import anyio
 import anyio.abc
@@ -11,19 +12,17 @@ import attrs
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.kube.informer import Informer, Transform, drop_managed_fields, start_informers
+from multikueue.kube.informer import Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
 
 
 @attrs.define(eq=False)
 class Queues:
-    """Two caches that need not run: until they do, nothing is known."""
+    """Their informers, which need not run: until they do, nothing is known."""
 
     cluster_queues: Informer
     local_queues: Informer
-    followed: bool = False
-    """Whether they are wanted."""
 
     @classmethod
     def build(
@@ -45,22 +44,13 @@ class Queues:
             slim: keep only what sums need. Statuses change with every admission, so this saves most of the work.
         """
 
-        def note(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del key
+        def note(_key: ObjectKey, old: Json | None, new: Json | None) -> None:
             if old is None or new is None or dig(old, "spec") != dig(new, "spec"):
                 changed()
 
-        def cache(resource_slim: Transform, local: bool) -> Informer:
-            return Informer(
-                client,
-                LOCAL_QUEUE if local else CLUSTER_QUEUE,
-                transform=resource_slim,
-                on_change=note,
-                on_status=on_status,
-                fraction=fraction,
-            )
-
-        return cls(cache(_slim_cluster_queue if slim else drop_managed_fields, False), cache(_slim_local_queue, True))
+        informer = partial(Informer, client, on_change=note, on_status=on_status, fraction=fraction)
+        kept = _slim_cluster_queue if slim else drop_managed_fields
+        return cls(informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=_slim_local_queue))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep the caches until cancelled; ready once both are complete."""

@@ -34,10 +34,10 @@ def admitted(real: Fleet, worker: str) -> bool:
 
 def followed(real: Fleet, worker: str) -> Informer:
     """What the daemon knows of a worker's Workloads."""
-    remote = real.daemon.manager.remotes.get(worker)
+    remote = real.daemon.manager.workers.get(worker)
     assert remote is not None
-    assert remote.session is not None, f"{worker} is not connected"
-    return remote.session.workloads.informer
+    assert remote.informers is not None, f"{worker} is not connected"
+    return remote.informers.workloads.informer
 
 
 async def test_a_job_that_ends_while_the_daemon_is_down_has_run_once(planes: Planes) -> None:

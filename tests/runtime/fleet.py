@@ -26,6 +26,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
+from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.crds import load_crds
@@ -76,6 +77,8 @@ class Fleet:
 
     manager: ApiServer = attrs.field(factory=lambda: server("manager"))
     workers: dict[str, ApiServer] = attrs.field(factory=dict)
+    closed: list[str] = attrs.field(factory=list)
+    """The tokens of the clients that were closed in order."""
 
     @classmethod
     def of(cls, *names: str) -> Fleet:
@@ -94,14 +97,14 @@ class Fleet:
         await set_up_queues(self.admin, {"cpu": str(4 * len(self.workers))}, [CHECK])
         await connect_workers(self.admin, {name: kubeconfig(name) for name in self.workers})
 
-    def build(self, lost_timeout: float = 900.0, **settings: Any) -> Manager:
-        """A daemon's worth of library."""
+    def build(self, lost_timeout: float = 900.0, *, connect: Connect | None = None, **settings: Any) -> Manager:
+        """A daemon's worth of library; `connect` makes other clients for workers than `client`."""
         plan = PlanSettings(worker_lost_timeout=timedelta(seconds=lost_timeout))
         return Manager(
             DirectClient(self.manager, user="multikueue"),
             AdapterRegistry(BUILTIN),
             ManagerSettings(plan=plan, **settings),
-            self._client,
+            connect or self.client,
             clock=now,
         )
 
@@ -126,12 +129,13 @@ class Fleet:
             yield
             tasks.cancel_scope.cancel()
 
-    def _client(self, name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
+    def client(self, name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
         @asynccontextmanager
         async def opened() -> AsyncIterator[ApiClient]:
             host = config.server.removeprefix("https://").partition(":")[0]
             server = self.workers[host]
             yield DirectClient(server, user=server.access.user_of(config.token) or "nobody")
+            self.closed.append(config.token)
 
         return opened()
 

@@ -6,16 +6,20 @@ import functools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from typing import Any
 
 import anyio
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
+from multikueue.adapters import BUILTIN
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient
-from multikueue.runtime.session import Session
+from multikueue.runtime.worker_informers import WorkerInformers
+from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.sandbox.apiserver import DirectClient, Fault, Match, Refuse
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, kubeconfig_secret
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
@@ -74,18 +78,18 @@ async def test_an_insecure_kubeconfig_is_refused_in_kueues_words(field: Json, me
 async def test_a_worker_served_by_a_bug_takes_no_other_along_and_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A cluster is a unit of failure: what nobody thought of is told, and tried again after a minute."""
+    """A cluster is a unit of failure: an unexpected exception is logged, told, and tried again after a minute."""
     fleet = Fleet.of("worker1", "worker2")
     await fleet.connect()
-    run, broken = Session.run, {"worker1"}
+    run, broken = WorkerInformers.run, {"worker1"}
 
-    async def fails(session: Session, *, follow_queues: bool) -> None:
-        assert isinstance(session.client, DirectClient)
-        if session.client.registry.name in broken:
+    async def fails(informers: WorkerInformers) -> None:
+        assert isinstance(informers.client, DirectClient)
+        if informers.client.registry.name in broken:
             raise ZeroDivisionError
-        await run(session, follow_queues=follow_queues)
+        await run(informers)
 
-    monkeypatch.setattr(Session, "run", fails)
+    monkeypatch.setattr(WorkerInformers, "run", fails)
     with capture_logs() as logged:
         async with fleet.running():
             status, reason, message = await told(fleet)
@@ -94,7 +98,7 @@ async def test_a_worker_served_by_a_bug_takes_no_other_along_and_is_tried_again(
             await until(is_active(fleet, "worker2"))
             broken.clear()
             assert 50 < await until(is_active(fleet), within=90) < 70
-    assert [entry["cluster"] for entry in logged if entry["event"] == "cannot serve a worker"] == ["worker1"]
+    assert [entry["cluster"] for entry in logged if entry["event"] == "unexpected exception"] == ["worker1"]
 
 
 async def test_a_certificate_that_is_none_is_told_as_kueue_does() -> None:
@@ -107,8 +111,7 @@ async def test_a_certificate_that_is_none_is_told_as_kueue_does() -> None:
         async with KubeClient(config, name=name) as client:
             yield client
 
-    manager = fleet.build()
-    manager.remotes.connect = refuses
+    manager = fleet.build(connect=refuses)
     await fleet.write_secret("worker1", kubeconfig("worker1", **{"certificate-authority-data": "eA=="}))
     async with fleet.running(manager):
         assert await told(fleet) == (
@@ -196,3 +199,58 @@ async def test_a_dead_worker_is_asked_ever_more_rarely_and_its_status_says_when(
             "; connection attempts: 7, next connection attempt: 2026-01-01T00:04:15Z"
         )
         assert len(await fleet.events()) == 1
+
+
+async def test_the_log_lines_of_a_workers_watches_name_no_reconcile() -> None:
+    """The reconcile that assigned the configuration has long ended."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    contexts: list[dict[str, Any]] = []
+
+    @asynccontextmanager
+    async def noting(name: ClusterName, config: ClusterConfig) -> AsyncIterator[ApiClient]:
+        contexts.append(structlog.contextvars.get_contextvars())
+        async with fleet.client(name, config) as client:
+            yield client
+
+    async with fleet.running(fleet.build(connect=noting)):
+        await until(is_active(fleet))
+    assert contexts == [{}]
+
+
+async def test_what_is_read_from_workers_is_shown_in_one_line() -> None:
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    fleet.workers["worker2"].faults.add(Refuse(500))
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        await until(is_active(fleet, "worker2", "False"))
+        assert repr(manager.workers) == "<WorkerPool of <ClusterPool 2 clusters: 1 connected, 1 lost>>"
+        worker = manager.workers.get("worker1")
+        assert worker is not None
+        kinds = len(BUILTIN) + 1
+        assert repr(worker.informers) == f"<WorkerInformers {kinds} of {kinds} kinds followed>"
+
+
+async def test_an_attempt_that_fails_as_the_one_before_wakes_no_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It changes the time of the next one, which is shown on the MultiKueueCluster, and nothing else."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    fault = fleet.workers["worker1"].faults.add(Refuse(500), on=Match(resource="workloads"))
+    manager, told = fleet.build(), list[tuple[bool, bool]]()
+
+    def note(worker: WorkerCluster, known: bool) -> None:
+        told.append((worker.connection.connected, known))
+
+    monkeypatch.setattr(manager.workers, "on_cluster", note)
+    async with fleet.running(manager):
+        await until(functools.partial(has_hit, fault, 4), within=200)
+        told.clear()
+        await until(functools.partial(has_hit, fault, 7), within=300)
+        assert told == []
+        fleet.workers["worker1"].faults.clear()
+        await until(lambda: manager.workers.clusters.connected("worker1"), within=70)
+        assert told[-1] == (True, True)
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, WORKER)
+        await anyio.sleep(1)
+        assert told[-1] == (False, False)

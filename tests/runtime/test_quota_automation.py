@@ -156,16 +156,13 @@ async def test_what_others_lose_counts_while_one_hides_what_it_showed_before() -
 async def test_what_another_server_showed_says_nothing_about_this_one() -> None:
     """The kubeconfig names another server, and no client of it can be made."""
     fleet = await a_fleet("worker1", "worker2")
-    manager = automatic(fleet, lost_timeout=600)
-    connect = manager.remotes.connect
 
     def refuses(name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
         if "elsewhere" in config.server:
             raise KubeconfigError("ClientConnectionFailed", "the certificate is none")
-        return connect(name, config)
+        return fleet.client(name, config)
 
-    manager.remotes.connect = refuses
-    async with fleet.running(manager):
+    async with fleet.running(automatic(fleet, lost_timeout=600, connect=refuses)):
         assert await cpus(fleet) == "8"
         await fleet.write_secret("worker1", kubeconfig("worker1", server="https://elsewhere:6443"))
         await set_quota(fleet, "worker2", "3")

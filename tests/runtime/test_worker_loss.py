@@ -9,7 +9,7 @@ from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.session import RENEWAL
+from multikueue.runtime.worker_informers import RENEWAL
 from multikueue.sandbox.apiserver import CutWatch, Hang, Match, Refuse, Reset
 from tests.runtime.fleet import Fleet, is_active, until
 
@@ -22,10 +22,10 @@ WATCH_JOBS = Match(verbs=("list", "watch"), resource="jobs", user="multikueue")
 
 def lists(manager: Manager) -> int:
     """How often all Workloads of worker1 were read."""
-    remote = manager.remotes.get("worker1")
-    assert remote is not None
-    assert remote.session is not None
-    return remote.session.state.lists
+    worker = manager.workers.get("worker1")
+    assert worker is not None
+    assert worker.informers is not None
+    return worker.informers.workloads.informer.status.lists
 
 
 async def test_the_end_of_a_watch_does_not_show_in_the_status() -> None:

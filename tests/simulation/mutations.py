@@ -31,11 +31,11 @@ from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.informer import Informer
 from multikueue.runtime import effect_executor as performing
-from multikueue.runtime import session
+from multikueue.runtime import worker_informers
 from multikueue.runtime.event_handlers import EventHandlers
 from multikueue.runtime.reconcilers import cluster as clusters
-from multikueue.runtime.remote import RemoteCluster
 from multikueue.runtime.snapshots import SnapshotReader
+from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.simulating import Run, simulate
 
@@ -134,14 +134,14 @@ def origins_are_not_checked() -> Iterator[None]:
     def unselected(*args: Any, **options: Any) -> Informer:
         return Informer(*args, **{**options, "label_selector": ""})
 
-    with mock.patch.object(session, "Informer", unselected):
+    with mock.patch.object(worker_informers, "Informer", unselected):
         yield
 
 
 def connecting_wakes_nobody() -> AbstractContextManager[Any]:
     """38: what waits for a worker is not looked at when one comes back."""
 
-    def changed(self: EventHandlers, remote: RemoteCluster, *, known: bool) -> None:
+    def changed(self: EventHandlers, remote: WorkerCluster, *, known: bool) -> None:
         del known
         if self._clusters is not None:
             self._clusters.enqueue(ObjectKey("", remote.name))

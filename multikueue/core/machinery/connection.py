@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -14,8 +14,40 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+CONNECTION_FAILED: Final = "ClientConnectionFailed"
+"""Kueue's reason for a worker that cannot be reached."""
 _UNUSABLE: Final = "; not usable for: "
 _ATTEMPTS: Final = "; connection attempts: "
+
+
+@attrs.frozen
+class Reading:
+    """Its deciding watch is being opened."""
+
+
+@attrs.frozen
+class Following:
+    """Its deciding watch is open."""
+
+
+@attrs.frozen
+class Failing:
+    """Its deciding watch cannot be opened, so many times in a row. `retry_in`: seconds from when this is new."""
+
+    failures: int
+    error: str
+    retry_in: float
+
+
+Watch: TypeAlias = Reading | Following | Failing
+
+
+@attrs.frozen
+class Health:
+    """How the deciding watch does, and whether the first answer is in for everything else that is read, too."""
+
+    watch: Watch
+    complete: bool
 
 
 @attrs.frozen
@@ -30,15 +62,20 @@ class Connection:
     """Attempts that failed since it was last connected."""
     next_attempt: datetime | None = None
     """When the next one is made."""
-    reason: str = "ClientConnectionFailed"
+    reason: str = CONNECTION_FAILED
     """Kueue's reason for the Active condition while not connected."""
     error: str = ""
     """Why not, for people."""
 
     @property
     def unheard(self) -> bool:
-        """Whether the worker has yet to answer, or to fail to, for the first time since this process asks it."""
+        """Whether the worker has neither answered nor failed to since this process began to ask it."""
         return not self.connected and not self.error
+
+    @property
+    def word(self) -> str:
+        """The state in one word, for logs."""
+        return "connected" if self.connected else "connecting" if self.unheard else "lost"
 
     def succeeded(self) -> Connection:
         """The worker answers."""
@@ -49,9 +86,9 @@ class Connection:
         error: str,
         now: datetime,
         *,
-        failures: int,
-        next_attempt: datetime | None,
-        reason: str = "ClientConnectionFailed",
+        failures: int = 0,
+        next_attempt: datetime | None = None,
+        reason: str = CONNECTION_FAILED,
     ) -> Connection:
         """The worker does not answer, or may not be asked. The time of the first loss is kept."""
         return Connection(False, self.lost_since or now, failures, next_attempt, reason, error)
@@ -129,5 +166,5 @@ def notice(found: Json | None, wanted: Json) -> Notice | None:
         return Notice(*(("Warning", "KindsNotUsable") if degraded else ("Normal", "ClusterConnected")), message)
     if found is not None and found.get("status") == "False" and found.get("reason") == wanted["reason"]:
         return None
-    lost = wanted["reason"] == "ClientConnectionFailed"
+    lost = wanted["reason"] == CONNECTION_FAILED
     return Notice("Warning", "ClusterLost" if lost else str(wanted["reason"]), message.partition(_ATTEMPTS)[0])

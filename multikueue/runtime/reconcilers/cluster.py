@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -21,18 +21,12 @@ from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
-from multikueue.runtime.remotes import RemotePool
+from multikueue.runtime.worker_pool import WorkerPool
 
 KUBECONFIG_KEY: Final = "kubeconfig"
 """Where in a Secret the kubeconfig is."""
-
-
-@attrs.frozen
-class _Seen:
-    """A kubeconfig, and what is in it, or the reason and message it was refused with."""
-
-    kubeconfig: bytes = attrs.field(repr=False)
-    result: ClusterConfig | tuple[str, str] = attrs.field(repr=False)
+_Parsed: TypeAlias = tuple[bytes, ClusterConfig | KubeconfigError]
+"""A kubeconfig, and what is in it or why it is refused."""
 
 
 @attrs.define(eq=False)
@@ -40,21 +34,21 @@ class ClusterReconciler:
     """Keeps the pool in line with the MultiKueueClusters, and their Active condition in line with the pool."""
 
     manager: ManagerCluster
-    remotes: RemotePool
+    workers: WorkerPool
     files: KubeconfigFiles
     events: EventRecorder
     namespace: str
     """Where the Secrets are."""
     clock: Callable[[], datetime]
-    _seen: dict[str, _Seen] = attrs.field(factory=dict, init=False, repr=False)
+    _parsed: dict[str, _Parsed] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         cluster = self.manager.clusters.get(key)
         if cluster is None or is_terminating(cluster):
-            self.remotes.forget(key.name)
-            self._seen.pop(key.name, None)
+            self.workers.clusters.forget(key.name)
+            self._parsed.pop(key.name, None)
             return Action.done()
         self._connect(ClusterName(key.name), cluster)
         await self._write_status(key, cluster)
@@ -65,25 +59,25 @@ class ClusterReconciler:
             kubeconfig = self._load(cluster)
             if kubeconfig is None:
                 return  # being read: its arrival brings us back
-            config = self._parsed(name, kubeconfig)
+            config = self._parse(name, kubeconfig)
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
-            self.remotes.refuse(name, error.reason, message, remembered_loss(cluster))
+            self.workers.clusters.refuse(name, error.reason, message, remembered_loss(cluster))
         else:
-            self.remotes.assign(name, config, remembered_loss(cluster))
+            self.workers.clusters.assign(name, config, remembered_loss(cluster))
 
-    def _parsed(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
-        """Parsed only when it is another one: a large one takes a second, and failed attempts bring us here, too."""
-        seen = self._seen.get(name)
-        if seen is None or seen.kubeconfig != kubeconfig:
+    def _parse(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
+        """Parse a kubeconfig that is another one: a large one takes a second, and each failed attempt comes here."""
+        before, parsed = self._parsed.get(name, (b"", None))
+        if parsed is None or before != kubeconfig:
             try:
-                seen = _Seen(kubeconfig, parse_worker_kubeconfig(kubeconfig))
+                parsed = parse_worker_kubeconfig(kubeconfig)
             except KubeconfigError as error:
-                seen = _Seen(kubeconfig, (error.reason, str(error)))
-            self._seen[name] = seen
-        if not isinstance(seen.result, ClusterConfig):
-            raise KubeconfigError(*seen.result)
-        return seen.result
+                parsed = error.with_traceback(None)
+            self._parsed[name] = kubeconfig, parsed
+        if isinstance(parsed, KubeconfigError):
+            raise KubeconfigError(parsed.reason, str(parsed))
+        return parsed
 
     def _load(self, cluster: Json) -> bytes | None:
         source = dig(cluster, "spec", "clusterSource") or {}
@@ -110,10 +104,10 @@ class ClusterReconciler:
             raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" of secret "{name}" is not base64') from None
 
     async def _write_status(self, key: ObjectKey, cluster: Json) -> None:
-        remote = self.remotes.get(key.name)
-        if remote is None or not (remote.connection.connected or remote.connection.error):
-            return  # no word from it yet
-        wanted = active_status(cluster, remote.connection, self.clock(), remote.unusable)
+        worker = self.workers.get(key.name)
+        if worker is None or worker.connection.unheard:
+            return
+        wanted = active_status(cluster, worker.connection, self.clock(), worker.unusable)
         if wanted is None:
             return
         patch = {

@@ -24,8 +24,7 @@ from multikueue.core.model.objects import dig, is_terminating, resource_version
 from multikueue.errors import NotFound
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.queue_informers import Queues
-from multikueue.runtime.remote import RemoteCluster
-from multikueue.runtime.remotes import RemotePool
+from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool
 
 BATCH: Final = 1.0
 """Seconds changes are collected for: an administrator who changes one queue changes others, too. Kueue's."""
@@ -42,7 +41,7 @@ class QuotaReconciler:
     """
 
     manager: ManagerCluster
-    remotes: RemotePool
+    workers: WorkerPool
     queues: Queues
     """The manager's."""
     worker_lost_timeout: timedelta
@@ -76,39 +75,39 @@ class QuotaReconciler:
 
     def _offer(self, name: str, local_queues: frozenset[ObjectKey]) -> tuple[Amounts | None, float | None]:
         """What a worker offers, None if that is not known; and for how many seconds it may stay so."""
-        self.remotes.follow_queues(name)
-        remote = self.remotes.get(name)
-        found = self._queues_of(remote) if remote is not None else None
+        self.workers.follow_queues(name)
+        worker = self.workers.get(name)
+        found = self._queues_of(worker) if worker is not None else None
         if found is not None:
             self._hidden_since.pop(name, None)
             return offered(local_queues, found), None
-        lost_since = self._lost_since(name, remote)
+        lost_since = self._lost_since(name, worker)
         if lost_since is None:
             return None, None
         left = (lost_since + self.worker_lost_timeout - self.clock()).total_seconds()
         return (None, left) if left > 0 else ({}, None)
 
-    def _queues_of(self, remote: RemoteCluster) -> WorkerQueues | None:
+    def _queues_of(self, worker: WorkerCluster) -> WorkerQueues | None:
         """A worker's queues; as last seen, if it shows them to its newest credentials no more."""
-        session = remote.session
-        if session is not None and session.queues.known:
-            found = {queue["metadata"]["name"]: queue for queue in session.queues.cluster_queues.values()}
-            queues = WorkerQueues(tuple(session.queues.targets()), found)
-            self._seen[remote.name] = (remote.server, queues)
+        informers, server = worker.informers, worker.server
+        if informers is not None and informers.queues.known:
+            found = {queue["metadata"]["name"]: queue for queue in informers.queues.cluster_queues.values()}
+            queues = WorkerQueues(tuple(informers.queues.targets()), found)
+            self._seen[worker.name] = (server, queues)
             return queues
-        server, seen = self._seen.get(remote.name, ("", None))
-        return seen if server == remote.server else None
+        seen_on, seen = self._seen.get(worker.name, ("", None))
+        return seen if seen_on == server else None
 
-    def _lost_since(self, name: str, remote: RemoteCluster | None) -> datetime | None:
+    def _lost_since(self, name: str, worker: WorkerCluster | None) -> datetime | None:
         """Since when a worker cannot be asked, or does not tell; None while it is only being connected."""
-        if remote is None:
+        if worker is None:
             self._seen.pop(name, None)
-            return self.remotes.lost_since(name)
-        if remote.connection.connected:
+            return self.workers.lost_since(name)
+        if worker.connection.connected:
             return self._hidden_since.setdefault(name, self.clock())
         self._hidden_since.pop(name, None)
         # Without an error it is only being connected: what an earlier process noted may be over.
-        return remote.connection.lost_since if remote.connection.error else None
+        return worker.connection.lost_since if worker.connection.error else None
 
     async def _write(self, key: ObjectKey, queue: Json, wanted: Automation) -> None:
         client = self.manager.client

@@ -11,9 +11,11 @@ import pytest
 from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.core.workload.snapshot import Unserved
+from multikueue.runtime.cluster_pool import LINGER, Cluster
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.remote import RemoteCluster
-from multikueue.runtime.remotes import LINGER
+from multikueue.runtime.worker_informers import WorkerInformers
+from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse, SilenceWatch
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, set_up_queues
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, server, until
@@ -37,10 +39,22 @@ async def a_running_job(history: int = 0) -> AsyncIterator[tuple[Fleet, Manager]
         yield fleet, manager
 
 
-def worker(manager: Manager) -> RemoteCluster:
-    found = manager.remotes.get("worker1")
+def worker(manager: Manager) -> WorkerCluster:
+    found = manager.workers.get("worker1")
     assert found is not None
     return found
+
+
+def cluster(manager: Manager) -> Cluster[WorkerInformers]:
+    found = manager.workers.clusters.get("worker1")
+    assert found is not None
+    return found
+
+
+def knows_jobs(manager: Manager) -> bool:
+    """Whether the worker's Workloads and jobs have been read."""
+    informers = worker(manager).informers
+    return informers is not None and informers.have_read(JOB.gvk)
 
 
 async def stays_usable(manager: Manager, seconds: float) -> None:
@@ -48,7 +62,7 @@ async def stays_usable(manager: Manager, seconds: float) -> None:
     until_then = anyio.current_time() + seconds
     while anyio.current_time() < until_then:
         assert worker(manager).reachable
-        assert worker(manager).knows(JOB.gvk)
+        assert knows_jobs(manager)
         await anyio.sleep(0.01)
 
 
@@ -94,7 +108,7 @@ async def test_what_was_removed_meanwhile_does_not_come_back() -> None:
         await fleet.rotate("worker1", "new")
         await anyio.sleep(2)
         await fleet.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
-        await until(lambda: not worker(manager).trial)
+        await until(lambda: len(cluster(manager).caches) == 1)
         found = worker(manager).usable
         assert found is not None
         assert key in found.workloads.informer
@@ -108,7 +122,7 @@ async def test_a_token_that_is_refused_shows_and_the_job_waits_for_a_better_one(
         await fleet.rotate("worker1", "wrong", valid=False)
         await stays_usable(manager, 1)
         await until(is_active(fleet, status="False"))
-        assert worker(manager).knows(JOB.gvk)
+        assert knows_jobs(manager)
         assert worker(manager).usable is None
         await anyio.sleep(120)
         await fleet.rotate("worker1", "right")
@@ -124,7 +138,7 @@ async def test_a_secret_that_is_broken_for_a_while_costs_nothing_but_the_connect
         await until(is_active(fleet, status="False"))
         assert (await fleet.active())["reason"] == "InsecureKubeConfig"
         assert not worker(manager).reachable
-        assert worker(manager).knows(JOB.gvk)
+        assert knows_jobs(manager)
         await anyio.sleep(300)
         await fleet.write_secret("worker1", kubeconfig("worker1"))
         assert await until(is_active(fleet)) < 1
@@ -153,16 +167,20 @@ async def test_going_back_to_the_old_secret_keeps_the_old_connection() -> None:
 
 
 async def test_a_call_under_way_ends_with_the_old_token() -> None:
-    """The old client is closed only once nothing can be under way any more."""
+    """The old client watches nothing any more, but is closed only once nothing can be under way."""
     async with a_running_job() as (fleet, manager):
-        old = worker(manager).line
+        old = worker(manager).informers
         await fleet.rotate("worker1", "new")
         await anyio.sleep(1)
-        assert worker(manager).line is not old
+        await fleet.submit("second")
+        await anyio.sleep(LINGER - 2)
+        new = worker(manager).informers
         assert old is not None
-        assert old.watching.cancel_called
-        assert not old.scope.cancel_called
-        await anyio.sleep(LINGER)
+        assert new is not None
+        assert (len(old.workloads.informer), len(new.workloads.informer)) == (1, 2)
+        assert fleet.closed == []
+        await anyio.sleep(2)
+        assert fleet.closed == ["worker1-token"]
         await stays_usable(manager, 1)
 
 
@@ -172,21 +190,21 @@ async def test_another_server_is_another_cluster() -> None:
     await fleet.connect()
     async with fleet.running() as manager:
         await until(is_active(fleet))
-        assert worker(manager).knows(JOB.gvk)
+        assert knows_jobs(manager)
         fleet.workers["worker2"].faults.partition("reset")
         moved = kubeconfig("worker1", "worker2-token", server="https://worker2:6443")
         await fleet.write_secret("worker1", moved)
         await anyio.sleep(1)
         assert not worker(manager).reachable
-        assert not worker(manager).knows(JOB.gvk)
+        assert not knows_jobs(manager)
         fleet.workers["worker2"].faults.heal()
         await until(lambda: worker(manager).reachable)
 
 
 def known(manager: Manager, key: ObjectKey) -> Json | None:
     """The copy of a Workload, as far as we know."""
-    session = worker(manager).session
-    return session.workloads.get(key) if session is not None else None
+    informers = worker(manager).informers
+    return informers.workloads.get(key) if informers is not None else None
 
 
 async def test_a_worker_that_was_built_anew_behind_its_address_gets_the_job_again() -> None:
@@ -215,7 +233,7 @@ async def test_a_secret_that_nobody_names_changes_nothing() -> None:
     await fleet.connect()
     async with fleet.running() as manager:
         await until(is_active(fleet))
-        line = worker(manager).line
+        links = cluster(manager).state.links
         other = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -224,7 +242,7 @@ async def test_a_secret_that_nobody_names_changes_nothing() -> None:
         }
         fleet.manager.registry.create_object(other)
         await anyio.sleep(5)
-        assert worker(manager).line is line
+        assert cluster(manager).state.links == links
 
 
 async def test_a_kind_that_is_lost_stays_so_while_credentials_rotate() -> None:
@@ -236,7 +254,8 @@ async def test_a_kind_that_is_lost_stays_so_while_credentials_rotate() -> None:
             await anyio.sleep(240)
             await fleet.rotate("worker1", f"token-{number}")
             await anyio.sleep(60)
-        session = worker(manager).session
-        lost_for = session.unserved_for(JOB.gvk) if session is not None else None
-        assert lost_for is not None
-        assert lost_for.total_seconds() > 850
+        informers = worker(manager).informers
+        assert informers is not None
+        kind = informers.kind(JOB.gvk)
+        assert isinstance(kind, Unserved)
+        assert kind.failing_for.total_seconds() > 850

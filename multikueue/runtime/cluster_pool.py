@@ -1,0 +1,244 @@
+"""A pool of clusters, for any controller that works on several: configurations in; clients, caches and health out.
+
+A cluster is a unit of failure: it has its own tasks, client, caches and back-off. What is kept of a cluster is the
+user's choice: see `Caches` and `health_of`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.core.machinery import cluster_state
+from multikueue.core.machinery.cluster_state import ClusterState
+from multikueue.core.machinery.connection import (
+    CONNECTION_FAILED,
+    Connection,
+    Failing,
+    Following,
+    Health,
+    Reading,
+    Watch,
+)
+from multikueue.core.model.names import ClusterName
+from multikueue.errors import MultiKueueError
+from multikueue.kube.config import ClusterConfig
+from multikueue.kube.informer_status import InformerStatus
+from multikueue.logs import get_logger
+from multikueue.protocols import ApiClient
+
+Connect: TypeAlias = Callable[[ClusterName, ClusterConfig], AbstractAsyncContextManager[ApiClient]]
+"""Makes the client for a cluster. Building it does no I/O; using it does."""
+
+LINGER: Final = 30.0
+"""Seconds for which a replaced client stays open. A call has a shorter deadline, so what is under way ends by then."""
+
+log = get_logger(__name__)
+
+
+class Caches(Protocol):
+    """What is read through one connection. It can still be read after `run` has ended: it shows what was there."""
+
+    @property
+    def health(self) -> Health:
+        """How it does; `health_of` makes one of informers."""
+        ...
+
+    async def run(self) -> None:
+        """Keep the caches until cancelled."""
+        ...
+
+
+S = TypeVar("S", bound=Caches)
+
+
+def health_of(deciding: InformerStatus, others: Iterable[InformerStatus] = ()) -> Health:
+    """The health of a connection whose caches are informers.
+
+    Args:
+        deciding: the cluster is connected while this one follows.
+        others: must have been read, or have failed, before this connection takes the place of another one.
+    """
+    watch: Watch = Following() if deciding.synced and not deciding.failures else Reading()
+    if deciding.failures and deciding.retry_in is not None:
+        watch = Failing(deciding.failures, deciding.last_error, deciding.retry_in)
+    return Health(watch, deciding.synced and all(status.synced or status.failures for status in others))
+
+
+@attrs.define(eq=False)
+class _OpenLink(Generic[S]):
+    """An open connection: its tasks, and what is read through it once there is a client."""
+
+    everything: anyio.CancelScope = attrs.field(factory=anyio.CancelScope)
+    watching: anyio.CancelScope = attrs.field(factory=anyio.CancelScope)
+    caches: S | None = None
+
+
+@attrs.define(eq=False, repr=False)
+class Cluster(Generic[S]):
+    """One cluster of a pool."""
+
+    name: ClusterName
+    state: ClusterState[ClusterConfig]
+    known: S | None = None
+    """What is known of it. The connection it was read through may be closed by now."""
+    _open: dict[int, _OpenLink[S]] = attrs.field(factory=dict, init=False)
+
+    @property
+    def connection(self) -> Connection:
+        """Whether it is connected, and if not, since when and why."""
+        return self.state.connection
+
+    @property
+    def server(self) -> str:
+        """The address of the server of which something is known; empty if nothing is."""
+        return self.state.known.config.server if self.state.known is not None else ""
+
+    @property
+    def usable(self) -> S | None:
+        """What is known, if requests can be sent to where it was read."""
+        return self.known if self.state.usable else None
+
+    @property
+    def caches(self) -> list[S]:
+        """What is read through the connections that are open."""
+        return [one.caches for one in self._open.values() if one.caches is not None]
+
+    def __repr__(self) -> str:
+        error = f": {self.connection.error}" if self.connection.error else ""
+        tries = ", tries another configuration" if len(self.state.links) > 1 else ""
+        return f"<Cluster {self.name}: {self.connection.word}{error}{tries}>"
+
+
+@attrs.define(eq=False, repr=False)
+class ClusterPool(Generic[S]):
+    """All clusters that are wanted. `assign`, `refuse` and `forget` never wait; tasks start once the pool runs."""
+
+    connect: Connect
+    build: Callable[[ClusterName, ApiClient, S | None, Callable[[], None]], S]
+    """Makes the caches of a connection: for this cluster, with this client, after what is known of it so far. They are
+    to call the last argument whenever their health may have changed."""
+    clock: Callable[[], datetime]
+    on_change: Callable[[Cluster[S]], None] = lambda _: None
+    """A cluster's connection, or the health of its caches, may have changed."""
+    on_replace: Callable[[S, S | None], None] = lambda _earlier, _now: None
+    """Caches were replaced as what is known of a cluster: by others, or by nothing if it is another server now."""
+    _clusters: dict[str, Cluster[S]] = attrs.field(factory=dict, init=False)
+    _to_start: deque[Callable[[], Coroutine[Any, Any, None]]] = attrs.field(factory=deque, init=False)
+    _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Serve the clusters until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            task_status.started()
+            while True:
+                # Tasks take over the log context of whoever starts them. It must not be that of a reconcile.
+                while self._to_start:
+                    tasks.start_soon(self._to_start.popleft())
+                self._wakeup = anyio.Event()
+                await self._wakeup.wait()
+
+    def __iter__(self) -> Iterator[Cluster[S]]:
+        return iter(self._clusters.values())
+
+    def get(self, name: str) -> Cluster[S] | None:
+        """The cluster of that name."""
+        return self._clusters.get(name)
+
+    def connected(self, name: str) -> S | None:
+        """What is known of a cluster, if it is connected: what is there now, and requests can be sent there."""
+        cluster = self._clusters.get(name)
+        return cluster.known if cluster is not None and cluster.connection.connected else None
+
+    def assign(self, name: ClusterName, config: ClusterConfig, lost_since: datetime | None = None) -> None:
+        """Connect to a cluster with this configuration; see `core.machinery.cluster_state`.
+
+        Args:
+            name: of the cluster.
+            config: how to reach it.
+            lost_since: since when it has been lost, if an earlier process noted that.
+        """
+        self._step(self._cluster(name, lost_since), cluster_state.Assigned(config))
+
+    def refuse(self, name: ClusterName, reason: str, error: str, lost_since: datetime | None = None) -> None:
+        """Close the connections of a cluster that has no usable configuration. What is known of it stays."""
+        self._step(self._cluster(name, lost_since), cluster_state.Refused(error, reason))
+
+    def forget(self, name: str) -> None:
+        """Close the connections of a cluster that nobody wants any more."""
+        cluster = self._clusters.pop(name, None)
+        if cluster is not None:
+            self._step(cluster, cluster_state.Refused("removed", CONNECTION_FAILED))
+
+    def _cluster(self, name: ClusterName, lost_since: datetime | None) -> Cluster[S]:
+        return self._clusters.setdefault(name, Cluster(name, ClusterState(Connection(lost_since=lost_since))))
+
+    def _step(self, cluster: Cluster[S], event: cluster_state.Event[ClusterConfig]) -> None:
+        before = cluster.connection
+        cluster.state, commands = cluster.state.step(event, self.clock())
+        if cluster.connection.connected != before.connected:
+            log.info(cluster.connection.word, cluster=cluster.name, error=cluster.connection.error)
+        for command in commands:
+            self._perform(cluster, command)
+
+    def _perform(self, cluster: Cluster[S], command: cluster_state.Command[ClusterConfig]) -> None:
+        match command:
+            case cluster_state.Open(link):
+                opened = cluster._open[link.number] = _OpenLink()
+                self._start(partial(self._serve, cluster, link, opened))
+            case cluster_state.Retire(number):
+                cluster._open.pop(number).watching.cancel()
+            case cluster_state.Stop(number):
+                cluster._open.pop(number).everything.cancel()
+            case cluster_state.Adopt(number):
+                self._replace(cluster, cluster._open[number].caches)
+            case cluster_state.Forget():
+                self._replace(cluster, None)
+            case cluster_state.BackOff(number, seconds):
+                self._start(partial(self._back_off, cluster, number, seconds))
+            case cluster_state.Notify():
+                self.on_change(cluster)
+
+    def _replace(self, cluster: Cluster[S], now: S | None) -> None:
+        earlier, cluster.known = cluster.known, now
+        if earlier is not None:
+            self.on_replace(earlier, now)
+
+    def _start(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._to_start.append(task)
+        self._wakeup.set()
+
+    async def _back_off(self, cluster: Cluster[S], number: int, seconds: float) -> None:
+        await anyio.sleep(seconds)
+        self._step(cluster, cluster_state.BackOffEnded(number))
+
+    async def _serve(self, cluster: Cluster[S], link: cluster_state.Link[ClusterConfig], opened: _OpenLink[S]) -> None:
+        def report() -> None:
+            self._step(cluster, cluster_state.Reported(link.number, caches.health))
+
+        try:
+            with opened.everything:
+                async with self.connect(cluster.name, link.config) as client:
+                    caches = opened.caches = self.build(cluster.name, client, cluster.known, report)
+                    with opened.watching:
+                        await caches.run()
+                    await anyio.sleep(LINGER)
+        except Exception as error:  # it costs this cluster alone (never CancelledError)
+            if isinstance(error, MultiKueueError) and opened.caches is None:
+                self._step(cluster, cluster_state.ClientFailed(link.number, str(error)))
+            else:
+                log.error("unexpected exception", cluster=cluster.name, exc_info=error)
+                self._step(cluster, cluster_state.Crashed(link.number))
+
+    def __repr__(self) -> str:
+        words = Counter(cluster.connection.word for cluster in self)
+        told = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
+        return f"<ClusterPool {len(self._clusters)} clusters{': ' + told if told else ''}>"

@@ -1,0 +1,250 @@
+"""What is read from one worker: its Workloads, jobs, queues and CRDs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.adapters import AdapterRegistry, SafeAdapter
+from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
+from multikueue.core.machinery.connection import Health
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import Owner, is_elastic, owner
+from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unserved, Unusable
+from multikueue.kube.informer import Informer, drop_managed_fields
+from multikueue.protocols import ApiClient
+from multikueue.runtime.clock import loop_time
+from multikueue.runtime.cluster_pool import health_of
+from multikueue.runtime.copy_handlers import telling
+from multikueue.runtime.crd_checks import CRDCheck, crd_checks
+from multikueue.runtime.create_conflicts import CreateConflicts
+from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.queue_informers import Queues
+
+RENEWAL: Final = 300.0
+"""Seconds after which the watch of a worker's Workloads is opened anew. API servers look at a credential only when a
+request begins, so this is for how long a worker counts as connected whose token was revoked while nothing is written
+there. It costs a request per worker and five minutes."""
+
+
+@attrs.frozen
+class WorkerSettings:
+    """What all workers' informers are made with."""
+
+    adapters: AdapterRegistry
+    origin: str
+    on_workload: Callable[[ObjectKey, float], None]
+    """Something of this Workload changed there; it may wait for so many seconds."""
+    on_job: Callable[[GVK, ObjectKey, float], None]
+    """A job of this kind and name changed there, and its row cannot tell its Workloads; it may wait as above."""
+    on_queue: Callable[[], None]
+    """A queue or its quota changed there."""
+    fraction: Callable[[], float]
+    """Where jitter comes from: numbers in [0, 1)."""
+
+
+@attrs.define(eq=False, repr=False)
+class WorkerInformers:
+    """The informers of one connection to a worker. Implements `Caches` and `effect_executor.Target`."""
+
+    client: ApiClient
+    workloads: MutationCache
+    jobs: Mapping[GVK, MutationCache]
+    queues: Queues
+    crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
+    """Of declared kinds whose definition there must have certain fields."""
+    create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts)
+    _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    @classmethod
+    def build(
+        cls, client: ApiClient, settings: WorkerSettings, report: Callable[[], None], earlier: WorkerInformers | None
+    ) -> WorkerInformers:
+        """Build the informers; `run` fills them.
+
+        Args:
+            client: the worker's API server.
+            settings: see `WorkerSettings`.
+            report: called when the status of any informer changes.
+            earlier: the informers so far of a server of the same address.
+        """
+        informer = partial(
+            Informer,
+            client,
+            label_selector=f"{ORIGIN_LABEL}={settings.origin}",
+            on_status=lambda _: report(),
+            fraction=settings.fraction,
+        )
+
+        def jobs(kind: SafeAdapter) -> MutationCache:
+            before = earlier.cache_of(kind.resource.gvk) if earlier is not None else None
+            followed = informer(
+                kind.resource,
+                indexes={"workload": partial(kind.copy_entries, noted=True)},
+                transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
+                on_change=telling(kind, settings.on_workload, settings.on_job),
+                predecessor=before.informer if before is not None else None,
+            )
+            return MutationCache(followed, kind.copy_entries)
+
+        workloads = informer(
+            WORKLOAD,
+            transform=_without_templates,
+            on_change=lambda key, _old, _new: settings.on_workload(key, 0.0),
+            backoff=CONNECTION_BACKOFF,
+            lifetime=RENEWAL,
+            predecessor=earlier.workloads.informer if earlier is not None else None,
+        )
+        return cls(
+            client,
+            MutationCache(workloads),
+            {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
+            Queues.build(client, settings.on_queue, on_status=lambda _: report(), fraction=settings.fraction),
+            crd_checks(client, (kind.row for kind in settings.adapters), report),
+        )
+
+    async def run(self) -> None:
+        """Keep the caches until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.workloads.informer.run)
+            for gvk in self.jobs:
+                tasks.start_soon(self._follow_jobs, gvk)
+            await self._queues_wanted.wait()
+            await self.queues.run()
+
+    async def _follow_jobs(self, gvk: GVK) -> None:
+        """Look at the kind's definition before the kind counts as served, and again while it lacks something."""
+        informer = self.jobs[gvk].informer
+        async with anyio.create_task_group() as tasks:
+            if gvk in self.crd_checks:
+                await self.crd_checks[gvk].look()
+                tasks.start_soon(self.crd_checks[gvk].run, informer.wait_synced)
+            tasks.start_soon(informer.run)
+
+    def follow_queues(self) -> None:
+        """Keep the queues, too, from now on."""
+        self._queues_wanted.set()
+
+    def inherit(self, earlier: WorkerInformers) -> None:
+        """Take over what informers of the same server have met, and what was written through their client."""
+        self.workloads.inherit(earlier.workloads)
+        for gvk in self.jobs.keys() & earlier.jobs.keys():
+            self.jobs[gvk].inherit(earlier.jobs[gvk])
+        self.create_conflicts = earlier.create_conflicts
+
+    def cache_of(self, gvk: GVK | None) -> MutationCache | None:
+        """The jobs of one kind; None if the kind is not registered."""
+        return self.jobs.get(gvk) if gvk is not None else None
+
+    def have_read(self, gvk: GVK | None) -> bool:
+        """Whether the Workloads, and the jobs of a kind, have been complete once."""
+        cache = self.cache_of(gvk)
+        read = [self.workloads.informer, *([cache.informer] if cache is not None else [])]
+        return all(informer.status.synced for informer in read)
+
+    def kind(self, gvk: GVK | None) -> Kind:
+        """What the worker makes of a kind."""
+        cache = self.cache_of(gvk)
+        if cache is None:
+            return Unserved(seen=False)
+        status = cache.informer.status
+        if status.failing_since is not None:
+            return Unserved(timedelta(seconds=loop_time() - status.failing_since), status.synced)
+        if not status.synced:
+            return Syncing()
+        flaw = next((one.flaw for checked, one in self.crd_checks.items() if checked == gvk), "")
+        return Unusable(flaw) if flaw else Served()
+
+    def jobs_of(self, key: ObjectKey, owned_by: Owner | None) -> tuple[tuple[JobCopy, ...], tuple[JobCopy, ...]]:
+        """The jobs that name a Workload; and the owner's, where it names another Workload of the owner or none."""
+        own = tuple(JobCopy(cache.informer.resource, job) for cache in self.jobs.values() for job in cache.of(key))
+        cache = self.cache_of(owned_by.gvk) if owned_by is not None else None
+        job = cache.get(ObjectKey(key.namespace, owned_by.name)) if cache is not None and owned_by is not None else None
+        if cache is None or job is None or any(copy.object is job for copy in own):
+            return own, ()
+        return own, (JobCopy(cache.informer.resource, job),)
+
+    def refusal(
+        self, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
+    ) -> Refusal | None:
+        """Why objects of a Workload are not created here, if they are not: the reason that lasts longest.
+
+        Args:
+            key: the Workload.
+            gvk: of its jobs.
+            workload: its copy here.
+            jobs: its jobs here.
+        """
+        cache, own = self.cache_of(gvk), [ObjectKey.of(copy.object) for copy in jobs]
+        found = [self.create_conflicts.refusal(WORKLOAD, key, own=() if workload is None else (key,))]
+        if cache is not None:
+            found.append(self.create_conflicts.refusal(cache.informer.resource, key, own=own))
+        return max((one for one in found if one is not None), key=lambda one: one.left, default=None)
+
+    def owner_of(self, key: ObjectKey) -> Owner | None:
+        """The job behind a Workload, as its copy tells, or a job that names it."""
+        copy = self.workloads.get(key)
+        found = owner(copy) if copy is not None else None
+        named = ((gvk, job) for gvk, cache in self.jobs.items() for job in cache.of(key))
+        return found or next((Owner(gvk, job["metadata"]["name"]) for gvk, job in named), None)
+
+    @property
+    def health(self) -> Health:
+        """How they do: the watch of the Workloads decides whether the worker is connected."""
+        return health_of(self.workloads.informer.status, [informer.status for informer in self._informers])
+
+    @property
+    def shown(self) -> tuple[object, ...]:
+        """Of which kinds the first answer is in, which are followed right now, and which are unusable."""
+        kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
+        return (*kinds, frozenset(self.unusable))
+
+    @property
+    def unusable(self) -> dict[str, str]:
+        """The kinds the worker does not give us, and why. A watch that only breaks now and then is not named."""
+        refused = (informer for informer in self._informers if informer.status.refused)
+        flaws = {_dotted(gvk): one.flaw for gvk, one in self.crd_checks.items() if one.flaw}
+        return {**flaws, **{_dotted(informer.resource.gvk): informer.status.last_error for informer in refused}}
+
+    def keys(self) -> Iterator[ObjectKey]:
+        """The Workloads of which something lies there."""
+        yield from self.workloads.informer.keys()
+        for cache in self.jobs.values():
+            for job in cache.informer.values():
+                namespace = job["metadata"].get("namespace", "")
+                yield from (ObjectKey(namespace, entry.rpartition("/")[2]) for entry in cache.entries(job))
+
+    @property
+    def _informers(self) -> list[Informer]:
+        queues = self.queues.caches if self._queues_wanted.is_set() else ()
+        return [self.workloads.informer, *(cache.informer for cache in self.jobs.values()), *queues]
+
+    def __repr__(self) -> str:
+        followed = sum(map(_is_followed, self._informers))
+        return f"<WorkerInformers {followed} of {len(self._informers)} kinds followed>"
+
+
+def _without_templates(copy: Json) -> Json:
+    """A Workload copy without its pod templates: they are compared by their digest, which is noted on the copy.
+
+    Those of an elastic job are kept, since they are sent again with its new size.
+    """
+    for pod_set in () if is_elastic(copy) else dig(copy, "spec", "podSets") or ():
+        pod_set.pop("template", None)
+    return drop_managed_fields(copy)
+
+
+def _is_followed(informer: Informer) -> bool:
+    return informer.status.synced and not informer.status.failures
+
+
+def _dotted(gvk: GVK) -> str:
+    return ".".join(part for part in (gvk.kind, gvk.version, gvk.group) if part)
