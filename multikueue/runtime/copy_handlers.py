@@ -9,6 +9,7 @@ from multikueue.adapters import SafeAdapter
 from multikueue.adapters.safe import Problems
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
+from multikueue.logs import get_logger
 
 log = get_logger(__name__)
 
