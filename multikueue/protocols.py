@@ -33,7 +33,7 @@ class WatchEvent:
 
 
 class Reader(Protocol):
-    """Reads from one API server. Every call has a deadline and raises only `multikueue.errors.ApiError`s."""
+    """Reads from one API server. Every call has a deadline and raises nothing but `multikueue.errors.ApiError`."""
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """Return the object.
