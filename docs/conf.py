@@ -32,6 +32,8 @@ def read_google_sections(
 
     The extension napoleon itself would take an attribute's text up to a colon for its type.
     """
+    if lines and lines[0].startswith("Alias for field number"):
+        lines.clear()  # of a named tuple, by Python
     if what not in ("attribute", "data", "property"):
         lines[:] = GoogleDocstring(lines, Config(), app, what, name, obj, options).lines()
 
