@@ -53,8 +53,9 @@ class Elector:
     _waited_for: str = attrs.field(default="", init=False)
     """Who was last said to lead instead."""
 
-    def __attrs_post_init__(self) -> None:
-        self._candidate = Candidate(self.key, self.identity, self.settings)
+    @_candidate.default
+    def _of_settings(self) -> Candidate:
+        return Candidate(self.key, self.identity, self.settings)
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for leadership, run `lead`, and wait again if leadership is lost; return when `lead` does.

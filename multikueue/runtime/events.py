@@ -18,7 +18,7 @@ from multikueue.core.model.objects import dig, shortened, uid
 from multikueue.errors import AlreadyExists, ApiError
 from multikueue.logs import get_logger
 from multikueue.protocols import Writer
-from multikueue.runtime.clock import loop_time
+from multikueue.runtime.loop import loop_time
 
 CAPACITY: Final = 1_000
 """Events that may wait, 1-2 MB: the bursts of a few seconds. Beyond it the oldest are dropped."""

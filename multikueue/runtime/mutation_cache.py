@@ -15,7 +15,7 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import resource_version, uid, version_number
 from multikueue.kube.informer import Informer
-from multikueue.runtime.clock import loop_time
+from multikueue.runtime.loop import loop_time
 
 DELETION_GRACE: Final = 30.0
 """Seconds for which an object we deleted stays hidden if the watch does not confirm it. Long enough for a slow watch;
