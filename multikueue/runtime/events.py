@@ -62,7 +62,7 @@ class _Entry:
     message: _Message
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class EventRecorder:
     """Sends events (`events.k8s.io/v1`) in the background.
 
@@ -86,6 +86,10 @@ class EventRecorder:
     _sent: int = attrs.field(default=0, init=False)
     _dropped: int = attrs.field(default=0, init=False)
     _repeated: int = attrs.field(default=0, init=False)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self._waiting)} waiting, {self._sent} sent, {self._dropped} dropped"
+        return f"<EventRecorder {self.reporting_controller}: {counts}>"
 
     def emit(self, regarding: Json, type: str, reason: str, action: str, note: str) -> None:
         """Have an event sent.
