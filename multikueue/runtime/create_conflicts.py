@@ -18,7 +18,7 @@ from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.core.workload.snapshot import Refusal
 from multikueue.errors import AlreadyExists, ApiError, Forbidden, Invalid
-from multikueue.runtime.clock import loop_time
+from multikueue.runtime.loop import loop_time
 
 CERTAIN_AFTER: Final = 5.0
 """Seconds until a taken name or a missing permission counts: a watch may lag behind the answer to a write, and an API

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol
 
@@ -24,10 +25,9 @@ from multikueue.core.workload.effects import (
     PatchWorkload,
 )
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
-from multikueue.protocols import ApiClient, Subresource
+from multikueue.protocols import ApiClient, ManagerHook, Subresource
 from multikueue.runtime.create_conflicts import CreateConflicts
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workload_memory import WorkloadMemory
 
@@ -58,19 +58,12 @@ class Target(Protocol):
         ...
 
 
-class Targets(Protocol):
-    """Finds the clusters."""
-
-    def target(self, cluster: ClusterName) -> Target | None:
-        """The cluster of that name; None if it is not connected any more."""
-        ...
-
-
 @attrs.define(eq=False)
 class EffectExecutor:
     """Executes effects."""
 
-    targets: Targets
+    target: Callable[[ClusterName], Target | None]
+    """Finds the cluster of a name, `MANAGER` included; None if it is not connected."""
     events: EventRecorder
     memory: WorkloadMemory
     hook: ManagerHook | None = None
@@ -99,7 +92,7 @@ class EffectExecutor:
                 if self.hook is not None:
                     self.hook.admitted(effect.cluster_queue, effect.worker)
             case _:
-                target = self.targets.target(effect.cluster)
+                target = self.target(effect.cluster)
                 if target is None:
                     raise NotSent(f'cluster "{effect.cluster}" is not connected')
                 await self._write(target, effect, workload)

@@ -26,7 +26,7 @@ class LeaseClient(Reader, Writer, Protocol):
     """What election needs from the API server."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Elector:
     """Runs something while, and only while, this process leads.
 
@@ -53,8 +53,13 @@ class Elector:
     _waited_for: str = attrs.field(default="", init=False)
     """Who was last said to lead instead."""
 
-    def __attrs_post_init__(self) -> None:
-        self._candidate = Candidate(self.key, self.identity, self.settings)
+    @_candidate.default
+    def _of_settings(self) -> Candidate:
+        return Candidate(self.key, self.identity, self.settings)
+
+    def __repr__(self) -> str:
+        holder = "leading" if self.leading else f"led by {self._candidate.holder or 'nobody'}"
+        return f"<Elector {self.identity} for {self.key}: {holder}>"
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for leadership, run `lead`, and wait again if leadership is lost; return when `lead` does.

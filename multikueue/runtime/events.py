@@ -18,7 +18,7 @@ from multikueue.core.model.objects import dig, shortened, uid
 from multikueue.errors import AlreadyExists, ApiError
 from multikueue.logs import get_logger
 from multikueue.protocols import Writer
-from multikueue.runtime.clock import loop_time
+from multikueue.runtime.loop import loop_time
 
 CAPACITY: Final = 1_000
 """Events that may wait, 1-2 MB: the bursts of a few seconds. Beyond it the oldest are dropped."""
@@ -62,7 +62,7 @@ class _Entry:
     message: _Message
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class EventRecorder:
     """Sends events (`events.k8s.io/v1`) in the background.
 
@@ -86,6 +86,10 @@ class EventRecorder:
     _sent: int = attrs.field(default=0, init=False)
     _dropped: int = attrs.field(default=0, init=False)
     _repeated: int = attrs.field(default=0, init=False)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self._waiting)} waiting, {self._sent} sent, {self._dropped} dropped"
+        return f"<EventRecorder {self.reporting_controller}: {counts}>"
 
     def emit(self, regarding: Json, type: str, reason: str, action: str, note: str) -> None:
         """Have an event sent.

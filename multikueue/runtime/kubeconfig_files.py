@@ -33,7 +33,7 @@ _REASON: Final = "BadKubeConfig"
 log = get_logger(__name__)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class KubeconfigFiles:
     """The content of the files in use.
 
@@ -47,9 +47,12 @@ class KubeconfigFiles:
     """The content of this path is another one, or what is wrong with it."""
     prefix: str = KUBECONFIG_PREFIX
     interval: float = INTERVAL
-    _found: dict[str, bytes | KubeconfigError] = attrs.field(factory=dict, init=False, repr=False)
+    _found: dict[str, bytes | KubeconfigError] = attrs.field(factory=dict, init=False)
     _under_way: set[str] = attrs.field(factory=set, init=False)
     _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    def __repr__(self) -> str:
+        return f"<KubeconfigFiles below {self.prefix}: {len(self._found)} read, {len(self._under_way)} being read>"
 
     def get(self, path: str) -> bytes | None:
         """The content; None if nobody has looked yet: then somebody does now, and `changed` tells.

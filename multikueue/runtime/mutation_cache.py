@@ -15,14 +15,14 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import resource_version, uid, version_number
 from multikueue.kube.informer import Informer
-from multikueue.runtime.clock import loop_time
+from multikueue.runtime.loop import loop_time
 
 DELETION_GRACE: Final = 30.0
 """Seconds for which an object we deleted stays hidden if the watch does not confirm it. Long enough for a slow watch;
 a worker that refuses to let go of an object is asked again after that."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class MutationCache:
     """One kind on one cluster, as the cache shows it plus what we wrote since."""
 
@@ -33,6 +33,10 @@ class MutationCache:
     _deleted: dict[ObjectKey, tuple[str, float]] = attrs.field(factory=dict, init=False)
     _in_vain: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _history: int = attrs.field(default=0, init=False)
+
+    def __repr__(self) -> str:
+        writes = f"{len(self._written)} writes and {len(self._deleted)} deletions remembered"
+        return f"<MutationCache {self.informer.resource}: {len(self.informer)} objects, {writes}>"
 
     def get(self, key: ObjectKey) -> Json | None:
         """The object as it is or soon will be; None if it is gone or about to be."""

@@ -21,13 +21,13 @@ from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unserved, Unusable
 from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.protocols import ApiClient
-from multikueue.runtime.clock import loop_time
 from multikueue.runtime.cluster_pool import health_of
-from multikueue.runtime.copy_handlers import telling
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.create_conflicts import CreateConflicts
+from multikueue.runtime.job_event_handlers import copy_handler
+from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
-from multikueue.runtime.queue_informers import Queues
+from multikueue.runtime.queue_informers import QueueInformers
 
 RENEWAL: Final = 300.0
 """Seconds after which the watch of a worker's Workloads is opened anew. API servers look at a credential only when a
@@ -45,8 +45,8 @@ class WorkerSettings:
     """Something of this Workload changed there; it may wait for so many seconds."""
     on_job: Callable[[GVK, ObjectKey, float], None]
     """A job of this kind and name changed there, and its row cannot tell its Workloads; it may wait as above."""
-    on_queue: Callable[[], None]
-    """A queue or its quota changed there."""
+    on_queue: Callable[[ObjectKey], None]
+    """This ClusterQueue changed there, or one of its LocalQueues."""
     fraction: Callable[[], float]
     """Where jitter comes from: numbers in [0, 1)."""
 
@@ -58,7 +58,7 @@ class WorkerInformers:
     client: ApiClient
     workloads: MutationCache
     jobs: Mapping[GVK, MutationCache]
-    queues: Queues
+    queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     """Of declared kinds whose definition there must have certain fields."""
     create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts)
@@ -90,7 +90,7 @@ class WorkerInformers:
                 kind.resource,
                 indexes={"workload": partial(kind.copy_entries, noted=True)},
                 transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
-                on_change=telling(kind, settings.on_workload, settings.on_job),
+                on_change=copy_handler(kind, settings.on_workload, settings.on_job),
                 predecessor=before.informer if before is not None else None,
             )
             return MutationCache(followed, kind.copy_entries)
@@ -107,7 +107,7 @@ class WorkerInformers:
             client,
             MutationCache(workloads),
             {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
-            Queues.build(client, settings.on_queue, on_status=lambda _: report(), fraction=settings.fraction),
+            QueueInformers.build(client, settings.on_queue, on_status=lambda _: report(), fraction=settings.fraction),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
         )
 
@@ -224,7 +224,7 @@ class WorkerInformers:
 
     @property
     def _informers(self) -> list[Informer]:
-        queues = self.queues.caches if self._queues_wanted.is_set() else ()
+        queues = self.queues.both if self._queues_wanted.is_set() else ()
         return [self.workloads.informer, *(cache.informer for cache in self.jobs.values()), *queues]
 
     def __repr__(self) -> str:

@@ -15,8 +15,8 @@ from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workloads import Owner
 from multikueue.core.workload.snapshot import Connected, Connecting, Lost, Reach, Served, Worker
 from multikueue.protocols import ApiClient
-from multikueue.runtime.clock import loop_time
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
+from multikueue.runtime.loop import loop_time
 from multikueue.runtime.worker_informers import WorkerInformers, WorkerSettings
 
 
@@ -103,8 +103,9 @@ class WorkerPool:
     _with_queues: set[str] = attrs.field(factory=set, init=False)
     _started: float = attrs.field(default=math.inf, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.clusters = ClusterPool(self.connect, self._informers, self.clock, self._changed, self._replaced)
+    @clusters.default
+    def _pool(self) -> ClusterPool[WorkerInformers]:
+        return ClusterPool(self.connect, self._informers, self.clock, self._changed, self._replaced)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve the workers until cancelled. From now on they can be assigned, so they have time to answer."""

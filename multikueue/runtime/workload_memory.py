@@ -9,7 +9,7 @@ import attrs
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
 from multikueue.core.workload.snapshot import Created, Creation, NothingSent, Unanswered, Untracked
-from multikueue.runtime.clock import loop_time
+from multikueue.runtime.loop import loop_time
 
 
 @attrs.frozen

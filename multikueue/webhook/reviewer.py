@@ -8,7 +8,7 @@ is, and its check Rejected: it runs nowhere, and never twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -22,16 +22,8 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QU
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.kube.informer import Informer
-from multikueue.protocols import ApiClient
-from multikueue.runtime.copy_handlers import log_problems
-
-
-class ReviewHook(Protocol):
-    """Told of every review, for metrics."""
-
-    def reviewed(self, outcome: str) -> None:
-        """A review was answered: `delegated`, `warned`, `untouched`, `malformed` or `unavailable`."""
-        ...
+from multikueue.protocols import ApiClient, ReviewHook
+from multikueue.runtime.job_event_handlers import log_problems
 
 
 @attrs.frozen

@@ -23,7 +23,7 @@ from multikueue.core.workload.effects import (
 from multikueue.core.workload.snapshot import Creating, Idle, Removing
 from multikueue.errors import Forbidden, ServerFault
 from multikueue.runtime.effect_executor import EffectExecutor
-from multikueue.runtime.worker_executor import WorkerExecutor
+from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 
 pytestmark = pytest.mark.looptime
 
@@ -58,7 +58,7 @@ class World:
         def enqueue(key: ObjectKey, after: float) -> None:
             self.again.append((anyio.current_time(), key, after))
 
-        return WorkerExecutor(self.effects, enqueue, backoff=Backoff(base=1, cap=60))
+        return WorkerExecutor(self.effects, enqueue, PartBackoffs(Backoff(base=1, cap=60)))
 
 
 async def test_a_worker_that_hangs_delays_neither_the_other_nor_the_reconcile() -> None:
@@ -131,7 +131,7 @@ async def test_a_worker_that_is_back_is_asked_at_once() -> None:
         for _ in range(2):
             await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
             await executor.wait_idle()
-            executor.connected(W1)
+            executor.backoffs.connected(W1)
         tasks.cancel_scope.cancel()
 
     assert [after for _, _, after in world.again] == [1, 1]
@@ -185,4 +185,4 @@ async def test_parts_nobody_comes_back_to_are_forgotten() -> None:
             await executor.execute(ObjectKey("default", f"job-{number}"), None, (CreateWorkload(W1, {}),))
             await anyio.sleep(60)
         tasks.cancel_scope.cancel()
-    assert executor.remembered < 15
+    assert len(executor.backoffs) < 15

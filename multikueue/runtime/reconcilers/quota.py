@@ -22,12 +22,19 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, resource_version
 from multikueue.errors import NotFound
+from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.queue_informers import Queues
+from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool
 
 BATCH: Final = 1.0
 """Seconds changes are collected for: an administrator who changes one queue changes others, too. Kueue's."""
+
+
+def enqueue_all(work: KeyQueue[ObjectKey], queues: QueueInformers) -> None:
+    """Have the quotas of all ClusterQueues computed again: there are few of them."""
+    for queue in queues.cluster_queues.values():
+        work.enqueue(ObjectKey.of(queue), BATCH)
 
 
 @attrs.define(eq=False)
@@ -42,7 +49,7 @@ class QuotaReconciler:
 
     manager: ManagerCluster
     workers: WorkerPool
-    queues: Queues
+    queues: QueueInformers
     """The manager's."""
     worker_lost_timeout: timedelta
     clock: Callable[[], datetime]
