@@ -153,7 +153,7 @@ class ClusterPool(Generic[S]):
         self._step(self._cluster(name, lost_since), cluster_state.Refused(error, reason))
 
     def forget(self, name: str) -> None:
-        """Close the connections of a cluster that nobody wants any more."""
+        """Close the connections of a cluster that is not wanted any more."""
         cluster = self._clusters.pop(name, None)
         if cluster is not None:
             self._step(cluster, cluster_state.Refused("removed", CONNECTION_FAILED))
@@ -216,5 +216,5 @@ class ClusterPool(Generic[S]):
 
     def __repr__(self) -> str:
         words = Counter(cluster.connection.word for cluster in self)
-        told = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
-        return f"<ClusterPool {len(self._clusters)} clusters{': ' + told if told else ''}>"
+        counts = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
+        return f"<ClusterPool {len(self._clusters)} clusters{counts and ': ' + counts}>"

@@ -20,7 +20,7 @@ from multikueue.runtime.loop import loop_time
 K = TypeVar("K", bound=Hashable)
 
 CONFLICT_DELAY: Final = 1.0
-"""Seconds until a write that met a newer object is retried, unless an event of that object comes first."""
+"""Seconds until a write is retried that failed with a conflict, unless an event of the object comes first."""
 
 log = get_logger(__name__)
 

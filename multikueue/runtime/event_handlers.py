@@ -143,7 +143,7 @@ class WorkerHandlers:
         self.work.workloads.enqueue(key, after)
 
     def job_changed(self, gvk: GVK, key: ObjectKey, after: float) -> None:
-        """A copy changed on a worker that does not tell its Workloads: it has the name of the manager's job."""
+        """A copy changed on a worker whose row does not know its Workloads: it has the name of the manager's job."""
         for workload in self.manager.owned(gvk, key):
             self.workload_changed(workload, after)
 

@@ -1,4 +1,4 @@
-"""Events: short messages on an object for the people who watch it. They never hold up the work they tell about."""
+"""Kubernetes Events: short messages about an object. Reconciles never wait for them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ CAPACITY: Final = 1_000
 SENDERS: Final = 4
 """Requests in flight: enough for some hundred events a second, little beside the work itself."""
 ATTEMPTS: Final = 3
-"""Tries per event. Events are a courtesy: an API server in trouble is not to be pressed for them."""
+"""Tries per event. An API server that fails must not get more load from events."""
 REQUEST_TIMEOUT: Final = 10.0
 FLUSH_TIMEOUT: Final = 2.0
 """Seconds a shutdown waits for events that are not sent yet."""
 REPEAT_AFTER: Final = 300.0
-"""Seconds after which the same message on the same object is worth saying again."""
+"""Seconds after which the same message about the same object is sent again."""
 REMEMBERED: Final = 20_000
 """Messages remembered in order not to repeat them, 0.4 kB each. If a fleet has reason for more, each is forgotten
 before it comes again."""

@@ -1,4 +1,4 @@
-"""What the runtime asks of the event loop: its time, and tasks that outlive whoever starts them."""
+"""The event loop: its clock, and tasks that outlive their callers."""
 
 from __future__ import annotations
 

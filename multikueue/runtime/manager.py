@@ -42,20 +42,20 @@ from multikueue.runtime.workload_memory import WorkloadMemory
 
 @attrs.frozen
 class ManagerSettings:
-    """What an operator can choose about a manager."""
+    """The settings of a manager."""
 
     plan: PlanSettings = attrs.field(factory=PlanSettings)
     namespace: str = "kueue-system"
     """Where the kubeconfig Secrets are: Kueue's own namespace."""
     gc_interval: timedelta = timedelta(minutes=1)
-    """How often all copies are looked at again, from the caches; 0 turns it off. Changes are followed at once anyhow,
-    so this only mends what an error left behind. Kueue's default."""
+    """How often all Workloads with copies are reconciled without an event, from the caches; 0: never. It removes what
+    an error left behind. Kueue's default."""
     concurrency: int = 32
-    """Workloads worked on at a time. They wait for API servers most of the time, so this bounds requests in flight."""
+    """Workloads reconciled at a time. They mostly wait for answers, so this bounds requests in flight."""
     kubeconfig_prefix: str = KUBECONFIG_PREFIX
     """The only folder kubeconfig files are read from; Kueue's. A MultiKueueCluster may name a file below it."""
     kubeconfig_interval: float = INTERVAL
-    """Seconds between two looks at those files."""
+    """Seconds between two reads of those files."""
     quota_automation: bool = False
     """Whether MultiKueueConfigs may ask for ClusterQueues of the manager to have the sum of the workers' quotas. Off as
     in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
@@ -82,7 +82,7 @@ class Manager:
     controller_hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
     clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
-    """Where jitter comes from: numbers in [0, 1)."""
+    """The source of jitter: numbers in [0, 1)."""
     instance: str = attrs.field(default="multikueue", kw_only=True)
     """Who writes the events: the process's name."""
     cluster: ManagerCluster = attrs.field(init=False)
@@ -182,10 +182,10 @@ class Manager:
 
     def __repr__(self) -> str:
         words = Counter(worker.connection.word for worker in self.workers)
-        told = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
-        waiting = sum(counts.ready_or_delayed for counts in self.statistics().values())
-        workloads = len(self.cluster.workloads.informer)
-        return f"<Manager {workloads} workloads, {words.total()} workers{told and ': ' + told}; {waiting} keys waiting>"
+        counts = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
+        waiting = sum(queue.ready_or_delayed for queue in self.statistics().values())
+        workloads, workers = len(self.cluster.workloads.informer), f"{words.total()} workers{counts and ': ' + counts}"
+        return f"<Manager {workloads} workloads, {workers}; {waiting} keys waiting>"
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Dispatch until cancelled or drained; ready once the manager's caches are complete."""

@@ -20,19 +20,21 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.objects import dig, resource_version, uid
 from multikueue.core.model.workloads import Owner, checks, has_members, is_made_for, owner
+from multikueue.errors import NotFound
 from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.create_conflicts import CreateConflicts
 from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.queue_informers import identity
 
 log = get_logger(__name__)
 
 
-def owner_index(gvk: GVK, key: ObjectKey) -> str:
+def _owner_entry(gvk: GVK, key: ObjectKey) -> str:
     """The entry under which a job's Workloads are found: in the index `owner`, or `member` for groups."""
     return f"{gvk}|{key}"
 
@@ -40,7 +42,7 @@ def owner_index(gvk: GVK, key: ObjectKey) -> str:
 def _owner_entries(workload: Json) -> list[str]:
     found = owner(workload)
     namespace = dig(workload, "metadata", "namespace") or ""
-    return [owner_index(found.gvk, ObjectKey(namespace, found.name))] if found else []
+    return [_owner_entry(found.gvk, ObjectKey(namespace, found.name))] if found else []
 
 
 def _member_entries(workload: Json) -> list[str]:
@@ -50,7 +52,7 @@ def _member_entries(workload: Json) -> list[str]:
     namespace = dig(workload, "metadata", "namespace") or ""
     references = dig(workload, "metadata", "ownerReferences") or []
     owners = [(GVK.of(one["apiVersion"], one["kind"]), one["name"]) for one in references]
-    return [owner_index(gvk, ObjectKey(namespace, name)) for gvk, name in owners]
+    return [_owner_entry(gvk, ObjectKey(namespace, name)) for gvk, name in owners]
 
 
 def _check_entries(workload: Json) -> list[str]:
@@ -138,7 +140,7 @@ class ManagerCluster:
         )
 
     def __repr__(self) -> str:
-        unread = f"; not read yet: {', '.join(map(str, self.unread))}" if self.unread else ""
+        unread = f"; not synced: {', '.join(map(str, self.unread))}" if self.unread else ""
         return f"<ManagerCluster {len(self.workloads.informer)} workloads, {len(self.clusters)} workers{unread}>"
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -151,6 +153,19 @@ class ManagerCluster:
             for informer in jobs:
                 await informer.wait_settled()
             task_status.started()
+
+    async def write_conditions(self, resource: Resource, obj: Json, wanted: list[Json]) -> bool:
+        """Write the conditions of an object as it was read; return whether it still exists.
+
+        Raises:
+            Conflict: it changed since it was read.
+        """
+        patch = {"metadata": {"resourceVersion": resource_version(obj)}, "status": {"conditions": wanted}}
+        try:
+            await self.client.merge_patch(resource, ObjectKey.of(obj), patch, subresource="status")
+        except NotFound:
+            return False
+        return True
 
     @property
     def unread(self) -> list[Resource]:
@@ -167,7 +182,7 @@ class ManagerCluster:
 
     def siblings(self, key: ObjectKey, owned_by: Owner) -> Iterator[Json]:
         """The other Workloads of the same job."""
-        entry = owner_index(owned_by.gvk, ObjectKey(key.namespace, owned_by.name))
+        entry = _owner_entry(owned_by.gvk, ObjectKey(key.namespace, owned_by.name))
         for name in sorted(ObjectKey.of(one) for one in self.workloads.informer.by("owner", entry)):
             found = self.workloads.get(name) if name != key else None
             if found is not None:
@@ -194,16 +209,15 @@ class ManagerCluster:
             if shared is not None and has_members(shared) and group not in found:
                 found.append(group)
         if cache is not None and cache.index(job) is None:
-            found += [group for group in self._claiming(key, gvk) if group not in found]
+            found += [group for group in self._found_by("member", gvk, key) if group not in found]
         return found
 
     def owned(self, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
         """The Workloads that name the job of this kind and key as the one behind them."""
-        return [ObjectKey.of(workload) for workload in self.workloads.informer.by("owner", owner_index(gvk, key))]
+        return self._found_by("owner", gvk, key)
 
-    def _claiming(self, key: ObjectKey, gvk: GVK) -> list[ObjectKey]:
-        """The Workloads of groups that name the job among their members."""
-        return [ObjectKey.of(workload) for workload in self.workloads.informer.by("member", owner_index(gvk, key))]
+    def _found_by(self, index: str, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
+        return [ObjectKey.of(workload) for workload in self.workloads.informer.by(index, _owner_entry(gvk, key))]
 
     def our_check(self, workload: Json) -> tuple[str | None, bool]:
         """Which of the Workload's checks is ours, and whether one refers to an AdmissionCheck that cannot be seen."""
@@ -253,7 +267,7 @@ def kubeconfig_path(cluster: Json) -> str | None:
 
 def _kubeconfig_only(secret: Json) -> Json | None:
     """Of the namespace's Secrets only those that may hold a kubeconfig are kept in memory."""
-    return drop_managed_fields(secret) if "kubeconfig" in (secret.get("data") or {}) else _bare(secret)
+    return drop_managed_fields(secret) if "kubeconfig" in (secret.get("data") or {}) else identity(secret)
 
 
 def _owners(workload: Json, gvk: GVK) -> dict[str, str]:
@@ -269,9 +283,3 @@ def _claimed(cache: MutationCache, key: ObjectKey, workload: Json) -> Iterator[J
         job = cache.get(ObjectKey(key.namespace, name))
         if job is not None and uid(job) == job_uid and cache.index(job) is None:
             yield job
-
-
-def _bare(obj: Json) -> Json:
-    metadata = obj["metadata"]
-    kept = {field: metadata[field] for field in ("name", "namespace", "uid", "resourceVersion") if field in metadata}
-    return {"metadata": kept}

@@ -52,8 +52,8 @@ class QueueInformers:
                     on_queue(ObjectKey("", name))
 
         informer = partial(Informer, client, on_change=changed, on_status=on_status, fraction=fraction)
-        kept = _slim_cluster_queue if slim else drop_managed_fields
-        return cls(informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=_slim_local_queue))
+        kept = only_spec("resourceGroups") if slim else drop_managed_fields
+        return cls(informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=only_spec("clusterQueue")))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the queues until cancelled; ready once all are known."""
@@ -77,14 +77,16 @@ class QueueInformers:
             yield ObjectKey.of(queue), dig(queue, "spec", "clusterQueue") or ""
 
 
-def _slim_cluster_queue(queue: Json) -> Json:
-    return _slim(queue, {"resourceGroups": dig(queue, "spec", "resourceGroups") or []})
+def only_spec(field: str) -> Callable[[Json], Json]:
+    """A transform that keeps one field of the spec: the status of a queue changes with each job.
+
+    Args:
+        field: of the spec.
+    """
+    return lambda obj: {**identity(obj), "spec": {field: dig(obj, "spec", field)}}
 
 
-def _slim_local_queue(queue: Json) -> Json:
-    return _slim(queue, {"clusterQueue": dig(queue, "spec", "clusterQueue") or ""})
-
-
-def _slim(queue: Json, spec: Json) -> Json:
+def identity(obj: Json) -> Json:
+    """The fields of an object that an informer needs: its key, UID and resourceVersion."""
     kept = ("name", "namespace", "uid", "resourceVersion")
-    return {"metadata": {field: queue["metadata"][field] for field in kept if field in queue["metadata"]}, "spec": spec}
+    return {"metadata": {field: obj["metadata"][field] for field in kept if field in obj["metadata"]}}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import anyio
 import attrs
 import pytest
+import structlog
 
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.kinds import JOB
@@ -186,3 +187,23 @@ async def test_parts_nobody_comes_back_to_are_forgotten() -> None:
             await anyio.sleep(60)
         tasks.cancel_scope.cancel()
     assert len(executor.backoffs) < 15
+
+
+async def test_a_parts_log_lines_say_its_worker_and_workload_and_not_which_reconcile_began_it() -> None:
+    """It goes on when that reconcile, and its back-off, have ended; nothing it starts may log in its name."""
+    contexts: list[dict[str, object]] = []
+
+    def note(effect: Effect) -> float:
+        contexts.append(structlog.contextvars.get_contextvars())
+        return 1.0
+
+    executor = World(FakeEffects(note)).executor()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(executor.run)
+        with structlog.contextvars.bound_contextvars(controller="workloads", key="default/wl", attempt=3):
+            await executor.execute(KEY, None, (CreateWorkload(W1, {}), Announce("Normal", "hello")))
+        await executor.wait_idle()
+        tasks.cancel_scope.cancel()
+
+    of_the_reconcile = {"controller": "workloads", "key": "default/wl", "attempt": 3}
+    assert contexts == [of_the_reconcile, {"cluster": W1, "key": "default/wl"}]
