@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import Final
 
 import attrs
 
@@ -35,7 +37,10 @@ from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Pl
 from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, finish_as, sync_end, sync_status
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_left
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Created, NothingSent, Worker
+from multikueue.core.workload.snapshot import Created, JobCopy, NothingSent, Worker
+
+LEFTOVER_GRACE: Final = timedelta(seconds=60)
+"""How long the deletion of an earlier attempt's job may take: twice the time Kubernetes gives pods to end."""
 
 
 def follow_assigned(situation: Situation) -> Plan:
@@ -105,7 +110,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
     stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
     if stale:
-        return Plan(tuple(effect for job in stale for effect in delete_job(worker.name, job)))
+        return _wait_for_leftovers(situation, worker, stale)
     if worker.refusal is not None and not has_had_owner(copy) and missing_on(situation, worker):
         why = f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}'
         return Plan(tuple(_retry_once(situation, why)))
@@ -117,6 +122,15 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
+
+
+def _wait_for_leftovers(situation: Situation, worker: Worker, stale: Sequence[JobCopy]) -> Plan:
+    """Jobs of an earlier attempt have the name: they go first. A worker that cannot let go of them is given up."""
+    if situation.snapshot.quiet_for >= LEFTOVER_GRACE:
+        base = f'Worker cluster "{worker.name}" has a job of an earlier attempt that is not deleted'
+        return Plan(tuple(_retry_once(situation, base)))
+    deleted = tuple(effect for job in stale for effect in delete_job(worker.name, job))
+    return Plan(deleted, look_again=LEFTOVER_GRACE.total_seconds())
 
 
 def may_create(situation: Situation, worker: Worker) -> bool:
