@@ -20,7 +20,7 @@ from multikueued.config import DispatcherSettings, Settings
 from multikueued.dispatching import chosen_dispatcher
 from multikueued.loading import parse_settings
 from multikueued.metrics import Metrics
-from tests.integration.permissions import WORKER_RULES, chart_objects
+from tests.integration.permissions import WORKER_RULES, chart_rules, granted
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -30,8 +30,6 @@ SETTINGS = [text for text in BLOCKS if text not in [*OBJECTS, *CHART_VALUES]]
 RULE = re.compile(
     r"^\| (`[a-z/, `]+`)(, in `namespace`)? \| (?:`([a-z0-9.-]+)`|the core group) \| (.*) \|$", re.MULTILINE
 )
-
-Granted = dict[tuple[str, str], frozenset[str]]
 
 
 @pytest.mark.parametrize("text", SETTINGS)
@@ -92,15 +90,11 @@ def test_the_workers_permissions_are_those_the_tests_on_real_servers_run_with() 
 
 def test_the_managers_permissions_are_the_charts() -> None:
     """The chart's are those that the tests on real servers run with."""
-    told: Granted = {}
+    told: dict[tuple[str, str], frozenset[str]] = {}
     for names, _, group, verbs in RULE.findall(PAGE):
         for name in re.findall(r"`([^`]+)`", names):
             told[group, name] = frozenset(re.findall(r"`([^`]+)`", verbs))
-    granted: Granted = {}
-    for rule in (rule for obj in chart_objects() for rule in obj.get("rules", ())):
-        for name in rule["resources"]:
-            granted[rule["apiGroups"][0], name] = frozenset(rule["verbs"])
-    assert told.items() >= granted.items()
+    assert told.items() >= granted(chart_rules()).items()
 
 
 def test_the_metrics_it_names_are_all_there_are() -> None:
