@@ -15,6 +15,11 @@ MAX_DEPTH: Final = 100
 """Levels of nesting: real files have ten, and a thousand would exhaust Python's stack."""
 
 
+def fault(told: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
+    """A YAML error about one place."""
+    return yaml.constructor.ConstructorError(None, None, told, mark)
+
+
 class Loader(yaml.SafeLoader):
     """Every fault is a YAML error with its place: also a value that its tag cannot be made of."""
 
@@ -23,7 +28,7 @@ class Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """See `yaml.composer.Composer`."""
         if parent is not None and self.depth == MAX_DEPTH:
-            raise _fault(f"more than {MAX_DEPTH} levels of nesting", parent.start_mark)
+            raise fault(f"more than {MAX_DEPTH} levels of nesting", parent.start_mark)
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
@@ -36,7 +41,7 @@ class Loader(yaml.SafeLoader):
         except (ValueError, TypeError, AttributeError, LookupError) as error:
             kind = node.tag.rpartition(":")[2]
             told = f'"{node.value}" is no {kind}: put it in quotes if it is a text'
-            raise _fault(told, node.start_mark) from error
+            raise fault(told, node.start_mark) from error
 
 
 @contextmanager
@@ -69,7 +74,3 @@ def read_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsError(f"cannot read {path}: {why}") from error
-
-
-def _fault(told: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, told, mark)

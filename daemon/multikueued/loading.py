@@ -15,7 +15,7 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueued.config import ObjectName, Settings
 from multikueued.dispatching import dispatcher_contradictions
-from multikueued.documents import Loader, read_text, reading
+from multikueued.documents import Loader, fault, read_text, reading
 from multikueued.kinds import kind_contradictions
 from multikueued.values import Hook, advice, is_list, register_values, shown
 
@@ -92,12 +92,12 @@ class _Loader(Loader):
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
         """Build a mapping whose keys all differ."""
         if not isinstance(node, yaml.MappingNode):
-            raise yaml.constructor.ConstructorError(None, None, "a mapping is expected here", node.start_mark)
+            raise fault("a mapping is expected here", node.start_mark)
         seen: set[str] = set()
         for key, _ in node.value:
             name = str(key.value)
             if name in seen:
-                raise yaml.constructor.ConstructorError(None, None, f'"{name}" is written twice', key.start_mark)
+                raise fault(f'"{name}" is written twice', key.start_mark)
             seen.add(name)
         return super().construct_mapping(node, deep)
 
