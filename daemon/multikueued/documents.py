@@ -1,4 +1,4 @@
-"""YAML that people write: the documents of a text, or one message that names the place of the fault."""
+"""Reads YAML that people write. An error is one message that names the place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 from multikueue.errors import SettingsError
 
 MAX_DEPTH: Final = 100
-"""Levels of nesting: real files have ten, and a thousand would exhaust Python's stack."""
+"""Levels of nesting. Real files have ten; a thousand would exhaust Python's stack."""
 
 
 def fault(told: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
@@ -21,7 +21,7 @@ def fault(told: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
 
 
 class Loader(yaml.SafeLoader):
-    """Every fault is a YAML error with its place: also a value that its tag cannot be made of."""
+    """Raises a YAML error with its place for every fault, also for a value that does not fit its tag."""
 
     depth = 0
 
@@ -46,10 +46,10 @@ class Loader(yaml.SafeLoader):
 
 @contextmanager
 def reading(source: str) -> Iterator[None]:
-    """What is done inside reads YAML with a `Loader`.
+    """Turn YAML errors of a `Loader` into a `SettingsError`.
 
     Args:
-        source: what is read, for the message.
+        source: the file, for the message.
 
     Raises:
         SettingsError: it is not YAML.

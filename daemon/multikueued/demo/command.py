@@ -33,15 +33,15 @@ _DAEMON = Settings(
     logging=LoggingSettings(format="console", level="error"),
     serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
 )
-"""The daemon as it is, but quiet, and on any free port of this machine."""
+"""The daemon with few log lines, on any free port of this machine."""
 
 
 class Output(Console):
-    """Where the demo is shown."""
+    """The console that the demo prints to."""
 
     def on_broken_pipe(self) -> None:
-        """Whoever read it is gone: the command line ends quietly then."""
-        raise BrokenPipeError(errno.EPIPE, "whoever read our output is gone")
+        """The reader is gone: the command line ends without an error message."""
+        raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone")
 
 
 @click.command("demo")
@@ -80,7 +80,7 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], **options: Any) -
 
     The clusters run inside this process: API servers that speak HTTPS, each with a small Kueue and a job runner. The
     dispatcher is the real one. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
-    run for a while. Exits with 0 if every job went its way on the worker that the manager names.
+    run for a while. Exits with 0 if every job finished, and ran only on the worker that the manager names.
     """
     jobs = load_jobs(files) if files else []
     if options["port"] and options["port"] + options["workers"] > 65_535:
