@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
@@ -14,6 +13,7 @@ from aiohttp import web
 
 from multikueue.core.admission.registration import PATH
 from multikueue.errors import SettingsError
+from multikueue.kube.transport import load_key_pair
 from multikueue.webhook.certificates import UnusableError
 from multikueue.webhook.reviewer import Answer
 from multikueued.config import WebhookSettings
@@ -55,23 +55,13 @@ class ServingTls:
             SettingsError: there is no folder for temporary files.
         """
         try:
-            with tempfile.NamedTemporaryFile(
-                "w", suffix=".pem"
-            ) as file:  # only we can read it, and it is deleted at once
-                file.write(f"{certificate}\n{key}\n")
-                file.flush()
-                self._load(file.name)
+            # First into a new context: a failure half-way leaves a context without a usable pair.
+            load_key_pair(certificate, key, _context(), self.context)
         except ssl.SSLError:
             raise UnusableError("they are not a PEM certificate and its key without a password") from None
         except OSError as error:
             why = f"cannot write a temporary file: {error.strerror}; OpenSSL reads certificates from files only"
             raise SettingsError(f"webhook: {why}. Give the process a folder for them, with TMPDIR or at /tmp") from None
-
-    def _load(self, file: str) -> None:
-        # First in a new context: a failure half-way leaves a context without a usable pair.
-        for context in (_context(), self.context):
-            # With an empty password an encrypted key is an error. Without one OpenSSL would prompt at the terminal.
-            context.load_cert_chain(file, password="")
 
 
 def reviewing(
