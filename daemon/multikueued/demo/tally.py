@@ -132,7 +132,8 @@ class Tally:
 
     def saw_workload(self, workload: Json, at: float) -> None:
         """A Workload was added or changed on the manager."""
-        story, name, place = self._story_of(workload), workload["metadata"]["name"], cluster_name(workload)
+        name, place = workload["metadata"]["name"], cluster_name(workload)
+        story = self._story_of(workload, name)  # the Workload of a group of pods has the group's name
         if story is None:
             return
         self.workloads[name] = story
@@ -148,7 +149,8 @@ class Tally:
                 if story.kind.resource == kind.resource and name in story.objects:
                     story.lost(name, at)
             return
-        self._note_owner(job)
+        if owner := self._story_of(job):  # a Deployment's pods are dispatched one by one
+            self.owned[name] = owner
         found = self.stories.get((kind.resource, kind.job_name(job)))
         if found is not None:
             found.saw(job, at)
@@ -191,18 +193,11 @@ class Tally:
         """How many of our objects are still on workers."""
         return sum(len(copies) for copies in self.copies.values())
 
-    def _note_owner(self, pod: Json) -> None:
-        """Remember which Deployment a pod belongs to: its pods are dispatched one by one."""
-        for owner in pod["metadata"].get("ownerReferences") or []:
+    def _story_of(self, obj: Json, *names: str) -> Story | None:
+        """The job that owns an object, directly or through one of its pods; `names`: of groups that may own it."""
+        for owner in obj["metadata"].get("ownerReferences") or []:
             for (resource, name), story in self.stories.items():
-                if (resource.gvk.kind, name) == (owner["kind"], owner["name"]):
-                    self.owned[pod["metadata"]["name"]] = story
-
-    def _story_of(self, workload: Json) -> Story | None:
-        """The job that a Workload belongs to; the Workload of a group of pods has the group's name."""
-        for owner in workload["metadata"].get("ownerReferences") or []:
-            for (resource, name), story in self.stories.items():
-                if resource.gvk.kind == owner["kind"] and name in (owner["name"], workload["metadata"]["name"]):
+                if resource.gvk.kind == owner["kind"] and name in (owner["name"], *names):
                     return story
             if owner["name"] in self.owned:
                 return self.owned[owner["name"]]
