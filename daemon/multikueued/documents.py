@@ -15,9 +15,9 @@ MAX_DEPTH: Final = 100
 """Levels of nesting. Real files have ten; a thousand would exhaust Python's stack."""
 
 
-def fault(told: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
+def fault(problem: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
     """A YAML error about one place."""
-    return yaml.constructor.ConstructorError(None, None, told, mark)
+    return yaml.constructor.ConstructorError(None, None, problem, mark)
 
 
 class Loader(yaml.SafeLoader):
@@ -40,8 +40,8 @@ class Loader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except (ValueError, TypeError, AttributeError, LookupError) as error:
             kind = node.tag.rpartition(":")[2]
-            told = f'"{node.value}" is no {kind}: put it in quotes if it is a text'
-            raise fault(told, node.start_mark) from error
+            problem = f'"{node.value}" is no {kind}: put it in quotes if it is a text'
+            raise fault(problem, node.start_mark) from error
 
 
 @contextmanager

@@ -39,14 +39,14 @@ async def listening(
         try:
             await web.TCPSite(runner, address or None, port, ssl_context=tls).start()
         except OSError as error:
-            raise SettingsError(_told(error, address, port, settings)) from error
+            raise SettingsError(_error_message(error, address, port, settings)) from error
         yield runner.addresses[0][1]
     finally:
         with anyio.move_on_after(_CLOSE_TIMEOUT, shield=True):
             await runner.cleanup()
 
 
-def _told(error: OSError, address: str, port: int, settings: str) -> str:
+def _error_message(error: OSError, address: str, port: int, settings: str) -> str:
     where = f"{address or 'port'}{':' if address else ' '}{port}"
     if error.errno == errno.EADDRINUSE:
         return f"cannot listen on {where}: it is in use; set {settings}.port to a free one"

@@ -148,8 +148,8 @@ def _complaints(error: BaseException, path: str = "") -> Iterator[str]:
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
         known = [_camel(field.name) for field in attrs.fields(error.cl)]
         for key in sorted(error.extra_fields):
-            told = advice(key, known, f"the settings here are {', '.join(known)}")
-            yield f"{path}.{key}: there is no such setting: {told}".lstrip(".")
+            hint = advice(key, known, f"the settings here are {', '.join(known)}")
+            yield f"{path}.{key}: there is no such setting: {hint}".lstrip(".")
     elif isinstance(error, cattrs.BaseValidationError):
         for nested in error.exceptions:
             yield from _complaints(nested, f"{path}{_step_of(nested)}".lstrip("."))

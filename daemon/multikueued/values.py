@@ -115,12 +115,12 @@ def _choice(value: Any, kind: Any) -> Any:
     return value
 
 
-def _checked(holds: Callable[[Any], bool], told: str) -> Hook:
-    """A hook for values that are kept as they are. `told` is the error for others, after the value."""
+def _checked(holds: Callable[[Any], bool], error: str) -> Hook:
+    """A hook for values that are kept as they are. `error` is the message for others, after the value."""
 
     def structure(value: Any, _: Any) -> Any:
         if not holds(value):
-            raise ValueError(f"{shown(value)} {told}")
+            raise ValueError(f"{shown(value)} {error}")
         return value
 
     return structure
@@ -165,16 +165,16 @@ def _dispatcher_name(value: Any, _: Any) -> DispatcherName:
             "most 63 characters"
         )
     if value.startswith(_KUEUES_DOMAIN):
-        told = advice(value, known, f"there are {' and '.join(known)}")
-        raise ValueError(f'Kueue has no dispatcher "{value}": {told}')
+        hint = advice(value, known, f"there are {' and '.join(known)}")
+        raise ValueError(f'Kueue has no dispatcher "{value}": {hint}')
     return DispatcherName(value)
 
 
 def _framework_name(value: Any, _: Any) -> FrameworkName:
     known = framework_names()
     if value not in known:
-        told = advice(value, known, f"there are {', '.join(known)}", most=2)
-        raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {told}")
+        hint = advice(value, known, f"there are {', '.join(known)}", most=2)
+        raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {hint}")
     return FrameworkName(value)
 
 
