@@ -15,8 +15,10 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     CheckState,
+    component_index,
     finish_reason,
     has_had_owner,
+    has_members,
     is_admitted,
     is_evicted,
     is_finished,
@@ -35,7 +37,7 @@ from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Pl
 from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, finish_as, sync_end, sync_status
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_left
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Created, NothingSent, Worker
+from multikueue.core.workload.snapshot import Created, JobCopy, NothingSent, Worker
 
 
 def follow_assigned(situation: Situation) -> Plan:
@@ -48,20 +50,18 @@ def follow_assigned(situation: Situation) -> Plan:
 
 def on_recorded_worker(situation: Situation, follow: Callable[[Situation, Worker], Plan]) -> Plan:
     """Decide by what the recorded worker shows, or wait until it can be seen; remove copies everywhere else."""
-    name = situation.assigned_to
-    worker = situation.snapshot.worker(name) if name else None
+    worker = situation.assigned_worker
     if worker is not None and worker.in_sight:
         decided = follow(situation, worker)
     else:
         decided = _wait_out_of_sight(situation, worker)
-    return attrs.evolve(decided, effects=(*decided.effects, *clean_all(situation.workers, keep=name)))
+    return attrs.evolve(decided, effects=(*decided.effects, *clean_all(situation.workers, keep=situation.assigned_to)))
 
 
 def follow_unchecked(situation: Situation) -> Plan:
     """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
-    name = situation.assigned_to
-    others = tuple(clean_all(situation.workers, keep=name))
-    worker = situation.snapshot.worker(name) if name else None
+    worker = situation.assigned_worker
+    others = tuple(clean_all(situation.workers, keep=situation.assigned_to))
     if worker is None or not worker.in_sight:
         return Plan(others)
     copy, jobs = worker.workload, situation.jobs_on(worker)
@@ -103,7 +103,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan(tuple(retry_evicted(situation, worker.name)))
     if not is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
         return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
-    stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
+    stale = [] if situation.state is CheckState.READY else _stale_jobs(situation, worker)
     if stale:
         return Plan(tuple(effect for job in stale for effect in delete_job(worker.name, job)))
     if worker.refusal is not None and not has_had_owner(copy) and missing_on(situation, worker):
@@ -119,6 +119,13 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
 
 
+def _stale_jobs(situation: Situation, worker: Worker) -> list[JobCopy]:
+    """The jobs there that an earlier attempt has left behind. What others of a group run on is no leftover."""
+    if component_index(situation.workload) is not None:
+        return []
+    return [copy for copy in worker.jobs if not is_of_attempt(copy.object, situation.attempt)]
+
+
 def may_create(situation: Situation, worker: Worker) -> bool:
     """Whether the job is still to be created on the recorded worker: once only.
 
@@ -131,7 +138,7 @@ def may_create(situation: Situation, worker: Worker) -> bool:
         return False
     if copy is None or not is_of_attempt(copy, situation.attempt) or has_had_owner(copy):
         return False
-    return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.is_delegated
+    return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
 
 def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Effect]:
@@ -166,7 +173,7 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
     for job in jobs:
         yield from _forward(situation, worker, job)
-    if situation.has_members:
+    if has_members(situation.workload):
         yield from remove_left(situation, worker)
         yield from create_missing(situation, worker)
 

@@ -25,6 +25,9 @@ from multikueue.core.workload.snapshot import JobCopy, Worker
 KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
+SUCCESSION: Final = 10.0
+"""Seconds after which we look whether a newer slice has taken over a job: no event of this Workload tells."""
+
 
 def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     """The assigned worker's Workload copy is Finished: finish the manager's.
@@ -36,13 +39,18 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
     ends = bool(jobs) and situation.adapter.ends
-    if ends and not situation.have_ended(jobs) and not quiet:
+    if ends and not have_ended(situation, jobs) and not quiet:
         # The job's own watch is a little behind the Workload's.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     patches = tuple(patch for job in jobs for patch in sync_status(situation, job))
     if ends and (patches or not quiet):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
     return Plan((*patches, finish_as(situation, copy)))
+
+
+def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
+    """Whether none of these jobs goes on. There must be one."""
+    return bool(jobs) and all(situation.adapter.outcome(job) is not None for job in jobs)
 
 
 def finish_as(situation: Situation, copy: Json) -> Effect:
@@ -52,20 +60,19 @@ def finish_as(situation: Situation, copy: Json) -> Effect:
 
 
 def clean_finished(situation: Situation) -> Plan:
-    """The manager's Workload is Finished: remove the copies, but not before the job's last status is home."""
-    name = situation.assigned_to
-    worker = situation.snapshot.worker(name) if name else None
+    """The manager's Workload is Finished: remove the copies once the job's last status is synced to the manager."""
+    worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
         return Plan(tuple(clean_all(situation.workers)))
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(patch for job in ended for patch in sync_status(situation, job))
-    keep = name if patches or not worker.in_sight else None
+    keep = worker.name if patches or not worker.in_sight else None
     look_again = KUEUE_GRACE.total_seconds() if patches else None  # they may change nothing, and then nobody tells us
     return Plan((*patches, *clean_all(situation.workers, keep=keep)), look_again=look_again)
 
 
 def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
-    """Copy the job's status home, if the kind's rule wants it and it differs."""
+    """Sync the job's status to the manager, if the kind's rule wants it and it differs."""
     local = situation.job_of(remote)
     if local is not None:
         yield from patch_status(situation, local, situation.adapter.status_patch(local, remote, situation.now))
@@ -118,6 +125,12 @@ def keeps_job_alive(worker: Worker) -> bool:
     """
     name = worker.workload["metadata"]["name"] if worker.workload is not None else None
     return any(prebuilt_workload(copy.object) == name and is_elastic(copy.object) for copy in worker.shared)
+
+
+def clean_up(situation: Situation) -> Plan:
+    """Remove everything everywhere. An elastic job's Workload copy that must stay is looked at again."""
+    kept = any(keeps_job_alive(worker) for worker in situation.workers)
+    return Plan(tuple(clean_all(situation.workers)), look_again=SUCCESSION if kept else None)
 
 
 def clean_all(workers: Iterable[Worker], keep: str | None = None) -> Iterator[Effect]:

@@ -17,11 +17,20 @@ from multikueue.core.model.copies import is_spent, is_started, prebuilt_workload
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating
-from multikueue.core.model.workloads import is_elastic, is_finished, is_stopping
+from multikueue.core.model.workloads import attempt, has_quota, is_elastic, is_finished, is_stopping
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.earlier_attempts import may_run_for, note_last_worker
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.ending import clean, clean_all, delete_job, patch_status, sync_end, sync_status
+from multikueue.core.workload.ending import (
+    clean,
+    clean_all,
+    clean_up,
+    delete_job,
+    have_ended,
+    patch_status,
+    sync_end,
+    sync_status,
+)
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -58,21 +67,44 @@ def stop_evicted(situation: Situation) -> Plan:
     return Plan(tuple(effects))
 
 
-def tell_stopped(situation: Situation) -> Iterator[Effect]:
-    """Let jobs that have lost their quota not look as if they ran, once nothing of them does.
+def clean_up_unadmitted(situation: Situation) -> Plan:
+    """It has no quota: remove the copies.
 
-    Pods lose it at once, whatever they show; other kinds keep it until they show that they have stopped.
+    Kueue takes the quota of pods at once, whatever they show; other kinds keep it until they show that they have
+    stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
     """
-    if situation.adapter.keeps_check_pending and not _may_run(situation):
-        yield from _tell(situation, [])
+    cleaned = clean_up(situation)
+    told = _tell(situation, []) if situation.adapter.keeps_check_pending and not _may_run(situation) else ()
+    return attrs.evolve(cleaned, effects=(*cleaned.effects, *note_last_worker(situation), *told))
 
 
-def tell_gone(situation: Situation) -> Iterator[Effect]:
-    """Somebody deleted the Workload that a worker had. Kueue lets go of it once its job shows that nothing runs."""
+def clean_up_deleted(situation: Situation) -> Plan:
+    """It was deleted, or is being deleted: remove the copies.
+
+    If a worker had it, Kueue releases it only once its job shows that nothing runs.
+    """
+    cleaned, snapshot = clean_up(situation), situation.snapshot
+    if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
+        return cleaned
+    if is_elastic(snapshot.workload) and any(_is_live(one) for one in snapshot.siblings):
+        return cleaned  # another slice has the job
+    told = tuple(_tell_gone(situation))
+    hidden = any(not worker.in_sight for worker in situation.workers)
+    waits = not told and (hidden or snapshot.quiet_for < POD_GRACE)
+    look_again = cleaned.look_again or (POD_GRACE.total_seconds() if waits else None)
+    return Plan((*cleaned.effects, *told), look_again=look_again)
+
+
+def _is_live(slice_: Json) -> bool:
+    return has_quota(slice_) and not is_finished(slice_) and not is_terminating(slice_)
+
+
+def _tell_gone(situation: Situation) -> Iterator[Effect]:
+    """Show on the manager's jobs that nothing runs, once their pods have had the time to end."""
     if situation.snapshot.quiet_for >= POD_GRACE and not _may_run(situation):
-        for local in situation.jobs.values():
+        for local in situation.snapshot.jobs.values():
             if not is_terminating(local):
-                yield from release(situation, local)
+                yield from _release(situation, local)
 
 
 def _may_run(situation: Situation) -> bool:
@@ -111,15 +143,16 @@ def _has_finished(situation: Situation, worker: Worker) -> bool:
     if not worker.reachable or copy is None or not is_finished(copy) or is_spent(copy):
         return False
     made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
-    of_this = made_for is None or made_for in situation.attempts_being_evicted
-    return of_this and (situation.have_ended(situation.jobs_on(worker)) or situation.adapter.workload_only)
+    # Kueue counts an eviction as it begins: a copy of the attempt that this one ends may be marked with one less.
+    of_this = made_for in (None, situation.attempt, attempt(situation.workload, evictions_ago=1))
+    return of_this and (have_ended(situation, situation.jobs_on(worker)) or situation.adapter.workload_only)
 
 
 def _tell(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
     """Let each of the manager's jobs say what its copies say, or that nothing of it runs."""
-    for _, local in sorted(situation.jobs.items()):
+    for _, local in sorted(situation.snapshot.jobs.items()):
         copies = [job for job in stopping if situation.job_of(job) is local]
-        yield from sync_status(situation, _busiest(situation, copies)) if copies else release(situation, local)
+        yield from sync_status(situation, _busiest(situation, copies)) if copies else _release(situation, local)
 
 
 def _busiest(situation: Situation, jobs: list[Json]) -> Json:
@@ -127,7 +160,7 @@ def _busiest(situation: Situation, jobs: list[Json]) -> Json:
     return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
 
 
-def release(situation: Situation, local: Json) -> Iterator[Effect]:
+def _release(situation: Situation, local: Json) -> Iterator[Effect]:
     """No copy can be seen running: say so on the manager's job, or its quota would be held for ever.
 
     A pod that was started on the manager itself, before its queue had our check, is no copy's: it does run.

@@ -20,7 +20,7 @@ from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.copies import is_copy_of, is_started
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import cluster_name, component_index, is_elastic
+from multikueue.core.model.workloads import cluster_name, component_index, has_members, is_elastic
 from multikueue.core.workload.effects import Announce, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
 from multikueue.core.workload.situation import Situation
@@ -82,7 +82,11 @@ def creates_for_group(situation: Situation) -> bool:
 def missing_on(situation: Situation, worker: Worker) -> list[Json]:
     """The manager's jobs that should have a copy there and have none, in the order of their names."""
     taken = {_name(copy.object) for copy in (*worker.jobs, *worker.shared) if _is_of_kind(situation, copy)}
-    return [job for name, job in sorted(situation.jobs.items()) if name not in taken and _should_run(situation, job)]
+    return [
+        job
+        for name, job in sorted(situation.snapshot.jobs.items())
+        if name not in taken and _should_run(situation, job)
+    ]
 
 
 def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -96,10 +100,10 @@ def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def remove_left(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove the copies of members that are gone, or about to go, or another of the same name by now."""
-    if not situation.has_members:
+    if not has_members(situation.workload):
         return
     for copy in worker.jobs:
-        local = situation.jobs.get(_name(copy.object))
+        local = situation.snapshot.jobs.get(_name(copy.object))
         left = local is None or is_terminating(local) or not is_copy_of(copy.object, local)
         if left and _is_of_kind(situation, copy):
             yield from delete_job(worker.name, copy)
@@ -109,7 +113,7 @@ def _should_run(situation: Situation, job: Json) -> bool:
     kept_marks = situation.adapter.resizable and is_elastic(job)  # Kueue does not put such a job back
     if is_terminating(job) or (is_started(job) and not kept_marks):
         return False
-    return not situation.has_members or situation.adapter.outcome(job) is None
+    return not has_members(situation.workload) or situation.adapter.outcome(job) is None
 
 
 def _is_of_kind(situation: Situation, copy: JobCopy) -> bool:
