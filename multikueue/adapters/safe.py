@@ -18,7 +18,7 @@ import attrs
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import Path
-from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, resource_version, uid, with_value
 from multikueue.errors import RuleError
@@ -91,34 +91,9 @@ class SafeAdapter:
         return self.row.resource
 
     @property
-    def keeps_check_pending(self) -> bool:
+    def traits(self) -> KindTraits:
         """See `JobAdapter`."""
-        return self.row.keeps_check_pending
-
-    @property
-    def keeps_status(self) -> bool:
-        """See `JobAdapter`."""
-        return self.row.status.rule is None
-
-    @property
-    def resizable(self) -> bool:
-        """See `JobAdapter`."""
-        return self.row.sync.resized is not None
-
-    @property
-    def ends(self) -> bool:
-        """See `JobAdapter`."""
-        return self.row.status.ends
-
-    @property
-    def workload_only(self) -> bool:
-        """See `JobAdapter`."""
-        return self.row.workload_only
-
-    @property
-    def status_subresource(self) -> bool:
-        """See `JobAdapter`."""
-        return self.row.status.subresource
+        return self.row.traits
 
     def problems_of(self, obj: Json) -> tuple[str, ...]:
         """See `JobAdapter`. Those of its copies of other kinds in the same registry are told, too."""

@@ -176,7 +176,7 @@ class TestEnd:
         assert ADAPTER.outcome(job(status=status)) == outcome
 
     def test_jobs_end(self) -> None:
-        assert ADAPTER.status.ends
+        assert ADAPTER.traits.ends
 
     def test_a_job_whose_copy_is_gone_lets_go_of_its_pods(self) -> None:
         """Kueue keeps the quota while the manager's Job shows active pods."""

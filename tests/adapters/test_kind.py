@@ -91,7 +91,7 @@ class TestStatus:
 
 
 def test_a_plain_kind_neither_ends_nor_forwards() -> None:
-    assert not PLAIN.status.ends
+    assert not PLAIN.traits.ends
     assert PLAIN.outcome(widget()) is never_finished(widget()) is None
     assert PLAIN.forward_patch(widget(), widget(), STAMP) is None
 

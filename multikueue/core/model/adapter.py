@@ -31,6 +31,24 @@ class Stamp:
     """How many pods an elastic job's Workload has quota for, by pod set; empty for other jobs."""
 
 
+@attrs.frozen(kw_only=True)
+class KindTraits:
+    """What holds for all jobs of a kind."""
+
+    keeps_check_pending: bool = False
+    """Whether Ready would start the job on the manager too, so that the check must stay Pending."""
+    keeps_status: bool = False
+    """Whether the status of copies stays on the worker: the manager's job does not show when they have stopped."""
+    resizable: bool = False
+    """Whether they can be elastic."""
+    ends: bool = True
+    """Whether they end by themselves."""
+    workload_only: bool = False
+    """Whether somebody else's controller moves them: we choose the worker, and never touch them."""
+    status_subresource: bool = True
+    """Whether the status is written through `/status`; otherwise with the object itself."""
+
+
 class JobAdapter(Protocol):
     """One job kind. Objects go in and out as JSON, and are not changed.
 
@@ -44,33 +62,8 @@ class JobAdapter(Protocol):
         ...
 
     @property
-    def keeps_check_pending(self) -> bool:
-        """Whether Ready would start the job on the manager too, so that the check must stay Pending."""
-        ...
-
-    @property
-    def keeps_status(self) -> bool:
-        """Whether the status of copies stays on the worker: the manager's job does not show when they have stopped."""
-        ...
-
-    @property
-    def resizable(self) -> bool:
-        """Whether jobs of this kind can be elastic."""
-        ...
-
-    @property
-    def ends(self) -> bool:
-        """Whether jobs of this kind end by themselves."""
-        ...
-
-    @property
-    def workload_only(self) -> bool:
-        """Whether somebody else's controller moves the jobs: we choose the worker, and never touch them."""
-        ...
-
-    @property
-    def status_subresource(self) -> bool:
-        """Whether the status is written through `/status`; otherwise with the object itself."""
+    def traits(self) -> KindTraits:
+        """What holds for all its jobs."""
         ...
 
     def problems_of(self, obj: Json) -> tuple[str, ...]:

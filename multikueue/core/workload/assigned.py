@@ -111,7 +111,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan(tuple(_retry_once(situation, why)))
     if may_create(situation, worker):
         return Plan(tuple(create_missing(situation, worker)))
-    if jobs or situation.adapter.workload_only:
+    if jobs or situation.adapter.traits.workload_only:
         return Plan(tuple(_synchronise(situation, worker, copy, jobs)))
     if situation.snapshot.quiet_for < KUEUE_GRACE:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
@@ -134,7 +134,7 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     somebody deleted it. Of a group the first Workload on the worker creates the job they share.
     """
     copy = worker.workload
-    if situation.state is not CheckState.PENDING or situation.adapter.workload_only or situation.jobs_on(worker):
+    if situation.state is not CheckState.PENDING or situation.adapter.traits.workload_only or situation.jobs_on(worker):
         return False
     if copy is None or not is_of_attempt(copy, situation.attempt) or has_had_owner(copy):
         return False
@@ -162,7 +162,7 @@ def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
 
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
-    if situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending:
+    if situation.state is CheckState.PENDING and not situation.adapter.traits.keeps_check_pending:
         yield from admit(situation, worker.name, CheckState.READY, copy)
     else:
         yield from tell_placed(situation, copy)

@@ -58,7 +58,7 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     Whoever looks after a crash knows the one cluster that may have this attempt's job. Ready comes last: it makes the
     manager's Kueue start its own job, and a started job cannot be copied.
     """
-    if situation.adapter.keeps_check_pending:
+    if situation.adapter.traits.keeps_check_pending:
         return admit(situation, cluster, CheckState.PENDING)
     message = f'The workload got reservation on "{cluster}", its job is being created there'
     return iter((_recorded(situation, cluster, CheckState.PENDING, message),))

@@ -38,7 +38,7 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
         jobs: the job copies. One that is gone is not made again: it has run.
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
-    ends = bool(jobs) and situation.adapter.ends
+    ends = bool(jobs) and situation.adapter.traits.ends
     if ends and not have_ended(situation, jobs) and not quiet:
         # The job's own watch is a little behind the Workload's.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
@@ -82,7 +82,7 @@ def patch_status(situation: Situation, local: Json, patch: Json | None) -> Itera
     """Write the status of the manager's job, wherever its kind has it; but not what was written in vain."""
     adapter, key = situation.adapter, ObjectKey.of(local)
     if patch is not None and patch != situation.snapshot.in_vain.get(key.name):
-        yield PatchJobStatus(adapter.resource, key, patch, subresource=adapter.status_subresource)
+        yield PatchJobStatus(adapter.resource, key, patch, subresource=adapter.traits.status_subresource)
 
 
 def delete_job(cluster: ClusterName, copy: JobCopy) -> Iterator[Effect]:

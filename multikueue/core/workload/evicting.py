@@ -74,7 +74,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
     """
     cleaned = clean_up(situation)
-    told = _tell(situation, []) if situation.adapter.keeps_check_pending and not _may_run(situation) else ()
+    told = _tell(situation, []) if situation.adapter.traits.keeps_check_pending and not _may_run(situation) else ()
     return attrs.evolve(cleaned, effects=(*cleaned.effects, *note_last_worker(situation), *told))
 
 
@@ -116,7 +116,7 @@ def _may_run(situation: Situation) -> bool:
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy, jobs = worker.workload, situation.jobs_on(worker)
-    unneeded = not situation.adapter.workload_only and worker.in_sight
+    unneeded = not situation.adapter.traits.workload_only and worker.in_sight
     gone = not jobs and (unneeded or _stops(copy))
     if copy is None or gone or is_finished(copy):
         yield from clean(worker)
@@ -145,7 +145,7 @@ def _has_finished(situation: Situation, worker: Worker) -> bool:
     made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
     # Kueue counts an eviction as it begins: a copy of the attempt that this one ends may be marked with one less.
     of_this = made_for in (None, situation.attempt, attempt(situation.workload, evictions_ago=1))
-    return of_this and (have_ended(situation, situation.jobs_on(worker)) or situation.adapter.workload_only)
+    return of_this and (have_ended(situation, situation.jobs_on(worker)) or situation.adapter.traits.workload_only)
 
 
 def _tell(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
@@ -165,6 +165,6 @@ def _release(situation: Situation, local: Json) -> Iterator[Effect]:
 
     A pod that was started on the manager itself, before its queue had our check, is no copy's: it does run.
     """
-    if situation.adapter.keeps_check_pending and is_started(local):
+    if situation.adapter.traits.keeps_check_pending and is_started(local):
         return
     yield from patch_status(situation, local, situation.adapter.release_patch(local))

@@ -159,7 +159,7 @@ def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (chosen.name,))
     elif _needs_no_job(situation, chosen):
-        state = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
+        state = CheckState.PENDING if situation.adapter.traits.keeps_check_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
     elif tuple(create_missing(situation, chosen)):  # the manager's job can be copied: its Kueue has put it back
         yield from record(situation, chosen.name)
@@ -174,7 +174,7 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
     if not all(situation.is_current(chosen, job) for job in jobs):
         return False
     has_run = chosen.workload is None or is_finished(chosen.workload)
-    return has_run or situation.adapter.workload_only or (bool(jobs) and not missing_on(situation, chosen))
+    return has_run or situation.adapter.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
 
 
 def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:

@@ -85,7 +85,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
     Where only our check holds the job back on the manager, it runs there from now on, and not on the worker.
     """
     adapter = situation.snapshot.adapter
-    if situation.snapshot.check is not None or adapter is None or adapter.keeps_check_pending:
+    if situation.snapshot.check is not None or adapter is None or adapter.traits.keeps_check_pending:
         return False
     if is_finished(situation.workload) or not has_quota(situation.workload):
         return False
@@ -147,7 +147,7 @@ TABLE: tuple[Row, ...] = (
     Row("evicted", lambda seen: is_evicted(seen.workload), stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
     # it may run, and we need its job from here on
-    Row("job unknown", lambda seen: seen.job is None and not seen.adapter.workload_only, _wait),
+    Row("job unknown", lambda seen: seen.job is None and not seen.adapter.traits.workload_only, _wait),
     Row("slice replacement", is_placed_slice, follow_slice),
     Row("assigned", lambda seen: seen.assigned_to is not None or seen.state is CheckState.READY, follow_assigned),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear

@@ -46,8 +46,8 @@ def _leads_to(situation: Situation, worker: Worker) -> bool:
 
 def is_placed_slice(situation: Situation) -> bool:
     """Whether a slice that takes another's place has a worker that has not taken it yet. A first slice is a new job."""
-    pending = situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending
-    ours = not situation.adapter.workload_only
+    pending = situation.state is CheckState.PENDING and not situation.adapter.traits.keeps_check_pending
+    ours = not situation.adapter.traits.workload_only
     return ours and pending and situation.assigned_to is not None and replaces_slice(situation.workload)
 
 
