@@ -11,7 +11,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.model.workloads import cluster_name, has_quota, is_admitted, is_evicted, is_finished
+from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished
 from multikueue.errors import NotFound
 from multikueue.sandbox.kueue import evict
 from tests.simulation.breaking import Trouble
@@ -50,35 +50,6 @@ async def evict_unseen(scene: Scene) -> None:
         scene, scene.world.manager, lambda workload: cluster_name(workload) is None and not is_finished(workload)
     )
     await anyio.sleep(scene.seconds(1, 8))
-    link.change(down=False)
-
-
-async def evict_out_of_sight(scene: Scene) -> None:
-    """A worker is cut off with the job that it has just been given, and the manager evicts that.
-
-    Its quota is free at once, for the manager's job shows no pods yet; `clusterName` is gone with it.
-    """
-    manager = scene.world.manager
-    for _ in range(60):
-        chosen = [
-            (ObjectKey.of(workload), place)
-            for workload in objects(manager, WORKLOAD)
-            if (place := cluster_name(workload)) is not None and not is_admitted(workload) and not is_finished(workload)
-        ]
-        if chosen:
-            break
-        await anyio.sleep(0.1)
-    else:
-        return
-    key, place = scene.dice.choice(sorted(chosen))
-    link = scene.world.workers[place].link
-    await anyio.sleep(scene.seconds(0.0, 0.05))
-    scene.note(f"{key} on {place}")
-    link.change(down=True)
-    workload = find(manager, WORKLOAD, key)
-    if workload is not None and is_true(workload, "QuotaReserved") and not is_finished(workload):
-        await evict(manager.api, key, clock=wall_clock(manager.skew))
-    await anyio.sleep(scene.dice.choice((5, 60, 250)))
     link.change(down=False)
 
 
@@ -195,8 +166,6 @@ TROUBLES: Final[tuple[Trouble, ...]] = (
     evict_on_manager,
     evict_twice,
     evict_unseen,
-    evict_out_of_sight,
-    evict_out_of_sight,
     deactivate,
     deactivate_copy,
     change_priority,

@@ -111,7 +111,9 @@ class Promises:
             if other != worker.name and all(self.reach.longer_than(name, GRACE) for name in (other, worker.name)):
                 self.broken.append(f"{key} starts on {worker.name} while it runs on {other}")
             out_for = self.reach.out_for(other)
-            if other != worker.name and out_for is not None and out_for < self.lost_timeout:
+            if (
+                other != worker.name and out_for is not None and out_for < self.lost_timeout - 2
+            ):  # times are written in whole seconds
                 self.broken.append(
                     f"{key} starts on {worker.name} while it runs on {other}, out of reach for {out_for:.0f} s only"
                 )

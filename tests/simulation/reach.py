@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import attrs
@@ -16,6 +16,9 @@ from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.objects import find
 from tests.simulation.world import World
+
+NOTICED: Final = 90.0
+"""Seconds for which a worker must have been back for its loss to be over: the daemon asks it once a minute."""
 
 
 @attrs.define(eq=False)
@@ -45,8 +48,7 @@ class Reach:
 
     def out_for(self, worker: str) -> float | None:
         """For how many seconds a worker has been out of reach; None: it is within reach."""
-        since = self._out_since.get(worker)
-        return None if since is None else anyio.current_time() - since
+        return None if worker in self._since else anyio.current_time() - self._out_since.get(worker, 0.0)
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         del old, new
@@ -62,10 +64,11 @@ class Reach:
         for name in self.world.workers:
             if self._is_within_reach(name):
                 self._since.setdefault(name, now)
-                self._out_since.pop(name, None)
+            elif name not in self._out_since or now - self._since.get(name, now) >= NOTICED:
+                self._since.pop(name, None)
+                self._out_since[name] = now
             else:
                 self._since.pop(name, None)
-                self._out_since.setdefault(name, now)
 
     def _is_within_reach(self, worker: str) -> bool:
         link = self.world.workers[worker].link

@@ -14,13 +14,13 @@ from multikueue.core.model.names import Json
 from multikueue.errors import ApiError
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
-from tests.simulation import breaking, meddling
+from tests.simulation import breaking, creating, meddling
 from tests.simulation.breaking import Trouble, fine_weather
 from tests.simulation.scene import Scene
 
 TROUBLE_ENDS: Final = 420.0
 """Virtual seconds after which nothing breaks any more."""
-TROUBLES: Final = (*breaking.TROUBLES, *meddling.TROUBLES)
+TROUBLES: Final = (*breaking.TROUBLES, *creating.TROUBLES, *meddling.TROUBLES)
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
     COMPONENT_INDEX_ANNOTATION,
@@ -198,6 +199,11 @@ def attempt(workload: Json, *, evictions_ago: int = 0) -> str:
     """
     reserved = condition(workload, "QuotaReserved") or {}
     return digest([uid(workload), evictions(workload) - evictions_ago, reserved.get("lastTransitionTime")])
+
+
+def reserved_at(workload: Json) -> datetime | None:
+    """When this attempt got its quota, by the clock of the manager's Kueue; None if that cannot be read."""
+    return parse_timestamp((condition(workload, "QuotaReserved") or {}).get("lastTransitionTime"))
 
 
 def evictions(workload: Json) -> int:

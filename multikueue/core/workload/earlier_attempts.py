@@ -8,13 +8,13 @@ may be recorded before that is clear: the job would run twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, uid
-from multikueue.core.model.workloads import evictions, is_evicted, is_stopping
+from multikueue.core.model.workloads import evictions, is_evicted, is_stopping, reserved_at
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Creating, Lost, Syncing, Unanswered, Unserved, Worker
@@ -62,12 +62,21 @@ def left_of_loss(situation: Situation, worker: Worker) -> timedelta | None:
         case Lost(since=None), _:
             return timeout
         case Lost(since=since), _ if since is not None:
-            return _positive(timeout - (situation.now - since))
+            return _positive(timeout - (situation.now - _seen_lost(situation, worker, since)))
         case _, Unserved(failing_for=failing_for):
             return _positive(timeout - failing_for)
         case _, Syncing():
             return FIRST_ANSWER
     return None
+
+
+def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetime:
+    """Since when the worker is lost. The recorded one has admitted this attempt, so it was seen after that began.
+
+    What stands on its MultiKueueCluster may be an earlier loss: a process may end before it can write that it is over.
+    """
+    began = reserved_at(situation.workload) if situation.assigned_to == worker.name else None
+    return noted if began is None else max(noted, min(began, situation.now))
 
 
 def note_last_worker(situation: Situation) -> Iterator[Effect]:

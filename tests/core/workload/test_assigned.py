@@ -10,6 +10,7 @@ import pytest
 
 from multikueue.adapters import JobKind, Membership
 from multikueue.core.model.adapter import Stamp
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of
@@ -415,6 +416,14 @@ class TestCreatingOnce:
     @pytest.mark.parametrize("creation", [Unanswered(timedelta(seconds=1)), Created(), Untracked()], ids=repr)
     def test_otherwise_it_keeps_the_job_for_a_while(self, creation: Creation) -> None:
         assert self.words(self.admitted(reach=Lost(NOW), creation=creation)) == []
+
+    def test_a_loss_noted_before_the_attempt_began_is_over(self) -> None:
+        """The worker has admitted this attempt; a process ended before it could write that the worker was back."""
+        began = timestamp(NOW - timedelta(minutes=1))
+        local = workload(cluster="w1", reserved_at=began)
+        lost = worker("w1", copy_of(local, admitted=True), reach=Lost(NOW - timedelta(hours=1), seen=False))
+        decided = decide(snapshot(local, lost))
+        assert (decided.effects, decided.look_again) == ((), 14 * 60)
 
     def test_a_first_slice_of_an_elastic_job_is_created_like_any_job(self) -> None:
         """Only a replacement has a job to take over; its annotation tells."""

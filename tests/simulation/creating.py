@@ -1,0 +1,96 @@
+"""What goes wrong at the moment a job is created on a worker: its link is lost, and more."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import anyio
+
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import has_quota, is_finished
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.kueue import evict
+from tests.simulation.breaking import Trouble
+from tests.simulation.objects import find, is_ours
+from tests.simulation.scene import Scene
+from tests.simulation.virtual_time import wall_clock
+from tests.simulation.world import SimCluster
+
+WAITS: Final = 60.0
+"""Virtual seconds for which a creation is waited for."""
+
+
+async def lose_the_answer(scene: Scene) -> None:
+    """The link of the worker is lost before it can answer that it has created the job."""
+    await _lose_link_at_creation(scene, lambda: None)
+
+
+async def crash_with_the_worker(scene: Scene) -> None:
+    """The daemon dies as well: the next one does not reach the worker that has the job."""
+    await _lose_link_at_creation(scene, scene.daemon.kill_now)
+
+
+async def evict_out_of_sight(scene: Scene) -> None:
+    """And the manager evicts the Workload. Its quota is free at once, for the manager's job shows no pods yet.
+
+    `clusterName` is erased, and the Workload has quota again before the worker can be seen.
+    """
+    await _lose_link_at_creation(scene, lambda: None, evicts=True)
+
+
+async def _lose_link_at_creation(scene: Scene, act: Callable[[], None], *, evicts: bool = False) -> None:
+    created = anyio.Event()
+    found: list[tuple[SimCluster, Json]] = []
+
+    def at_creation(worker: SimCluster, job: Json) -> None:
+        if not found:
+            found.append((worker, job))
+            worker.link.change(down=True)
+            act()
+            created.set()
+
+    with _creations(scene, at_creation), anyio.move_on_after(WAITS):
+        await created.wait()
+    if not found:
+        return
+    worker, job = found[0]
+    key, manager = ObjectKey(job["metadata"]["namespace"], prebuilt_workload(job)), scene.world.manager
+    scene.note(f"{ObjectKey.of(job)} on {worker.name}")
+    workload = find(manager, WORKLOAD, key)
+    if evicts and workload is not None and has_quota(workload) and not is_finished(workload):
+        await evict(manager.api, key, clock=wall_clock(manager.skew))
+    await anyio.sleep(scene.dice.choice((20, 60, 120, 250)))
+    worker.link.change(down=False)
+
+
+@contextlib.contextmanager
+def _creations(scene: Scene, created: Callable[[SimCluster, Json], None]) -> Iterator[None]:
+    """Have a function called with each job that is created on a worker, before the worker answers."""
+    listeners = []
+    for worker in scene.world.workers.values():
+
+        def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
+            if row.plural == JOB.plural and old is None and new is not None and is_ours(new):
+                created(worker, new)
+
+        listeners.append((worker.registry.cluster.listeners, changed))
+    for where, listener in listeners:
+        where.append(listener)
+    try:
+        yield
+    finally:
+        for where, listener in listeners:
+            where.remove(listener)
+
+
+TROUBLES: Final[tuple[Trouble, ...]] = (
+    lose_the_answer,
+    crash_with_the_worker,
+    crash_with_the_worker,
+    evict_out_of_sight,
+    evict_out_of_sight,
+)
