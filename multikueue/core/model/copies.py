@@ -1,4 +1,4 @@
-"""Building the copies, and telling whether a copy still is one."""
+"""Making copies of Workloads and jobs, and comparing a copy with what it was made from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from multikueue.core.model.workloads import (
 _SYNCED_FIELDS = ("priority", "priorityClassRef")
 """Kept equal on a copy by patches."""
 _IGNORED_FIELDS = ("preemptionGates", "active")
-"""A worker's own business: gates are opened there, and its Kueue deactivates what it evicts."""
+"""The worker's own: gates are opened there, and its Kueue deactivates what it evicts."""
 
 
 def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Json:
@@ -124,7 +124,7 @@ def renaming_patch(remote: Json, stamp: Stamp) -> Json:
 
 
 def spec_digest(workload: Json) -> str:
-    """Fingerprint of the part of the spec that makes a copy a copy."""
+    """Fingerprint of the part of the spec in which a copy must equal the Workload."""
     spec = workload.get("spec") or {}
     kept = {field: value for field, value in spec.items() if field not in _SYNCED_FIELDS + _IGNORED_FIELDS}
     return digest(pruned(kept))

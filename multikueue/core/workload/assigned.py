@@ -1,6 +1,6 @@
-"""A Workload with a recorded worker: create its job there once, sync its status, and notice when it is there no more.
+"""A Workload with a recorded worker: create its job there once, sync its status, and notice when it is gone.
 
-`clusterName` is sticky. Only the copy there counts; copies elsewhere are never believed, whatever they say.
+`clusterName` is sticky. Only the copy on the recorded worker counts: copies elsewhere are removed, whatever they say.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from multikueue.core.workload.check_updates import (
 from multikueue.core.workload.earlier_attempts import left_of_loss
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, finish_as, sync_end, sync_status
-from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_left
+from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Created, JobCopy, NothingSent, Worker
 
@@ -77,8 +77,8 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
     The job may well be running, and may not run twice: the assignment is kept for `worker_lost_timeout`. Where this
     process knows that nothing was ever sent there, there is nothing to wait for.
 
-    While only the kind cannot be seen, the Workload copy can, and its Kueue's word counts: of an eviction at once, of
-    the job's end after the same time.
+    While only the kind cannot be seen, the Workload copy can, and what it shows counts: an eviction at once, the
+    job's end after the same time.
     """
     if worker is None:
         return Plan(look_again=situation.settings.worker_lost_timeout.total_seconds())
@@ -130,8 +130,8 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     """Whether the job is still to be created on the recorded worker: once only.
 
     Its Workload copy there has never had an owner, so no job has ever stood behind it; and this process has not created
-    one whose adoption it has yet to see. Afterwards a missing job has vanished: it ended and its TTL has passed, or
-    somebody deleted it. Of a group the first Workload on the worker creates the job they share.
+    one that the worker's Kueue has not adopted yet. Afterwards a missing job has vanished: it ended and its TTL has
+    passed, or somebody deleted it. Of a group, the first Workload on the worker creates the job they share.
     """
     copy = worker.workload
     if situation.state is not CheckState.PENDING or situation.adapter.traits.workload_only or situation.jobs_on(worker):
@@ -142,7 +142,7 @@ def may_create(situation: Situation, worker: Worker) -> bool:
 
 
 def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Effect]:
-    """The Workload copy is gone. If its job ended before that (the worker's retention), it ended for us too."""
+    """The Workload copy is gone. If its job ended before that (the worker's retention), that is the end of the job."""
     outcome = situation.adapter.outcome_of(jobs) if jobs else None
     if outcome is None:
         yield from _retry_once(situation, "Admitting remote no longer exists")
@@ -153,7 +153,7 @@ def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Eff
 
 
 def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
-    """The copy on the assigned worker is Finished: the job has ended, or the worker has given it up."""
+    """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
     if not is_spent(copy):
         return sync_end(situation, copy, situation.jobs_on(worker))
     if finish_reason(copy) == OUT_OF_SYNC and situation.state is CheckState.READY:
@@ -174,7 +174,7 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
     for job in jobs:
         yield from _forward(situation, worker, job)
     if has_members(situation.workload):
-        yield from remove_left(situation, worker)
+        yield from remove_obsolete(situation, worker)
         yield from create_missing(situation, worker)
 
 

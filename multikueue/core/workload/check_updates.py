@@ -99,7 +99,7 @@ def _recorded(
 
 
 def tell_placed(situation: Situation, copy: Json) -> Iterator[Effect]:
-    """Record that the worker has placed pods whose topology the manager's Kueue awaits; see `topology`."""
+    """Record that the worker has placed pods whose topology the manager's Kueue awaits; see `placed`."""
     changes = _placed(situation, copy)
     if changes:
         yield _admission(situation, changes)

@@ -30,7 +30,7 @@ SUCCESSION: Final = 10.0
 
 
 def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
-    """The assigned worker's Workload copy is Finished: finish the manager's.
+    """The recorded worker's Workload copy is Finished: finish the manager's.
 
     Args:
         situation: the Workload.
@@ -67,7 +67,7 @@ def clean_finished(situation: Situation) -> Plan:
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(patch for job in ended for patch in sync_status(situation, job))
     keep = worker.name if patches or not worker.in_sight else None
-    look_again = KUEUE_GRACE.total_seconds() if patches else None  # they may change nothing, and then nobody tells us
+    look_again = KUEUE_GRACE.total_seconds() if patches else None  # they may change nothing, and then no event follows
     return Plan((*patches, *clean_all(situation.workers, keep=keep)), look_again=look_again)
 
 
@@ -79,7 +79,7 @@ def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
 
 
 def patch_status(situation: Situation, local: Json, patch: Json | None) -> Iterator[Effect]:
-    """Write the status of the manager's job, wherever its kind has it; but not what was written in vain."""
+    """Write the status of the manager's job, where its kind has it; but no patch that has changed nothing before."""
     adapter, key = situation.adapter, ObjectKey.of(local)
     if patch is not None and patch != situation.snapshot.in_vain.get(key.name):
         yield PatchJobStatus(adapter.resource, key, patch, subresource=adapter.traits.status_subresource)
@@ -101,12 +101,12 @@ def delete_workload(cluster: ClusterName, workload: Json) -> Iterator[Effect]:
 
 
 def clean(worker: Worker, unless: Callable[[Json], bool] = lambda _: False) -> Iterator[Effect]:
-    """Remove what lies on one worker: jobs first, so that none is left without the Workload that leads to it.
+    """Remove what is on one worker: jobs first, so that none is left without the Workload by which it is found.
 
     A job that belongs to another Workload stays, and so does what it needs; see `keeps_job_alive`.
 
     Args:
-        worker: where; nothing can be done there while it is out of reach, its caches bring us back.
+        worker: where. Nothing is done while it is out of reach: once it reconnects there is another reconcile.
         unless: copies to keep.
     """
     if not worker.reachable:
@@ -119,7 +119,7 @@ def clean(worker: Worker, unless: Callable[[Json], bool] = lambda _: False) -> I
 
 
 def keeps_job_alive(worker: Worker) -> bool:
-    """Whether the Workload copy there is one that an elastic job names which has passed on to a newer slice.
+    """Whether an elastic job there, which a newer slice carries by now, still names the Workload copy.
 
     The worker's Kueue would stop the job without it. The newer slice soon gives the job its own name.
     """

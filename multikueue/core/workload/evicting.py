@@ -1,4 +1,4 @@
-"""A Workload the manager is evicting: stop its job where it runs, then let the manager know that nothing runs.
+"""A Workload the manager is evicting: stop its job where it runs, then show the manager's Kueue that nothing runs.
 
 Kueue keeps the quota until the manager's job shows no active pods. So the status synced here decides when the quota is
 free; without quota, the next row removes the copies.
@@ -53,7 +53,7 @@ def stop_evicted(situation: Situation) -> Plan:
             continue
         effects += _stop(situation, worker)
         if not worker.in_sight:
-            continue  # what is known of its jobs is of an earlier time
+            continue  # what is known of its jobs is out of date
         # Once the copy is gone, what others of a group run there is not this Workload's.
         others = situation.shared_job_on(worker) if worker.workload is None else None
         jobs = [job for job in situation.jobs_on(worker) if job is not others]
@@ -63,7 +63,7 @@ def stop_evicted(situation: Situation) -> Plan:
     if hidden:
         return Plan(tuple(effects), look_again=min(hidden).total_seconds())
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
-        effects += _tell(situation, stopping)
+        effects += _sync_stopped(situation, stopping)
     return Plan(tuple(effects))
 
 
@@ -74,7 +74,9 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
     """
     cleaned = clean_up(situation)
-    told = _tell(situation, []) if situation.adapter.traits.keeps_check_pending and not _may_run(situation) else ()
+    told = (
+        _sync_stopped(situation, []) if situation.adapter.traits.keeps_check_pending and not _may_run(situation) else ()
+    )
     return attrs.evolve(cleaned, effects=(*cleaned.effects, *note_last_worker(situation), *told))
 
 
@@ -88,7 +90,7 @@ def clean_up_deleted(situation: Situation) -> Plan:
         return cleaned
     if is_elastic(snapshot.workload) and any(_is_live(one) for one in snapshot.siblings):
         return cleaned  # another slice has the job
-    told = tuple(_tell_gone(situation))
+    told = tuple(_release_all(situation))
     hidden = any(not worker.in_sight for worker in situation.workers)
     waits = not told and (hidden or snapshot.quiet_for < POD_GRACE)
     look_again = cleaned.look_again or (POD_GRACE.total_seconds() if waits else None)
@@ -99,7 +101,7 @@ def _is_live(slice_: Json) -> bool:
     return has_quota(slice_) and not is_finished(slice_) and not is_terminating(slice_)
 
 
-def _tell_gone(situation: Situation) -> Iterator[Effect]:
+def _release_all(situation: Situation) -> Iterator[Effect]:
     """Show on the manager's jobs that nothing runs, once their pods have had the time to end."""
     if situation.snapshot.quiet_for >= POD_GRACE and not _may_run(situation):
         for local in situation.snapshot.jobs.values():
@@ -148,22 +150,22 @@ def _has_finished(situation: Situation, worker: Worker) -> bool:
     return of_this and (have_ended(situation, situation.jobs_on(worker)) or situation.adapter.traits.workload_only)
 
 
-def _tell(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
-    """Let each of the manager's jobs say what its copies say, or that nothing of it runs."""
+def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
+    """Sync the status of each of the manager's jobs from its copy, or show that nothing of it runs."""
     for _, local in sorted(situation.snapshot.jobs.items()):
         copies = [job for job in stopping if situation.job_of(job) is local]
-        yield from sync_status(situation, _busiest(situation, copies)) if copies else _release(situation, local)
+        yield from sync_status(situation, _deciding(situation, copies)) if copies else _release(situation, local)
 
 
-def _busiest(situation: Situation, jobs: list[Json]) -> Json:
-    """There is one as a rule. Of several, by whatever accident, one that still has pods speaks for all."""
+def _deciding(situation: Situation, jobs: list[Json]) -> Json:
+    """The copy whose status counts, as a rule the only one. Of several, one that still has pods."""
     return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
 
 
 def _release(situation: Situation, local: Json) -> Iterator[Effect]:
-    """No copy can be seen running: say so on the manager's job, or its quota would be held for ever.
+    """No copy runs: show that on the manager's job, or Kueue would hold its quota for ever.
 
-    A pod that was started on the manager itself, before its queue had our check, is no copy's: it does run.
+    A pod that was started on the manager itself, before its queue had our check, does run: its status stays.
     """
     if situation.adapter.traits.keeps_check_pending and is_started(local):
         return

@@ -28,7 +28,7 @@ from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
 from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, stop_evicted
 from multikueue.core.workload.groups import is_split, must_wait, tell_split
 from multikueue.core.workload.pending import dispatch, wait_for_group
-from multikueue.core.workload.siblings import with_owned_jobs
+from multikueue.core.workload.siblings import with_carried_jobs
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
@@ -44,7 +44,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    situation = Situation(with_owned_jobs(snapshot), settings, dispatcher, now)
+    situation = Situation(with_carried_jobs(snapshot), settings, dispatcher, now)
     row = next(row for row in TABLE if row.applies(situation))
     try:
         decided = row.decide(situation)

@@ -140,8 +140,8 @@ class Situation:
         )
 
     @cached_property
-    def group_places(self) -> tuple[str, ...]:
-        """The workers that have others of its group."""
+    def group_workers(self) -> tuple[str, ...]:
+        """The names of the workers that have others of its group."""
         return tuple(sorted({name for one in self.group if (name := cluster_name(one)) is not None}))
 
     def job_of(self, copy: Json) -> Json | None:
@@ -177,7 +177,7 @@ class Situation:
         return copy if copy is not None and is_of_attempt(copy, self.attempt) else None
 
     def is_current(self, worker: Worker, job: Json) -> bool:
-        """Whether a job there is this attempt's. One that others of the group run on is nobody's leftover."""
+        """Whether a job there is this attempt's. One that others of the group share is never stale."""
         return is_of_attempt(job, self.attempt) or job is self.shared_job_on(worker)
 
 

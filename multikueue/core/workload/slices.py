@@ -93,7 +93,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif _is_useless(situation, copy):
         yield from delete_workload(worker.name, copy)
     elif is_terminating(copy) or is_evicted(copy):
-        return  # its end, or another try there
+        return  # it goes, or its worker queues it again
     elif is_admitted(copy):
         yield from _take_over(situation, worker, copy)
     elif (patch := drift_patch(situation.workload, copy)) is not None:

@@ -34,7 +34,7 @@ def is_up_to_date(local: Json, remote: Json) -> bool:
     return not differs_in_spec(local, remote) and priority_patch(local, remote) is None
 
 
-def test_a_copy_carries_labels_and_annotations_but_nobodys_past() -> None:
+def test_a_copy_has_labels_and_annotations_and_no_other_metadata() -> None:
     """No owner, no finalizers, no UID, no status: all that is the worker's."""
     local = workload()
     local["metadata"] |= {"annotations": {"a": "1"}, "finalizers": ["f"], "generation": 3, "managedFields": []}

@@ -43,13 +43,13 @@ def words(seen: Snapshot) -> list[str]:
 
 
 class TestWaiting:
-    def test_nobody_goes_until_all_parts_exist(self) -> None:
+    def test_no_part_is_offered_until_all_exist(self) -> None:
         """A group that cannot be complete should not hold quota."""
         seen = group(part(0), worker("w1"), siblings=(part(1),))
         decided = decide(seen)
         assert (decided.effects, decided.row) == ((), "waiting group")
 
-    def test_the_first_goes_when_all_are_there(self) -> None:
+    def test_the_first_is_offered_once_all_exist(self) -> None:
         """It looks for a worker as any Workload does."""
         seen = group(part(0), worker("w1"), siblings=(part(1), part(2)))
         assert words(seen) == ["nominate w1", "create workload on w1"]
@@ -60,26 +60,26 @@ class TestWaiting:
         siblings = tuple(part(other) for other in (0, 1, 2, 3) if other != index)
         assert words(group(part(index), worker("w1"), siblings=siblings)) == []
 
-    def test_a_part_that_does_not_say_where_it_stands_is_nobodys_first(self) -> None:
+    def test_a_part_without_an_index_is_never_the_first(self) -> None:
         """The known ones go without it."""
         assert words(group(part(1), worker("w1"), siblings=(part("odd"), part(2)))) == [
             "nominate w1",
             "create workload on w1",
         ]
 
-    def test_waiting_parts_lose_what_is_left_of_earlier_attempts(self) -> None:
+    def test_copies_of_earlier_attempts_are_removed_while_parts_wait(self) -> None:
         """Waiting is no reason to hold a worker's quota."""
         local = part(1)
         seen = group(local, worker("w1", copy_of(local, attempt=EARLIER)), siblings=(part(0), part(2)))
         assert words(seen) == ["delete workload on w1"]
 
-    def test_a_part_on_its_way_out_does_not_count(self) -> None:
+    def test_a_part_that_is_being_deleted_does_not_count(self) -> None:
         """Nor does one of an earlier job of the same name."""
         other = part(1)
         other["metadata"]["ownerReferences"][0]["uid"] = "uid-of-the-job-before"
         assert words(group(part(0), worker("w1"), siblings=(part(2, deleting=True), other))) == []
 
-    def test_a_workload_that_is_alone_waits_for_nobody(self) -> None:
+    def test_a_workload_without_a_group_does_not_wait(self) -> None:
         """Two Workloads of one plain job have nothing to do with each other."""
         seen = snapshot(workload(), worker("w1"), siblings=(workload(name="other", cluster="w2"),))
         assert words(seen) == ["nominate w1", "create workload on w1"]
@@ -99,7 +99,7 @@ class TestFollowing:
         seen = group(part(0), worker("w1"), worker("w2"), siblings=siblings)
         assert words(seen) == ["nominate w2", "create workload on w2"]
 
-    def test_it_takes_part_in_the_job_that_is_there(self) -> None:
+    def test_it_shares_the_job_that_is_there(self) -> None:
         """The first part has made it; a second one of that name cannot be."""
         local = part(1, nominated=("w2",))
         running = job_copy_of(part(0), of=None)
@@ -147,7 +147,7 @@ class TestSharing:
             seen = group(leaving, worker("w1", copy_of(part(1)), shared=job_copy_of(part(1))), siblings=siblings)
             assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
-    def test_a_job_that_names_nobody_goes_with_the_first_of_those_left(self) -> None:
+    def test_a_job_that_names_no_workload_is_carried_by_the_first_of_those_left(self) -> None:
         """Kueue's own copies of a LeaderWorkerSet do not say whose they are."""
         unnamed = job_copy_of(part(0))
         unnamed["metadata"] |= {"annotations": {}, "labels": {}}
@@ -177,7 +177,7 @@ class TestSharing:
         seen = group(leaving, worker("w1", shared=job_copy_of(self.HERE)), siblings=(self.HERE,))
         assert words(seen) == []
 
-    def test_a_part_that_comes_back_joins_what_the_others_run(self) -> None:
+    def test_a_part_with_quota_again_joins_the_job_of_the_others(self) -> None:
         """The copy is of its own earlier attempt, but the others' replicas run in it."""
         local = part(0, nominated=("w1",), evictions=1)
         others = (part(1, cluster="w1", check="Ready"), part(2, cluster="w1", check="Ready"))

@@ -117,7 +117,7 @@ def test_the_while_is_the_operators() -> None:
     ids=["made without a gate", "being deleted", "open already", "out of reach"],
 )
 def test_nothing_is_opened_where_that_would_do_nothing(where: Worker) -> None:
-    """The turn would be lost."""
+    """Its gate would be opened for nothing, and the next one's only after the timeout."""
     seen = snapshot(workload(nominated=("w1",)), where)
     assert with_gates(seen).effects == ()
 

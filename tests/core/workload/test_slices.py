@@ -77,7 +77,7 @@ class TestGrowing:
         assert words(growing(worker("w1", shared=OLD_JOB), worker("w2"))) == ["create workload on w1"]
 
     def test_while_it_waits_there_the_job_stays_as_it_is(self) -> None:
-        """Its status comes home all the same."""
+        """Its status is synced to the manager all the same."""
         seen = growing(worker("w1", copy_of(NEW), shared=OLD_JOB))
         assert words(seen) == []
 
@@ -179,7 +179,7 @@ class TestGrowing:
         assert words(growing(worker("w1", copy_of(NEW), shared=OLD_JOB), local=urgent)) == ["patch workload on w1"]
 
     def test_what_lies_elsewhere_goes(self) -> None:
-        """The worker is settled."""
+        """The worker is recorded and does not change."""
         seen = growing(worker("w1", copy_of(NEW), shared=OLD_JOB), worker("w2", copy_of(NEW, uid="b")))
         assert words(seen) == ["delete workload on w2"]
 
@@ -201,8 +201,8 @@ class TestGrowing:
         seen = growing(worker("w1", waiting, shared=made, **facts))
         decided = decide(seen)
         assert (in_words(seen, decided), decided.look_again) == (["copy job status"], 5)
-        home = {**BIG, "status": COMPLETE}
-        seen = attrs.evolve(seen, jobs={JOB_NAME: home}, quiet_for=timedelta(seconds=5))
+        shown = {**BIG, "status": COMPLETE}
+        seen = attrs.evolve(seen, jobs={JOB_NAME: shown}, quiet_for=timedelta(seconds=5))
         assert words(seen) == ["finish Succeeded"]
 
     @pytest.mark.parametrize(
