@@ -103,7 +103,6 @@ class Dispatcher(Protocol):
         changes, and after `look_again`. What it raises, and an answer that cannot be used, is told as a warning on
         the Workload, which then stays offered to those it is offered to; see `guarded.py`.
         """
-        ...
 
 
 @attrs.frozen

@@ -30,6 +30,7 @@ from multikueue.core.workload.check_updates import (
     retry,
     retry_evicted,
     retry_out_of_sync,
+    retry_vanished,
     tell_placed,
 )
 from multikueue.core.workload.earlier_attempts import left_of_loss
@@ -90,7 +91,7 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
         return Plan(look_again=left.total_seconds())
     if copy is not None and is_finished(copy) and not is_spent(copy):
         return Plan((finish_as(situation, copy),))
-    return Plan(tuple(_retry_once(situation, "Admitting remote lost")))
+    return Plan((retry(situation, "Admitting remote lost"),))
 
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
@@ -102,13 +103,13 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     if is_evicted(copy):
         return Plan(tuple(retry_evicted(situation, worker.name)))
     if not is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
-        return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
+        return Plan((retry_vanished(situation),))
     stale = [] if situation.state is CheckState.READY else _stale_jobs(situation, worker)
     if stale:
         return Plan(tuple(effect for job in stale for effect in delete_job(worker.name, job)))
     if worker.refusal is not None and not has_had_owner(copy) and missing_on(situation, worker):
         why = f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}'
-        return Plan(tuple(_retry_once(situation, why)))
+        return Plan((retry(situation, why),))
     if may_create(situation, worker):
         return Plan(tuple(create_missing(situation, worker)))
     if jobs or situation.adapter.traits.workload_only:
@@ -116,7 +117,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     if situation.snapshot.quiet_for < KUEUE_GRACE:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
-    return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
+    return Plan((retry_vanished(situation),))
 
 
 def _stale_jobs(situation: Situation, worker: Worker) -> list[JobCopy]:
@@ -145,7 +146,7 @@ def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Eff
     """The Workload copy is gone. If its job ended before that (the worker's retention), that is the end of the job."""
     outcome = situation.adapter.outcome_of(jobs) if jobs else None
     if outcome is None:
-        yield from _retry_once(situation, "Admitting remote no longer exists")
+        yield retry_vanished(situation)
         return
     for job in jobs:
         yield from sync_status(situation, job)
@@ -158,7 +159,7 @@ def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
         return sync_end(situation, copy, situation.jobs_on(worker))
     if finish_reason(copy) == OUT_OF_SYNC and situation.state is CheckState.READY:
         return Plan(tuple(retry_out_of_sync(situation, worker.name)))
-    return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
+    return Plan((retry_vanished(situation),))
 
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
@@ -185,8 +186,3 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
     patch = situation.adapter.forward_patch(local, job, situation.stamp) if local is not None else None
     if patch is not None:
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
-
-
-def _retry_once(situation: Situation, base: str) -> Iterator[Effect]:
-    if situation.state is not CheckState.RETRY:
-        yield retry(situation, base)

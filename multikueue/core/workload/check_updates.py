@@ -30,6 +30,11 @@ def retry(situation: Situation, base: str) -> Effect:
     return _alone(situation, CheckState.RETRY, base)
 
 
+def retry_vanished(situation: Situation) -> Effect:
+    """Ask Kueue to try again because the worker does not have it any more."""
+    return retry(situation, "Admitting remote no longer exists")
+
+
 def retry_evicted(situation: Situation, cluster: str) -> Iterator[Effect]:
     """Ask Kueue to try again because the worker evicted it, and tell the user."""
     message = (

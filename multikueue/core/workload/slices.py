@@ -21,7 +21,7 @@ from multikueue.core.model.workloads import (
     replaces_slice,
 )
 from multikueue.core.workload.assigned import follow_finished, on_recorded_worker
-from multikueue.core.workload.check_updates import admit, finish, retry
+from multikueue.core.workload.check_updates import admit, finish, retry_vanished
 from multikueue.core.workload.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_workload, sync_status
 from multikueue.core.workload.situation import Situation
@@ -63,7 +63,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     if _cannot_go_on(situation, worker):
         if situation.snapshot.quiet_for < KUEUE_GRACE:
             return Plan(look_again=KUEUE_GRACE.total_seconds())
-        return Plan((retry(situation, "Admitting remote no longer exists"),))
+        return Plan((retry_vanished(situation),))
     return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
 
 
