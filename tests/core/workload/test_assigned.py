@@ -132,7 +132,7 @@ class TestLostWorkers:
         assert in_words(seen, decide(seen)) == ["delete workload on w2"]
 
     def test_a_worker_that_stopped_serving_the_kind_is_waited_for(self) -> None:
-        """Without a view of the jobs, a missing job is not a fact."""
+        """While the jobs cannot be seen, a missing job proves nothing."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True), kind=Unserved()), worker("w2"))
         assert decide(seen).effects == ()
 

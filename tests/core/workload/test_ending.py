@@ -66,7 +66,7 @@ def test_a_job_whose_end_is_not_seen_yet_is_waited_for() -> None:
 
 
 def test_a_job_whose_end_never_comes_does_not_hold_its_workload_for_ever() -> None:
-    """A worker that finished the Workload for a reason of its own has the last word after a while."""
+    """If the worker's Kueue finished the Workload for another reason, that counts after a while."""
     seen = attrs.evolve(snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB), quiet_for=timedelta(seconds=5))
     assert "finish Succeeded" in in_words(seen, decide(seen))
 
@@ -121,6 +121,6 @@ class TestCleaning:
         assert in_words(seen, decide(seen)) == ["delete workload on w2"]
 
     def test_copies_of_a_kind_that_is_no_longer_registered_are_removed(self) -> None:
-        """What its row made can still be deleted without it."""
+        """Copies can be deleted without the row that made them."""
         seen = snapshot(self.FINISHED, done(), adapter=None)
         assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]

@@ -107,7 +107,7 @@ class TestFollowing:
         assert words(seen) == ["admit on w2 as Ready", "tell", "count cq w2"]
 
     def test_it_is_not_taken_by_another_worker(self) -> None:
-        """A copy from a time when the group was nowhere is removed."""
+        """A copy made before the group had a worker is removed."""
         local = part(1, nominated=("w1", "w2"))
         seen = group(local, worker("w1", copy_of(local, admitted=True)), worker("w2"), siblings=self.PLACED)
         assert sorted(words(seen)) == ["create workload on w2", "delete workload on w1", "nominate w2"]
@@ -118,7 +118,7 @@ class TestFollowing:
         assert words(seen) == []
 
     def test_a_split_group_is_told_and_left_alone(self) -> None:
-        """Somebody has to say which half moves."""
+        """An operator must evict one of the two parts."""
         siblings = (part(0, cluster="w2", check="Ready"), part(2, cluster="w1", check="Ready"))
         decided = decide(group(part(1), worker("w1"), worker("w2"), siblings=siblings))
         told = 'Component workloads are assigned to different clusters: "w1" and "w2"'
@@ -141,7 +141,7 @@ class TestSharing:
         assert words(seen) == ["delete workload on w1"]
 
     def test_the_last_one_takes_the_job_along(self) -> None:
-        """Whoever made it is gone or has left before."""
+        """The Workload that created it is gone, or has another worker."""
         leaving = part(1, quota=False)
         for siblings in ((), (part(0, quota=False, deleting=True),)):
             seen = group(leaving, worker("w1", copy_of(part(1)), shared=job_copy_of(part(1))), siblings=siblings)
@@ -172,7 +172,7 @@ class TestSharing:
         assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
     def test_an_evicted_part_does_not_hold_its_quota_for_the_others_pods(self) -> None:
-        """Once its own copy is gone, what runs there is not its."""
+        """Once its own copy is removed, the job there is the others'."""
         leaving = part(1, evicted="Preempted", evictions=1)
         seen = group(leaving, worker("w1", shared=job_copy_of(self.HERE)), siblings=(self.HERE,))
         assert words(seen) == []
@@ -215,6 +215,6 @@ class TestSharing:
 
 
 def test_the_group_decides_before_the_operators_dispatcher() -> None:
-    """Whatever that would say."""
+    """Whatever the operator's dispatcher would nominate."""
     seen = group(part(1), worker("w1"), worker("w2"), siblings=TestFollowing.PLACED)
     assert in_words(seen, decide(seen, AllAtOnce())) == ["nominate w2", "create workload on w2"]
