@@ -1,14 +1,23 @@
 """A multi-cluster batch dispatcher: what Kueue's MultiKueue does, as a library.
 
-This package holds the words everything else speaks in: identities, seams and errors. The parts are in the subpackages,
-bottom-up: `core`, `adapters`, `kube`, `runtime`, `sandbox`.
+Names, decisions, errors and seams are imported with the package; job kinds, and all that does I/O, on first use. So
+`import multikueue` costs little: the client, for one, needs aiohttp.
+
+The subpackages, bottom-up: `core`, `adapters`, `kube`, `runtime`, `webhook`, `sandbox`, `testing`.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib
+from typing import TYPE_CHECKING, Any
 
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher, External, Nomination
+from multikueue.core.dispatchers.incremental import Incremental
+from multikueue.core.machinery.action import Action
+from multikueue.core.machinery.connection import Health
+from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import (
     AdapterError,
     AlreadyExists,
@@ -30,43 +39,165 @@ from multikueue.errors import (
     Unauthorized,
     Unreachable,
 )
-from multikueue.protocols import ApiClient, ObjectList, Reader, Watcher, WatchEvent, Writer
+from multikueue.protocols import (
+    ApiClient,
+    Caches,
+    ControllerHook,
+    ManagerHook,
+    ObjectList,
+    Reader,
+    Reconciler,
+    RequestHook,
+    ReviewHook,
+    Watcher,
+    WatchEvent,
+    Writer,
+)
+
+if TYPE_CHECKING:  # the names of `_LAZY`
+    from multikueue.adapters import (
+        AVAILABLE,
+        BUILTIN,
+        AdapterRegistry,
+        CopyRules,
+        Delegation,
+        JobKind,
+        Membership,
+        StatusRules,
+        SyncRules,
+    )
+    from multikueue.kube import (
+        ClientOptions,
+        ClusterConfig,
+        Informer,
+        InformerStatus,
+        KubeClient,
+        load_incluster,
+        load_kubeconfig,
+        parse_worker_kubeconfig,
+    )
+    from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect, health_of
+    from multikueue.runtime.controller import Controller, KeyQueue
+    from multikueue.runtime.election import Elector
+    from multikueue.runtime.manager import Manager, ManagerSettings
+
+    __version__: str
 
 __all__ = [
+    "AVAILABLE",
+    "BUILTIN",
     "GVK",
+    "Action",
     "AdapterError",
+    "AdapterRegistry",
+    "AllAtOnce",
     "AlreadyExists",
     "ApiClient",
     "ApiError",
+    "Caches",
+    "Candidate",
+    "Candidates",
+    "ClientOptions",
+    "Cluster",
+    "ClusterConfig",
     "ClusterName",
+    "ClusterPool",
     "Conflict",
+    "Connect",
+    "Controller",
+    "ControllerHook",
+    "CopyRules",
     "DeadlineExceeded",
+    "Delegation",
+    "Dispatcher",
+    "Elector",
     "Expired",
+    "External",
     "Forbidden",
+    "Health",
+    "Incremental",
+    "Informer",
+    "InformerStatus",
     "Invalid",
+    "JobKind",
     "Json",
+    "KeyQueue",
+    "KubeClient",
     "KubeconfigError",
+    "LeaseSettings",
+    "Manager",
+    "ManagerHook",
+    "ManagerSettings",
+    "Membership",
     "MultiKueueError",
+    "Nomination",
     "NotFound",
     "NotSent",
     "ObjectKey",
     "ObjectList",
+    "PlanSettings",
     "Reader",
+    "Reconciler",
+    "RequestHook",
     "Resource",
+    "ReviewHook",
     "RuleError",
     "SandboxError",
     "ServerFault",
     "SettingsError",
+    "StatusRules",
+    "SyncRules",
     "TooManyRequests",
     "Unauthorized",
     "Unreachable",
     "WatchEvent",
     "Watcher",
     "Writer",
+    "health_of",
+    "load_incluster",
+    "load_kubeconfig",
+    "parse_worker_kubeconfig",
 ]
 
+_LAZY = {
+    "multikueue.adapters": (
+        "AVAILABLE",
+        "BUILTIN",
+        "AdapterRegistry",
+        "CopyRules",
+        "Delegation",
+        "JobKind",
+        "Membership",
+        "StatusRules",
+        "SyncRules",
+    ),
+    "multikueue.kube": (
+        "ClientOptions",
+        "ClusterConfig",
+        "Informer",
+        "InformerStatus",
+        "KubeClient",
+        "load_incluster",
+        "load_kubeconfig",
+        "parse_worker_kubeconfig",
+    ),
+    "multikueue.runtime.cluster_pool": ("Cluster", "ClusterPool", "Connect", "health_of"),
+    "multikueue.runtime.controller": ("Controller", "KeyQueue"),
+    "multikueue.runtime.election": ("Elector",),
+    "multikueue.runtime.manager": ("Manager", "ManagerSettings"),
+}
+"""The names that are imported when they are first used, by module."""
 
-def __getattr__(name: str) -> str:
-    if name == "__version__":  # looked up when asked for: it reads files
-        return importlib.metadata.version("multikueue")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker would take any name for one of the module
+
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return importlib.import_module("importlib.metadata").version("multikueue")
+        for module, names in _LAZY.items():
+            if name in names:
+                return getattr(importlib.import_module(module), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""Every error the library raises.
+"""Every error the library raises::
 
     MultiKueueError
     ├── SettingsError            bad settings: what, where, what to do            (the user's to fix)

@@ -1,16 +1,22 @@
-"""The seams: what the runtime needs from an API server, split by need.
+"""The seams of the library: what it needs of an API server, and what its users implement.
 
-`multikueue.kube.KubeClient` speaks them over HTTP; the simulation speaks them in memory.
+`multikueue.kube.KubeClient` implements `ApiClient` over HTTP, `multikueue.testing.InMemoryCluster` has one in memory. A
+`Reconciler` is run by a `Controller`, `Caches` are kept by a `ClusterPool`, and hooks are for metrics.
+`multikueue.Dispatcher`, which chooses workers, is with the decisions it belongs to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, Protocol
+from collections.abc import Callable, Hashable
+from typing import Literal, Protocol, TypeVar
 
 import attrs
 
-from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.machinery.action import Action
+from multikueue.core.machinery.connection import Health
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+
+K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 Subresource = Literal["", "status"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -33,7 +39,7 @@ class WatchEvent:
 
 
 class Reader(Protocol):
-    """Reads from one API server. Every call has a deadline and raises only `multikueue.errors.ApiError`s."""
+    """Reads from one API server. Every call has a deadline and raises nothing but `multikueue.errors.ApiError`."""
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """Return the object.
@@ -133,3 +139,80 @@ class Writer(Protocol):
 
 class ApiClient(Reader, Watcher, Writer, Protocol):
     """Everything one API server can be asked."""
+
+
+class Reconciler(Protocol[K_contra]):
+    """Brings the world closer to what the object named by a key asks for.
+
+    Level-based: it looks at what is, not at what happened, and may be called at any time, any number of times.
+    It is never called for one key twice at once.
+    """
+
+    async def reconcile(self, key: K_contra) -> Action:
+        """Do what is needed now and say when to look again. A raised error is retried with back-off."""
+        ...
+
+
+class Caches(Protocol):
+    """What is read through one connection. It can still be read after `run` has ended: it shows what was there."""
+
+    @property
+    def health(self) -> Health:
+        """How it does; `runtime.cluster_pool.health_of` makes one of informers."""
+        ...
+
+    async def run(self) -> None:
+        """Keep the caches until cancelled."""
+        ...
+
+
+class RequestHook(Protocol):
+    """Observes every request, for metrics."""
+
+    def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
+        """A request has ended; a watch counts as answered once it is accepted.
+
+        Args:
+            cluster: the client's name.
+            verb: as audit logs name it.
+            resource: plural and group.
+            status: the HTTP status; 0 if there was no answer.
+            seconds: from the request to the answer's headers.
+        """
+        ...
+
+
+class ControllerHook(Protocol):
+    """Observes every reconcile, for metrics."""
+
+    def reconciled(self, controller: str, seconds: float, error: Exception | None) -> None:
+        """A reconcile has ended, after `seconds`."""
+        ...
+
+
+class ManagerHook(Protocol):
+    """Observes what happens to Workloads and workers, for metrics. Called in the loop: it must not wait or raise."""
+
+    def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
+        """A Workload of this ClusterQueue was offered to a worker."""
+        ...
+
+    def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
+        """A Workload of this ClusterQueue was given to the worker that admitted it."""
+        ...
+
+    def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
+        """A worker's connection came or went; also called without a change."""
+        ...
+
+    def cluster_removed(self, cluster: ClusterName) -> None:
+        """The manager does not know a worker any more."""
+        ...
+
+
+class ReviewHook(Protocol):
+    """Observes every answer of the webhook, for metrics."""
+
+    def reviewed(self, outcome: str) -> None:
+        """A review was answered: `delegated`, `warned`, `untouched`, `malformed` or `unavailable`."""
+        ...

@@ -1,11 +1,14 @@
-"""The public surface: what `import multikueue` gives, and what it does not drag in."""
+"""The public surface: what `import multikueue` gives, and what it does not import."""
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.metadata
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,15 +16,25 @@ import multikueue
 from multikueue import errors, protocols
 
 
+def _lazy_names() -> dict[str, str]:
+    """The names that type checkers see and that are imported on first use, with the module each is from."""
+    tree = ast.parse(Path(multikueue.__file__).read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    imports = (node for node in block.body if isinstance(node, ast.ImportFrom))
+    return {name.name: str(node.module) for node in imports for name in node.names}
+
+
 def test_all_is_sorted_and_complete() -> None:
     """A name somebody may rely on is in `__all__`; everything else may change."""
-    public = {
+    imported = {
         name
         for name, value in vars(multikueue).items()
-        if not name.startswith("_") and not inspect.ismodule(value) and name != "annotations"
+        if not name.startswith("_")
+        and not inspect.ismodule(value)
+        and name not in ("annotations", "TYPE_CHECKING", "Any")
     }
 
-    assert set(multikueue.__all__) == public
+    assert set(multikueue.__all__) == imported | set(_lazy_names())
     assert multikueue.__all__ == sorted(multikueue.__all__, key=_ruffs_order)
 
 
@@ -32,19 +45,40 @@ def test_every_error_and_every_seam_is_public() -> None:
     assert raised | seams <= set(multikueue.__all__)
 
 
+@pytest.mark.parametrize("name", multikueue.__all__)
+def test_a_name_is_what_type_checkers_take_it_for(name: str) -> None:
+    """Also one that is imported on first use."""
+    module = _lazy_names().get(name, "multikueue")
+
+    assert getattr(multikueue, name) is getattr(importlib.import_module(module), name)
+    assert name in dir(multikueue)
+
+
+def test_lazy_names_can_be_imported_all_at_once() -> None:
+    program = "from multikueue import *; print(Manager, KubeClient, JobKind, ClusterPool)"
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, capture_output=True, timeout=20)
+
+
 def test_the_version_is_the_installed_one() -> None:
     assert multikueue.__version__ == importlib.metadata.version("multikueue")
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        _ = multikueue.nonsense
+@pytest.mark.parametrize("name", ["nonsense", "WorkerPool"])
+def test_a_name_that_is_not_there_is_an_attribute_error(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
+        getattr(multikueue, name)
 
 
 @pytest.mark.parametrize(
     ("imported", "unwanted"),
     [
-        ("multikueue", ("multikueue.sandbox", "multikueue.runtime", "multikueued", "kubernetes_asyncio", "aiohttp")),
+        (
+            "multikueue",
+            (
+                *("multikueue.sandbox", "multikueue.runtime", "multikueue.kube", "multikueue.adapters", "multikueued"),
+                *("kubernetes_asyncio", "aiohttp", "anyio", "structlog"),
+            ),
+        ),
         ("multikueue.adapters", ("cel", "jsonpatch")),
         ("multikueue.runtime.manager", ("multikueue.sandbox", "multikueued", "kubernetes_asyncio")),
         ("multikueued.cli", ("multikueue.kube", "multikueue.runtime", "aiohttp", "anyio")),
@@ -60,5 +94,5 @@ def test_an_import_brings_only_what_it_needs(imported: str, unwanted: tuple[str,
 
 
 def _ruffs_order(name: str) -> tuple[int, str]:
-    """Constants, then classes, each by name: what ruff's RUF022 keeps `__all__` in."""
-    return (0 if name.isupper() else 1, name)
+    """Constants, then classes, then functions, each by name: what ruff's RUF022 keeps `__all__` in."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)

@@ -97,8 +97,7 @@ class Registry(CollectorRegistry):
 class Metrics:
     """All metrics of one process.
 
-    Implements `runtime.hooks.ManagerHook`, `runtime.controller.ControllerHook`, `webhook.reviewer.ReviewHook` and
-    `kube.RequestHook`.
+    Implements `RequestHook`, `ControllerHook`, `ManagerHook` and `ReviewHook` of `multikueue.protocols`.
 
     Args:
         role: `leader` with leader election, `standalone` without; a label of Kueue's own metrics.

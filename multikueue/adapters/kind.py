@@ -29,7 +29,7 @@ from multikueue.core.model.workloads import is_elastic
 
 @attrs.frozen(kw_only=True)
 class JobKind:
-    """One job kind. Its functions may raise: a registry gives out `SafeAdapter`s, which say what then holds."""
+    """One job kind. Its functions may raise: a registry gives out a `SafeAdapter` of it, which says what then holds."""
 
     resource: Resource
     framework: str = ""

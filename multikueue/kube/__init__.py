@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from multikueue.kube.client import KubeClient
 from multikueue.kube.config import ClusterConfig, load_incluster, load_kubeconfig
-from multikueue.kube.exchange import ClientOptions, RequestHook
+from multikueue.kube.exchange import ClientOptions
 from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.worker_kubeconfig import parse_worker_kubeconfig
+from multikueue.protocols import RequestHook
 
 __all__ = [
     "ClientOptions",

@@ -18,10 +18,10 @@ from multikueue.errors import Expired, NotFound, Unreachable
 from multikueue.kube import requests
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
-from multikueue.kube.exchange import ClientOptions, Exchange, RequestHook
+from multikueue.kube.exchange import ClientOptions, Exchange
 from multikueue.kube.requests import Request
 from multikueue.kube.transport import MAX_LINE
-from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
+from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
 
 
 @attrs.frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from typing import Final, Literal, Protocol, Self
+from typing import Final, Literal, Self
 
 import aiohttp
 import anyio
@@ -21,25 +21,10 @@ from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
 from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import CLOSE_DEADLINE, open_session, ssl_context
+from multikueue.protocols import RequestHook
 
 _MAX_THROTTLED_TRIES: Final = 5
 """Tries of a call that the server answers with Retry-After (429 or 5xx), within the call's deadline."""
-
-
-class RequestHook(Protocol):
-    """Observes every request, for metrics."""
-
-    def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
-        """A request has ended; a watch counts as answered once it is accepted.
-
-        Args:
-            cluster: the client's name.
-            verb: as audit logs name it.
-            resource: plural and group.
-            status: the HTTP status; 0 if there was no answer.
-            seconds: from the request to the answer's headers.
-        """
-        ...
 
 
 @attrs.frozen

@@ -6,12 +6,12 @@ user's choice: see `Caches` and `health_of`.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import anyio
 import anyio.abc
@@ -33,7 +33,8 @@ from multikueue.errors import MultiKueueError
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.logs import get_logger
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, Caches
+from multikueue.runtime.loop import BackgroundTasks
 
 Connect: TypeAlias = Callable[[ClusterName, ClusterConfig], AbstractAsyncContextManager[ApiClient]]
 """Makes the client for a cluster. Building it does no I/O; using it does."""
@@ -42,19 +43,6 @@ LINGER: Final = 30.0
 """Seconds for which a replaced client stays open. A call has a shorter deadline, so what is under way ends by then."""
 
 log = get_logger(__name__)
-
-
-class Caches(Protocol):
-    """What is read through one connection. It can still be read after `run` has ended: it shows what was there."""
-
-    @property
-    def health(self) -> Health:
-        """How it does; `health_of` makes one of informers."""
-        ...
-
-    async def run(self) -> None:
-        """Keep the caches until cancelled."""
-        ...
 
 
 S = TypeVar("S", bound=Caches)
@@ -132,19 +120,11 @@ class ClusterPool(Generic[S]):
     on_replace: Callable[[S, S | None], None] = lambda _earlier, _now: None
     """Caches were replaced as what is known of a cluster: by others, or by nothing if it is another server now."""
     _clusters: dict[str, Cluster[S]] = attrs.field(factory=dict, init=False)
-    _to_start: deque[Callable[[], Coroutine[Any, Any, None]]] = attrs.field(factory=deque, init=False)
-    _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    _tasks: BackgroundTasks = attrs.field(factory=BackgroundTasks, init=False)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve the clusters until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            task_status.started()
-            while True:
-                # Tasks take over the log context of whoever starts them. It must not be that of a reconcile.
-                while self._to_start:
-                    tasks.start_soon(self._to_start.popleft())
-                self._wakeup = anyio.Event()
-                await self._wakeup.wait()
+        await self._tasks.run(task_status=task_status)
 
     def __iter__(self) -> Iterator[Cluster[S]]:
         return iter(self._clusters.values())
@@ -173,7 +153,7 @@ class ClusterPool(Generic[S]):
         self._step(self._cluster(name, lost_since), cluster_state.Refused(error, reason))
 
     def forget(self, name: str) -> None:
-        """Close the connections of a cluster that nobody wants any more."""
+        """Close the connections of a cluster that is not wanted any more."""
         cluster = self._clusters.pop(name, None)
         if cluster is not None:
             self._step(cluster, cluster_state.Refused("removed", CONNECTION_FAILED))
@@ -193,7 +173,7 @@ class ClusterPool(Generic[S]):
         match command:
             case cluster_state.Open(link):
                 opened = cluster._open[link.number] = _OpenLink()
-                self._start(partial(self._serve, cluster, link, opened))
+                self._tasks.start(partial(self._serve, cluster, link, opened))
             case cluster_state.Retire(number):
                 cluster._open.pop(number).watching.cancel()
             case cluster_state.Stop(number):
@@ -203,7 +183,7 @@ class ClusterPool(Generic[S]):
             case cluster_state.Forget():
                 self._replace(cluster, None)
             case cluster_state.BackOff(number, seconds):
-                self._start(partial(self._back_off, cluster, number, seconds))
+                self._tasks.start(partial(self._back_off, cluster, number, seconds))
             case cluster_state.Notify():
                 self.on_change(cluster)
 
@@ -211,10 +191,6 @@ class ClusterPool(Generic[S]):
         earlier, cluster.known = cluster.known, now
         if earlier is not None:
             self.on_replace(earlier, now)
-
-    def _start(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._to_start.append(task)
-        self._wakeup.set()
 
     async def _back_off(self, cluster: Cluster[S], number: int, seconds: float) -> None:
         await anyio.sleep(seconds)
@@ -240,5 +216,5 @@ class ClusterPool(Generic[S]):
 
     def __repr__(self) -> str:
         words = Counter(cluster.connection.word for cluster in self)
-        told = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
-        return f"<ClusterPool {len(self._clusters)} clusters{': ' + told if told else ''}>"
+        counts = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
+        return f"<ClusterPool {len(self._clusters)} clusters{counts and ': ' + counts}>"

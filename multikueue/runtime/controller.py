@@ -1,122 +1,146 @@
-"""A controller: sources put keys into its queue, workers take them out and reconcile."""
+"""A controller: event handlers put keys into its queue, and it calls a reconciler for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 import anyio
 import anyio.abc
 import attrs
 import structlog
 
-from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.queue import QueueStatistics, WorkQueue
 from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
-from multikueue.runtime.clock import loop_time
+from multikueue.protocols import ControllerHook, Reconciler
+from multikueue.runtime.loop import loop_time
 
 K = TypeVar("K", bound=Hashable)
-K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
-CONFLICT_PATIENCE: Final = 1.0
-"""Seconds until a write that met a newer object is tried again, if nothing is heard of that object meanwhile."""
+CONFLICT_DELAY: Final = 1.0
+"""Seconds until a write is retried that failed with a conflict, unless an event of the object comes first."""
 
 log = get_logger(__name__)
 
 
-class Reconciler(Protocol[K_contra]):
-    """Brings the world closer to what the object named by a key asks for.
+@attrs.define(eq=False, repr=False)
+class KeyQueue(Generic[K]):
+    """A `WorkQueue` on the loop's clock. Anybody may add keys; one controller takes them out."""
 
-    Level-based: it looks at what is, not at what happened, and may be called at any time, any number of times.
-    It is never called for one key twice at once.
-    """
+    _keys: WorkQueue[K] = attrs.field(factory=WorkQueue, init=False)
+    _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
-    async def reconcile(self, key: K_contra) -> Action:
-        """Do what is needed now and say when to look again. A raised error is retried with back-off."""
-        ...
+    def __repr__(self) -> str:
+        return f"<KeyQueue: {len(self._keys)} waiting, {self.held} held>"
+
+    def enqueue(self, key: K, after: float = 0.0) -> None:
+        """Make `key` due in `after` seconds; of several times the earliest counts."""
+        self._keys.add(key, loop_time() + after)
+        self.wake()
+
+    def take(self) -> K | None:
+        """Return the key that has been due longest, and hold it; None if no key is due."""
+        return self._keys.take(loop_time())
+
+    def release(self, key: K) -> None:
+        """Release a held key. If it was added meanwhile, it becomes pending."""
+        self._keys.release(key)
+        self.wake()
+
+    def wake(self) -> None:
+        """End `wait`."""
+        self._wakeup.set()
+
+    async def wait(self, *, for_due: bool) -> None:
+        """Wait until the queue changes or `wake` is called.
+
+        Args:
+            for_due: whether to return as well once a key is due.
+        """
+        # NO await between looking at the queue and waiting: an enqueue in between would be missed.
+        due = self._keys.next_due() if for_due else None
+        if self._wakeup.is_set():
+            self._wakeup = anyio.Event()
+        with anyio.move_on_after(None if due is None else max(0.0, due - loop_time())):
+            await self._wakeup.wait()
+
+    @property
+    def held(self) -> int:
+        """How many keys are held."""
+        return self._keys.held
+
+    @property
+    def idle(self) -> bool:
+        """Whether no key is due and none is held."""
+        due = self._keys.next_due()
+        return self.held == 0 and (due is None or due > loop_time())
+
+    def statistics(self) -> QueueStatistics:
+        """How many keys wait and how many are held."""
+        return self._keys.statistics()
 
 
-class ControllerHook(Protocol):
-    """Sees every reconcile, for metrics."""
-
-    def reconciled(self, controller: str, seconds: float, error: Exception | None) -> None:
-        """One reconcile ended, after `seconds`."""
-        ...
-
-
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Controller(Generic[K]):
-    """Runs a reconciler for the keys it is given, `concurrency` of them at a time.
+    """Calls a reconciler for the keys of its queue, for at most `concurrency` of them at a time.
 
-    A reconcile that fails is retried alone, with exponential back-off; it never disturbs other keys.
+    A reconcile that fails is retried alone, with exponential back-off; it does not delay other keys.
     """
 
     name: str
     reconciler: Reconciler[K]
     concurrency: int = attrs.field(default=1, kw_only=True)
-    """Reconciles at a time. They are await-heavy, so this bounds calls in flight, not threads."""
+    """Reconciles at a time. They mostly wait for answers, so this bounds requests in flight, not threads."""
+    queue: KeyQueue[K] = attrs.field(factory=KeyQueue, kw_only=True)
     backoff: Backoff = attrs.field(default=ITEM_BACKOFF, kw_only=True)
     fraction: Callable[[], float] = attrs.field(kw_only=True, default=lambda: 0.0)
-    """Where the jitter of the back-off comes from: numbers in [0, 1)."""
+    """The source of jitter: numbers in [0, 1)."""
     hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
-    _queue: WorkQueue[K] = attrs.field(factory=WorkQueue, init=False)
     _failures: dict[K, int] = attrs.field(factory=dict, init=False)
-    _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _draining: bool = attrs.field(default=False, init=False)
 
+    def __repr__(self) -> str:
+        counts = self.statistics()
+        draining = ", draining" if self._draining else ""
+        return f"<Controller {self.name}: {counts.ready_or_delayed} keys waiting, {counts.held} in work{draining}>"
+
     def enqueue(self, key: K, after: float = 0.0) -> None:
-        """Have `key` reconciled in `after` seconds; of several requests the earliest counts."""
-        self._queue.add(key, loop_time() + after)
-        self._wakeup.set()
+        """See `KeyQueue.enqueue`."""
+        self.queue.enqueue(key, after)
 
     async def run(self) -> None:
-        """Reconcile until cancelled, or until `drain` was called and nothing is under way."""
+        """Reconcile until cancelled, or until `drain` was called and no reconcile is under way."""
         async with anyio.create_task_group() as tasks:
-            while not self._draining or self._queue.held:
-                self._start_due(tasks)
-                await self._wait_for_work()
+            while not self._draining or self.queue.held:
+                while self._has_room and (key := self.queue.take()) is not None:
+                    tasks.start_soon(self._work, key)
+                await self.queue.wait(for_due=self._has_room)
 
     def drain(self) -> None:
         """Start nothing new, let what is under way end, then end `run`."""
         self._draining = True
-        self._wakeup.set()
+        self.queue.wake()
 
     def statistics(self) -> QueueStatistics:
         """How many keys wait and how many are being reconciled."""
-        return self._queue.statistics()
+        return self.queue.statistics()
 
     @property
     def idle(self) -> bool:
         """Whether nothing is due and nothing is being reconciled."""
-        statistics = self._queue.statistics()
-        due = self._queue.next_due()
-        return statistics.held == 0 and (due is None or due > loop_time())
+        return self.queue.idle
 
-    def _start_due(self, tasks: anyio.abc.TaskGroup) -> None:
-        while not self._draining and self._queue.held < self.concurrency:
-            key = self._queue.take(loop_time())
-            if key is None:
-                return
-            tasks.start_soon(self._work, key)
+    @property
+    def _has_room(self) -> bool:
+        return not self._draining and self.queue.held < self.concurrency
 
     async def _work(self, key: K) -> None:
         try:
             await self._reconcile(key)
         finally:
-            self._queue.release(key)
-            self._wakeup.set()
-
-    async def _wait_for_work(self) -> None:
-        # NO await between looking at the queue and waiting: an enqueue in between would be missed.
-        full = self._queue.held >= self.concurrency
-        due = None if full or self._draining else self._queue.next_due()
-        if self._wakeup.is_set():
-            self._wakeup = anyio.Event()
-        timeout = None if due is None else max(0.0, due - loop_time())
-        with anyio.move_on_after(timeout):
-            await self._wakeup.wait()
+            self.queue.release(key)
 
     async def _reconcile(self, key: K) -> None:
         started = loop_time()
@@ -124,7 +148,7 @@ class Controller(Generic[K]):
         try:
             with structlog.contextvars.bound_contextvars(controller=self.name, key=str(key)):
                 action = await self.reconciler.reconcile(key)
-        except Exception as failure:  # one key's failure is that key's alone (never CancelledError)
+        except Exception as failure:  # it costs this key alone (never CancelledError)
             error = failure
             self._retry(key, failure)
         else:
@@ -138,9 +162,9 @@ class Controller(Generic[K]):
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = self.backoff.delay(failures, self.fraction())
         if isinstance(failure, Conflict):
-            # Somebody else wrote first. Their change is on its way to us and brings us back; until it is here, the
-            # same write would be refused again, and a server that is behind already would have one more to refuse.
-            delay = max(delay, CONFLICT_PATIENCE)
+            # Somebody else wrote first, and the event of that write enqueues the key. Until it is here, the same write
+            # would be refused again.
+            delay = max(delay, CONFLICT_DELAY)
             log.debug("conflict", controller=self.name, key=str(key), error=str(failure))
         elif isinstance(failure, ApiError):
             delay = max(delay, failure.retry_after or 0.0)

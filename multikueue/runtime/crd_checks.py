@@ -19,9 +19,9 @@ from multikueue.errors import ApiError, NotFound
 from multikueue.protocols import Reader
 
 INTERVAL: Final = 300.0
-"""Seconds until a definition that lacks something, or could not be read for now, is looked at again."""
+"""Seconds until a definition that lacks a field, or could not be read for now, is read again."""
 _NEEDED: Final = ("suspendPath", "forwardedPaths")
-"""What is written there. Who runs a job is asked on the manager alone: its copy does not say."""
+"""The fields that copies need. `managedByPath` is read on the manager alone."""
 
 
 @attrs.define(eq=False)
@@ -31,7 +31,7 @@ class CRDCheck:
     client: Reader
     kind: JobKind
     on_change: Callable[[], None]
-    """Called when `flaw` is another one."""
+    """Called when `flaw` has changed."""
     flaw: str = attrs.field(default="", init=False)
     """What its definition lacks, as far as it could be read; empty if nothing does."""
     _certain: bool = attrs.field(default=False, init=False)
@@ -49,7 +49,7 @@ class CRDCheck:
             )
         except ApiError as error:
             self._absent = isinstance(error, NotFound)
-            # What lacked something may be on its way from one version to the next.
+            # A definition that lacked a field may be in an update.
             self._certain = not error.retryable and not self.flaw
             return
         missing = [
@@ -62,10 +62,10 @@ class CRDCheck:
             self.on_change()
 
     async def run(self, served: Callable[[], Awaitable[None]]) -> None:
-        """Look again until it is certain that nothing is missing.
+        """Read the definition again until it is certain that no field is missing.
 
         Args:
-            served: waits until the worker serves the kind. A definition that was not there is looked at then.
+            served: waits until the worker serves the kind. A definition that was not there is read then.
         """
         if self._absent:
             await served()
@@ -80,8 +80,8 @@ def crd_checks(client: Reader, kinds: Iterable[JobKind], on_change: Callable[[],
 
     Args:
         client: the worker's API server.
-        kinds: all kinds; those of which somebody else moves the jobs are not looked at.
-        on_change: called when one has found something else.
+        kinds: all kinds; those whose jobs another controller creates on workers are left out.
+        on_change: called when the flaw of one has changed.
     """
     followed = (kind for kind in kinds if not kind.workload_only)
     return {kind.resource.gvk: CRDCheck(client, kind, on_change) for kind in followed if _writes_declared(kind)}

@@ -1,9 +1,9 @@
-"""What keeps copies from being created on a worker: refusals, and others' objects of the same name.
+"""Why copies cannot be created on a worker: refusals, and foreign objects of the same name.
 
-Others' objects cannot be seen: our watches show only what carries our label. That one is there is learnt when a
-creation is refused. But the same happens after a lost reply, when the object is our own and its event is on the way. So
-a taken name counts only once the watch has had time to show the object; and what may pass, as a ResourceQuota or a
-webhook that does not answer, only after a minute. Then the worker is not asked for a while, longer each time.
+Foreign objects are not in the caches, which hold only objects with our label: a refused creation reveals them. But a
+creation is also refused after a lost reply, when the object is our own and its event is on the way. So a taken name
+counts only once the watch has had time to show the object. A refusal that may pass, as by a ResourceQuota or a webhook
+without an answer, counts after a minute. Then there is a back-off before the next creation, longer each time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.core.workload.snapshot import Refusal
 from multikueue.errors import AlreadyExists, ApiError, Forbidden, Invalid
-from multikueue.runtime.clock import loop_time
+from multikueue.runtime.loop import loop_time
 
 CERTAIN_AFTER: Final = 5.0
 """Seconds until a taken name or a missing permission counts: a watch may lag behind the answer to a write, and an API
@@ -26,7 +26,7 @@ server that has just started says 403 until it has read its roles."""
 PASSING_FOR: Final = 60.0
 """Seconds for which a refusal that may pass is tried again on the same worker."""
 REFUSAL_BACKOFF: Final = Backoff(base=300.0, cap=3600.0)
-"""For a worker that refuses an object: somebody has to change something there first."""
+"""For a worker that refuses an object: an administrator has to change something there first."""
 _REMEMBERED_FOR: Final = 3600.0
 """Seconds after its back-off for which a refusal is remembered, so that the next one waits longer."""
 
@@ -37,12 +37,12 @@ class _Met:
     since: float
     patience: float
     times: int = 0
-    """How often the worker was left alone because of it."""
+    """Its back-offs so far."""
     until: float = 0.0
-    """Until when it is, or was."""
+    """The end of the last one, on the loop's clock."""
 
     def settle(self, now: float) -> None:
-        """Leave the worker alone once the refusal has lasted."""
+        """Begin a back-off once the refusal has lasted for `patience` seconds."""
         if self.until <= self.since and now - self.since >= self.patience:
             self.times += 1
             self.until = now + REFUSAL_BACKOFF.delay(self.times)
@@ -55,11 +55,11 @@ class CreateConflicts:
     _met: dict[tuple[Resource, ObjectKey], dict[ObjectKey, _Met]] = attrs.field(factory=dict, init=False)
 
     def __len__(self) -> int:
-        """Of how many Workloads and kinds something is remembered."""
+        """How many pairs of a Workload and a kind have refusals."""
         return len(self._met)
 
     def met(self, resource: Resource, workload: ObjectKey, key: ObjectKey, error: ApiError, why: str) -> float:
-        """A creation for this Workload was refused; returns for how many seconds that has been so.
+        """Note that a creation for this Workload was refused; return for how many seconds that has been so.
 
         Args:
             resource: of the object that was to be created.
@@ -73,13 +73,13 @@ class CreateConflicts:
         self._met[resource, workload] = known  # it comes last
         met = known.setdefault(key, _Met(why, now, patience(error)))
         if met.since < met.until <= now:
-            met.since = now  # it was left alone, and asked again
+            met.since = now  # refused again after its back-off
         met.why, met.patience = why, patience(error)
         met.settle(now)
         return now - met.since
 
     def created(self, resource: Resource, workload: ObjectKey) -> None:
-        """Creations for this Workload are taken now."""
+        """A creation for this Workload succeeded."""
         self._met.pop((resource, workload), None)
 
     def refusal(self, resource: Resource, workload: ObjectKey, *, own: Collection[ObjectKey]) -> Refusal | None:
@@ -103,7 +103,7 @@ class CreateConflicts:
         return None if lasting is None else Refusal(lasting.why, timedelta(seconds=max(1.0, lasting.until - now)))
 
     def _forget_abandoned(self, now: float) -> None:
-        """Forget those of Workloads that nobody asks about any more, the oldest first."""
+        """Forget the refusals of Workloads that are not created any more, the oldest first."""
         while self._met:
             oldest, known = next(iter(self._met.items()))
             if any(now - max(met.since, met.until) < _REMEMBERED_FOR for met in known.values()):
@@ -118,7 +118,7 @@ def patience(error: ApiError) -> float:
             return CERTAIN_AFTER
         case Forbidden() if "cannot create resource" in str(error):  # RBAC's words
             return CERTAIN_AFTER
-        case Forbidden() if "exceeded quota" in str(error):  # a ResourceQuota's: room may be made any moment
+        case Forbidden() if "exceeded quota" in str(error):  # a ResourceQuota's: quota may be freed any moment
             return PASSING_FOR
         case Invalid() | Forbidden():
             return 0.0

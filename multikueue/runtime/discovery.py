@@ -1,4 +1,4 @@
-"""Completing declared kinds with what the manager's API server says, and saying what it does not have.
+"""Completing declared kinds from the manager's API server, and finding what it does not serve.
 
 Nothing here stops the start: a CRD may be installed later, and the other kinds must not wait for it.
 """
@@ -40,23 +40,23 @@ class Finding:
 
 @attrs.frozen
 class Resolved:
-    """The rows to work with, and what is to be told."""
+    """The rows to work with, and what to log."""
 
     kinds: tuple[JobKind, ...]
     findings: tuple[Finding, ...]
 
 
 async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool = True) -> Resolved:
-    """Ask about each kind. One that cannot be dispatched is left out; all else is only told.
+    """Ask about each kind. One that cannot be dispatched is left out; everything else is only a finding.
 
     Args:
         kinds: the rows.
         server: the manager.
-        patient: whether a server that has trouble with one kind is to be asked again; else that is told as well.
+        patient: whether to raise if the server fails for one kind, so that the caller asks again; else it is a finding.
 
     Raises:
         Unreachable: there is no answer.
-        ApiError: the server has trouble, and we are patient. Ask again later.
+        ApiError: the server fails for one kind, and `patient`. Ask again later.
     """
     kept: list[JobKind] = []
     findings: list[Finding] = []
@@ -73,7 +73,7 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
             kept.append(_completed(kind, found))
             findings += await _doubts(kept[-1], found, server, patient)
     if silent and len(silent) == len(rows):
-        raise silent[0]  # not one kind was answered: it is the server itself
+        raise silent[0]  # no request was answered, so the server itself is unavailable
     return Resolved(tuple(kept), tuple(findings))
 
 
@@ -96,7 +96,7 @@ async def _found(kind: JobKind, server: Discoverer, patient: bool, silent: list[
 
 
 def _completed(kind: JobKind, found: Served) -> JobKind:
-    """The row as the manager has the kind. What is declared otherwise would only fail there."""
+    """The row with the plural and subresources that the manager serves."""
     if kind.declaration is None:
         return kind
     resource = attrs.evolve(kind.resource, plural=found.plural)
@@ -105,16 +105,16 @@ def _completed(kind: JobKind, found: Served) -> JobKind:
 
 
 def _may_pass(error: ApiError, patient: bool) -> bool:
-    """Whether it is worth asking again: always if nobody is there, for then nothing else can be done either.
+    """Whether to ask again: always without a connection, since then nothing else can be done either.
 
-    Who takes a request and never answers it may be the server of one kind, behind the manager's.
+    A request without an answer may be for an aggregated API server, which stands behind the manager's.
     """
     gone = isinstance(error, Unreachable) and not isinstance(error, DeadlineExceeded)
     return gone or (patient and error.retryable)
 
 
 async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: bool) -> list[Finding]:
-    """What the manager's own idea of the kind says against the declaration."""
+    """Where the manager's definition of the kind contradicts the declaration."""
     said = kind.declaration
     if said is None:
         return []

@@ -1,7 +1,8 @@
-"""Executing effects: which request each of them is, and what is remembered of the answer."""
+"""Executing effects: the request for each of them, and what is remembered of its answer."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final, Protocol
 
@@ -24,15 +25,14 @@ from multikueue.core.workload.effects import (
     PatchWorkload,
 )
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
-from multikueue.protocols import ApiClient, Subresource
+from multikueue.protocols import ApiClient, ManagerHook, Subresource
 from multikueue.runtime.create_conflicts import CreateConflicts
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.hooks import ManagerHook
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 TELL_AFTER: Final = 1.0
-"""Seconds for which a name has been taken by an object we do not see, until the user is told."""
+"""Seconds for which a name must be taken by an object that informers do not show, until there is an event."""
 
 
 class Target(Protocol):
@@ -50,7 +50,7 @@ class Target(Protocol):
 
     @property
     def create_conflicts(self) -> CreateConflicts:
-        """What it refuses."""
+        """The creations it refuses."""
         ...
 
     def cache_of(self, gvk: GVK) -> MutationCache | None:
@@ -58,19 +58,12 @@ class Target(Protocol):
         ...
 
 
-class Targets(Protocol):
-    """Finds the clusters."""
-
-    def target(self, cluster: ClusterName) -> Target | None:
-        """The cluster of that name; None if it is not connected any more."""
-        ...
-
-
 @attrs.define(eq=False)
 class EffectExecutor:
     """Executes effects."""
 
-    targets: Targets
+    target: Callable[[ClusterName], Target | None]
+    """Finds the cluster of a name, `MANAGER` included; None if it is not connected."""
     events: EventRecorder
     memory: WorkloadMemory
     hook: ManagerHook | None = None
@@ -99,7 +92,7 @@ class EffectExecutor:
                 if self.hook is not None:
                     self.hook.admitted(effect.cluster_queue, effect.worker)
             case _:
-                target = self.targets.target(effect.cluster)
+                target = self.target(effect.cluster)
                 if target is None:
                     raise NotSent(f'cluster "{effect.cluster}" is not connected')
                 await self._write(target, effect, workload)
@@ -131,7 +124,7 @@ class EffectExecutor:
             if (cache := target.cache_of(resource.gvk)) is not None:
                 cache.patched(effect.patch, written)
         except (Forbidden, Invalid, NotFound) as error:
-            # That the job is gone is no news. That its kind has no such part is: its CRD came after we asked for it.
+            # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
             if workload is not None and not (isinstance(error, NotFound) and f'"{key.name}"' in str(error)):
                 where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
                 what = "the status of " if isinstance(effect, PatchJobStatus) else "a change of "
@@ -179,7 +172,7 @@ class EffectExecutor:
     def _refused(
         self, target: Target, cluster: str, resource: Resource, key: ObjectKey, workload: Json, error: ApiError
     ) -> ApiError:
-        """Note that a worker refuses an object, and tell the user."""
+        """Note that a worker refuses an object, and emit an event."""
         taken = isinstance(error, AlreadyExists)
         why = str(error).removeprefix(f"{cluster}: create {resource}: ")
         note = f'worker cluster "{cluster}" refuses {resource} "{key}": {error}'
@@ -190,7 +183,7 @@ class EffectExecutor:
                 "if it is somebody else's, rename or delete one of the two"
             )
         lasted = target.create_conflicts.met(resource, ObjectKey.of(workload), key, error, why)
-        # Right after a lost reply a taken name is our own, and the watch is about to show it: that is no news.
+        # Right after a lost reply the taken name is that of our own object, which the watch is about to show.
         if not error.retryable and (lasted >= TELL_AFTER or not taken):
             self._warn(workload, note)
         return AlreadyExists(note, status=error.status, reason=error.reason) if taken else error
@@ -205,7 +198,7 @@ async def _delete(target: Target, cache: MutationCache | None, resource: Resourc
     except NotFound:
         pass
     except Conflict:
-        return  # another object has taken the name: it is not the one we saw
+        return  # another object has the name by now
     if cache is not None:
         cache.removed(key, uid)
 

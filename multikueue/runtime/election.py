@@ -26,12 +26,12 @@ class LeaseClient(Reader, Writer, Protocol):
     """What election needs from the API server."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Elector:
-    """Runs something while, and only while, this process leads.
+    """Runs `lead` while, and only while, this process holds the Lease.
 
-    What is run is cancelled before anybody else may lead, with `duration - renew_deadline` seconds to end in. While it
-    ends because the caller cancelled it, the Lease is still renewed.
+    `lead` is cancelled before another process may lead, with `duration - renew_deadline` seconds to end in. While it
+    ends because the caller cancelled `run`, the Lease is still renewed.
     """
 
     client: LeaseClient
@@ -41,20 +41,25 @@ class Elector:
     """Of this process, and of no other one."""
     settings: LeaseSettings
     clock: Callable[[], datetime]
-    """The wall clock, for the times people see in the Lease; nothing is decided by it."""
+    """The wall clock, for the times in the Lease, which are for people: no decision uses them."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
-    """Where jitter comes from: numbers in [0, 1)."""
+    """The source of jitter: numbers in [0, 1)."""
     leading: bool = attrs.field(default=False, init=False)
-    """Whether what is run is running."""
+    """Whether `lead` is running."""
     _candidate: Candidate = attrs.field(init=False)
     _tried: bool = attrs.field(default=False, init=False)
-    """Whether the Lease may bear our name."""
+    """Whether the Lease may name this process."""
     _complaint: str = attrs.field(default="", init=False)
     _waited_for: str = attrs.field(default="", init=False)
-    """Who was last said to lead instead."""
+    """The other leader that was logged last."""
 
-    def __attrs_post_init__(self) -> None:
-        self._candidate = Candidate(self.key, self.identity, self.settings)
+    @_candidate.default
+    def _of_settings(self) -> Candidate:
+        return Candidate(self.key, self.identity, self.settings)
+
+    def __repr__(self) -> str:
+        holder = "leading" if self.leading else f"led by {self._candidate.holder or 'nobody'}"
+        return f"<Elector {self.identity} for {self.key}: {holder}>"
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for leadership, run `lead`, and wait again if leadership is lost; return when `lead` does.
@@ -79,7 +84,7 @@ class Elector:
             if await self._attempt():
                 self._waited_for = ""
                 return
-            self._tell_who_leads()
+            self._log_leader()
             await anyio.sleep(self._candidate.retry_delay(self.fraction()))
 
     async def _lead(self, lead: Callable[[], Awaitable[None]]) -> bool:
@@ -120,7 +125,7 @@ class Elector:
     async def _hold(self) -> bool:
         if not self.leading:
             await self._look()
-        # A leader writes from what it knows; a conflict tells it to look again, which may well say "go on".
+        # A leader writes without reading; after a conflict it reads the Lease, and may still be the leader.
         for last in (False, True):
             if self._candidate.decide(anyio.current_time()) is Step.WAIT:
                 return False
@@ -164,15 +169,15 @@ class Elector:
             except ApiError as error:
                 log.info("lease not released", lease=str(self.key), error=str(error))
 
-    def _tell_who_leads(self) -> None:
-        """Say who leads instead of this process, once until somebody else does."""
+    def _log_leader(self) -> None:
+        """Log who leads instead of this process, once per leader."""
         holder = self._candidate.holder
         if holder not in ("", self.identity, self._waited_for):
             self._waited_for = holder
             log.info("standing by", lease=str(self.key), identity=self.identity, leader=holder)
 
     def _complain(self, complaint: str) -> None:
-        """Say what is wrong, once until it changes."""
+        """Log an error, once until it changes."""
         if complaint != self._complaint:
             self._complaint = complaint
             log.warning("cannot hold the lease", lease=str(self.key), error=complaint)

@@ -1,190 +1,194 @@
-"""Which change wakes which reconcile. Handlers run inside the watches: they look things up and enqueue, no more."""
+"""Event handlers: which change enqueues which keys. They are called by informers, so they must not wait."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TypeAlias
 
 import attrs
 
+from multikueue.adapters import SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.model.conditions import condition
-from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, owner
 from multikueue.core.workload.siblings import affected, may_have_siblings
-from multikueue.runtime.controller import Controller
-from multikueue.runtime.copy_handlers import STATUS_BATCH, is_of_status_only
-from multikueue.runtime.hooks import ManagerHook
-from multikueue.runtime.manager_cluster import Changed, ManagerCluster, kubeconfig_path
+from multikueue.kube.informer import Handler
+from multikueue.protocols import ManagerHook
+from multikueue.runtime.controller import KeyQueue
+from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
+from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
+from multikueue.runtime.worker_executor import PartBackoffs
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 
+_Keys: TypeAlias = KeyQueue[ObjectKey]
+
+
+@attrs.frozen
+class WorkQueues:
+    """One queue of keys per controller."""
+
+    workloads: _Keys = attrs.field(factory=KeyQueue)
+    clusters: _Keys = attrs.field(factory=KeyQueue)
+    checks: _Keys = attrs.field(factory=KeyQueue)
+    quotas: _Keys = attrs.field(factory=KeyQueue)
+    """ClusterQueues whose quota is the sum of the workers'."""
+
 
 @attrs.define(eq=False)
-class EventHandlers:
-    """Routes changes to the controllers' queues. Built before them, connected to them once they exist."""
+class ManagerHandlers:
+    """The event handlers of the manager cluster, and its caches, which the handlers read and are called by."""
 
-    controller_name: str
+    work: WorkQueues
     memory: WorkloadMemory
-    _manager: ManagerCluster | None = attrs.field(default=None, init=False)
-    _workloads: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
-    _clusters: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
-    _checks: Controller[ObjectKey] | None = attrs.field(default=None, init=False)
-    _hook: ManagerHook | None = attrs.field(default=None, init=False)
-    _quotas: Callable[[], None] = attrs.field(default=lambda: None, init=False)
+    recompute_quotas: Callable[[], None]
+    """Called when the sums of the workers' quotas may have changed."""
+    build: Callable[[Mapping[Resource, Handler], Callable[[SafeAdapter], Handler]], ManagerCluster]
+    """Makes the caches with handlers by resource, and one for the jobs of each kind."""
+    cluster: ManagerCluster = attrs.field(init=False)
 
-    def connect(
-        self,
-        manager: ManagerCluster,
-        workloads: Controller[ObjectKey],
-        clusters: Controller[ObjectKey],
-        checks: Controller[ObjectKey],
-        *,
-        hook: ManagerHook | None,
-        quotas: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Say where keys go; `quotas` is called when the sums of the workers' quotas may be others."""
-        self._quotas = quotas
-        self._manager, self._workloads, self._clusters, self._checks, self._hook = (
-            manager,
-            workloads,
-            clusters,
-            checks,
-            hook,
-        )
-
-    @property
-    def manager(self) -> ManagerCluster:
-        """The manager's caches."""
-        assert self._manager is not None, "a change arrived before the sources were connected"
-        return self._manager
-
-    @property
-    def changed(self) -> Mapping[str, Changed]:
-        """Handlers for the manager's caches, by cache."""
-        return {
-            "workloads": self._workload_changed,
-            "jobs": self._job_changed,
-            "checks": self._check_changed,
-            "configs": self._config_changed,
-            "clusters": self._cluster_changed,
-            "secrets": self._secret_changed,
+    @cluster.default
+    def _with_handlers(self) -> ManagerCluster:
+        handlers = {
+            WORKLOAD: self._workload_changed,
+            ADMISSION_CHECK: self._check_changed,
+            MULTIKUEUE_CONFIG: self._config_changed,
+            MULTIKUEUE_CLUSTER: self._cluster_changed,
+            SECRET: self._secret_changed,
         }
-
-    def remote_workload_changed(self, key: ObjectKey, after: float) -> None:
-        """Something of this Workload changed on a worker; it may wait for so many seconds."""
-        self._touched(key)
-        self._enqueue_workloads([key], after)
-
-    def remote_job_changed(self, gvk: GVK, key: ObjectKey, after: float) -> None:
-        """A copy changed on a worker of which it cannot be told whose it is: it has the name of the manager's job."""
-        for workload in self.manager.owned(gvk, key):
-            self.remote_workload_changed(workload, after)
-
-    def _touched(self, key: ObjectKey) -> None:
-        if key in self.manager.workloads.informer:
-            self.memory.touched(key)
-
-    def remote_cluster_changed(self, remote: WorkerCluster, *, known: bool) -> None:
-        """A worker came or went: whatever waits for one, runs there or lies there is looked at again.
-
-        Args:
-            remote: the worker.
-            known: whether the manager still knows it.
-        """
-        if self._hook is not None and known:
-            self._hook.cluster_connected(remote.name, remote.connection.connected)
-        elif self._hook is not None:
-            self._hook.cluster_removed(remote.name)
-        if self._clusters is not None:
-            self._clusters.enqueue(ObjectKey("", remote.name))
-        self._quotas()
-        self._enqueue_workloads(remote.keys())
-        self._enqueue_workloads(self._waiting_for(remote.name))
-
-    def remote_status_changed(self, remote: WorkerCluster) -> None:
-        """Only what its MultiKueueCluster says of a worker changed."""
-        if self._clusters is not None:
-            self._clusters.enqueue(ObjectKey("", remote.name))
+        return self.build(handlers, lambda kind: partial(self._job_changed, kind))
 
     def kubeconfig_changed(self, path: str) -> None:
         """The content of a kubeconfig file changed."""
-        for cluster in self.manager.clusters.values():
-            if kubeconfig_path(cluster) == path and self._clusters is not None:
-                self._clusters.enqueue(ObjectKey.of(cluster))
+        for cluster in self.cluster.clusters.values():
+            if kubeconfig_path(cluster) == path:
+                self.work.clusters.enqueue(ObjectKey.of(cluster))
+
+    def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if new is None:
+            self.memory.forget(key)
+        else:
+            self.memory.touched(key)
+        self.work.workloads.enqueue(key)
+        changed = new or old
+        if changed is not None and may_have_siblings(changed) and (owned_by := owner(changed)) is not None:
+            for sibling in affected(old, new, list(self.cluster.siblings(key, owned_by))):
+                self.work.workloads.enqueue(ObjectKey.of(sibling))
+
+    def _job_changed(self, kind: SafeAdapter, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        status_only = is_of_status_only(old, new)
+        for workload in self.cluster.workloads_of(key, kind.resource.gvk, new or old or {}):
+            self.memory.touched(workload)
+            # Most such changes are the status that we copied from the worker ourselves, so they may wait.
+            waits = status_only and _runs(self.cluster.workloads.get(workload))
+            self.work.workloads.enqueue(workload, STATUS_BATCH if waits else 0.0)
+        handled(kind, old, new)
+
+    def _check_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if not any(obj and dig(obj, "spec", "controllerName") == self.cluster.controller_name for obj in (old, new)):
+            return
+        self.recompute_quotas()
+        self.work.checks.enqueue(key)
+        if old is None or new is None or config_name(old) != config_name(new):
+            self._enqueue_workloads_with(key.name)
+
+    def _config_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        self.recompute_quotas()
+        if old is not None and new is not None and clusters(old) == clusters(new):
+            return
+        for check in self.cluster.checks_using(key.name):
+            self.work.checks.enqueue(ObjectKey("", check))
+            self._enqueue_workloads_with(check)
+
+    def _cluster_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if _spec_of(old) != _spec_of(new):
+            self.work.clusters.enqueue(key)
+        if old is None or new is None or _activity(old) != _activity(new):
+            for config in self.cluster.configs_listing(key.name):
+                for check in self.cluster.checks_using(config):
+                    self.work.checks.enqueue(ObjectKey("", check))
+
+    def _secret_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        del old, new
+        for cluster in self.cluster.clusters.values():
+            if dig(cluster, "spec", "clusterSource", "kubeConfig", "location") == key.name:
+                self.work.clusters.enqueue(ObjectKey.of(cluster))
+
+    def _enqueue_workloads_with(self, check: str) -> None:
+        for workload in self.cluster.workloads.informer.by("check", check):
+            self.work.workloads.enqueue(ObjectKey.of(workload))
+
+
+@attrs.define(eq=False)
+class WorkerHandlers:
+    """The event handlers of all workers."""
+
+    manager: ManagerCluster
+    work: WorkQueues
+    memory: WorkloadMemory
+    backoffs: PartBackoffs
+    recompute_quotas: Callable[[], None]
+    """Called when the sums of the workers' quotas may have changed."""
+    hook: ManagerHook | None
+    _connected: set[ClusterName] = attrs.field(factory=set, init=False)
+
+    def workload_changed(self, key: ObjectKey, after: float) -> None:
+        """Something of this Workload changed on a worker; it may wait for so many seconds."""
+        if key in self.manager.workloads.informer:
+            self.memory.touched(key)
+        self.work.workloads.enqueue(key, after)
+
+    def job_changed(self, gvk: GVK, key: ObjectKey, after: float) -> None:
+        """A copy changed on a worker whose row does not know its Workloads: it has the name of the manager's job."""
+        for workload in self.manager.owned(gvk, key):
+            self.workload_changed(workload, after)
+
+    def cluster_changed(self, worker: WorkerCluster, known: bool) -> None:
+        """A worker came or went: enqueue the Workloads that wait for a worker, run there or have something there.
+
+        Args:
+            worker: as it is now.
+            known: whether the manager still knows it.
+        """
+        self._note_connection(worker)
+        if self.hook is not None and known:
+            self.hook.cluster_connected(worker.name, worker.connection.connected)
+        elif self.hook is not None:
+            self.hook.cluster_removed(worker.name)
+        self.status_changed(worker)
+        self.recompute_quotas()
+        self._enqueue_workloads(worker.keys())
+        self._enqueue_workloads(self._waiting_for(worker.name))
+
+    def status_changed(self, worker: WorkerCluster) -> None:
+        """Only what the MultiKueueCluster's status says of a worker changed."""
+        self.work.clusters.enqueue(ObjectKey("", worker.name))
+
+    def _note_connection(self, worker: WorkerCluster) -> None:
+        if not worker.connection.connected:
+            self._connected.discard(worker.name)
+            return
+        self.backoffs.connected(worker.name)
+        if worker.name not in self._connected:
+            self.memory.reconnected(worker.name)
+        self._connected.add(worker.name)
 
     def _waiting_for(self, cluster: str) -> Iterator[ObjectKey]:
         for workload in self.manager.workloads.informer.values():
             if has_quota(workload) and not is_finished(workload) and cluster_name(workload) in (None, cluster):
                 yield ObjectKey.of(workload)
 
-    def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        self._touched(key)
-        if new is None:
-            self.memory.forget(key)
-        self._enqueue_workloads([key])
-        changed = new or old
-        if changed is not None and may_have_siblings(changed) and (owned_by := owner(changed)) is not None:
-            siblings = list(self.manager.siblings(key, owned_by))
-            self._enqueue_workloads([ObjectKey.of(one) for one in affected(old, new, siblings)])
-
-    def _job_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        job = new or old or {}
-        gvk = GVK.of(job["apiVersion"], job["kind"])
-        owned = self.manager.workloads_of(key, gvk, job)
-        status_only = is_of_status_only(old, new)
-        for workload in owned:
-            self._touched(workload)
-            # The echo of a status we brought home says nothing new. What else it may be is looked at a little later.
-            waits = status_only and _runs(self.manager.workloads.get(workload))
-            self._enqueue_workloads([workload], STATUS_BATCH if waits else 0.0)
-
-    def _check_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        if not any(obj and dig(obj, "spec", "controllerName") == self.controller_name for obj in (old, new)):
-            return
-        self._quotas()
-        if self._checks is not None:
-            self._checks.enqueue(key)
-        if old is None or new is None or config_name(old) != config_name(new):
-            self._enqueue_check(key.name)
-
-    def _config_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        self._quotas()
-        if old is not None and new is not None and clusters(old) == clusters(new):
-            return
-        for check in self.manager.checks_using(key.name):
-            if self._checks is not None:
-                self._checks.enqueue(ObjectKey("", check))
-            self._enqueue_check(check)
-
-    def _cluster_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        if self._clusters is not None and _spec_of(old) != _spec_of(new):
-            self._clusters.enqueue(key)
-        if self._checks is not None and (old is None or new is None or _activity(old) != _activity(new)):
-            for config in self.manager.configs_listing(key.name):
-                for check in self.manager.checks_using(config):
-                    self._checks.enqueue(ObjectKey("", check))
-
-    def _secret_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        del old, new
-        for cluster in self.manager.clusters.values():
-            if (
-                dig(cluster, "spec", "clusterSource", "kubeConfig", "location") == key.name
-                and self._clusters is not None
-            ):
-                self._clusters.enqueue(ObjectKey.of(cluster))
-
-    def _enqueue_check(self, check: str) -> None:
-        self._enqueue_workloads(ObjectKey.of(entry) for entry in self.manager.workloads.informer.by("check", check))
-
-    def _enqueue_workloads(self, keys: Iterator[ObjectKey] | list[ObjectKey], after: float = 0.0) -> None:
-        if self._workloads is not None:
-            for key in keys:
-                self._workloads.enqueue(key, after)
+    def _enqueue_workloads(self, keys: Iterable[ObjectKey]) -> None:
+        for key in keys:
+            self.work.workloads.enqueue(key)
 
 
 def _runs(workload: Json | None) -> bool:
-    """Whether a worker has it and it goes on there."""
+    """Whether a worker has the Workload, and it is neither finished nor evicted."""
     if workload is None or is_finished(workload) or is_evicted(workload):
         return False
     return cluster_name(workload) is not None

@@ -1,4 +1,4 @@
-"""Events: short messages on an object for the people who watch it. They never hold up the work they tell about."""
+"""Kubernetes Events: short messages about an object. Reconciles never wait for them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from multikueue.core.model.objects import dig, shortened, uid
 from multikueue.errors import AlreadyExists, ApiError
 from multikueue.logs import get_logger
 from multikueue.protocols import Writer
-from multikueue.runtime.clock import loop_time
+from multikueue.runtime.loop import loop_time
 
 CAPACITY: Final = 1_000
 """Events that may wait, 1-2 MB: the bursts of a few seconds. Beyond it the oldest are dropped."""
 SENDERS: Final = 4
 """Requests in flight: enough for some hundred events a second, little beside the work itself."""
 ATTEMPTS: Final = 3
-"""Tries per event. Events are a courtesy: an API server in trouble is not to be pressed for them."""
+"""Tries per event. An API server that fails must not get more load from events."""
 REQUEST_TIMEOUT: Final = 10.0
 FLUSH_TIMEOUT: Final = 2.0
 """Seconds a shutdown waits for events that are not sent yet."""
 REPEAT_AFTER: Final = 300.0
-"""Seconds after which the same message on the same object is worth saying again."""
+"""Seconds after which the same message about the same object is sent again."""
 REMEMBERED: Final = 20_000
 """Messages remembered in order not to repeat them, 0.4 kB each. If a fleet has reason for more, each is forgotten
 before it comes again."""
@@ -62,7 +62,7 @@ class _Entry:
     message: _Message
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class EventRecorder:
     """Sends events (`events.k8s.io/v1`) in the background.
 
@@ -86,6 +86,10 @@ class EventRecorder:
     _sent: int = attrs.field(default=0, init=False)
     _dropped: int = attrs.field(default=0, init=False)
     _repeated: int = attrs.field(default=0, init=False)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self._waiting)} waiting, {self._sent} sent, {self._dropped} dropped"
+        return f"<EventRecorder {self.reporting_controller}: {counts}>"
 
     def emit(self, regarding: Json, type: str, reason: str, action: str, note: str) -> None:
         """Have an event sent.

@@ -1,7 +1,7 @@
-"""Kubeconfigs in files: read beside the loop, again and again.
+"""Kubeconfigs in files: read in threads, every few seconds.
 
-Kubelet replaces the files of a mounted Secret by swapping a link above them, which no notification tells reliably. So
-all files in use are read every few seconds and compared: they are small, and it cannot miss anything.
+Kubelet replaces the files of a mounted Secret by swapping a link above them, which file notifications do not report
+reliably. So all files in use are read again and compared; they are small.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from multikueue.errors import KubeconfigError
 from multikueue.logs import get_logger
 
 INTERVAL: Final = 10.0
-"""Seconds between two looks: a rotated credential is valid longer than that beside its successor."""
+"""Seconds between two reads: an old credential stays valid longer than that after a rotation."""
 SETTLING: Final = 0.2
 """Seconds for which a changed file must stay the same before it is taken: it may be being written."""
 MAX_SIZE: Final = 1 << 20
@@ -37,26 +37,37 @@ _OUTSIDE: Final = "kubeconfig path is not under the allowed prefix: "
 log = get_logger(__name__)
 
 
-@attrs.define(eq=False)
+@attrs.frozen
+class _Refused:
+    """Why a file cannot be used."""
+
+    reason: str
+    message: str
+
+
+@attrs.define(eq=False, repr=False)
 class KubeconfigFiles:
     """The content of the files in use.
 
-    A file on storage that does not answer holds up one thread and nothing else: nobody waits for it, what was read from
-    it before stays in use, and it is not asked again until it has answered.
+    A file on storage that does not answer blocks one thread and nothing else: nothing waits for it, its last content
+    stays in use, and it is not read again meanwhile.
     """
 
     paths: Callable[[], Iterable[str]]
     """The paths in use, as the MultiKueueClusters write them."""
     changed: Callable[[str], None]
-    """The content of this path is another one, or what is wrong with it."""
+    """Called when the content of a path has changed, or why it cannot be read."""
     prefix: str = KUBECONFIG_PREFIX
     interval: float = INTERVAL
-    _found: dict[str, bytes | KubeconfigError] = attrs.field(factory=dict, init=False, repr=False)
+    _found: dict[str, bytes | _Refused] = attrs.field(factory=dict, init=False)
     _under_way: set[str] = attrs.field(factory=set, init=False)
     _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
+    def __repr__(self) -> str:
+        return f"<KubeconfigFiles below {self.prefix}: {len(self._found)} read, {len(self._under_way)} being read>"
+
     def get(self, path: str) -> bytes | None:
-        """The content; None if nobody has looked yet: then somebody does now, and `changed` tells.
+        """The content; None if the file has not been read yet: it is read now, and `changed` is called after that.
 
         Raises:
             KubeconfigError: it cannot be read or must not be read.
@@ -64,12 +75,12 @@ class KubeconfigFiles:
         found = self._found.get(path)
         if found is None:
             self._wakeup.set()
-        if isinstance(found, KubeconfigError):
-            raise KubeconfigError(found.reason, str(found))
+        if isinstance(found, _Refused):
+            raise KubeconfigError(found.reason, found.message)
         return found
 
     async def run(self) -> None:
-        """Look at the files until cancelled."""
+        """Read the files until cancelled."""
         async with anyio.create_task_group() as tasks:
             while True:
                 used = set(self.paths())
@@ -77,34 +88,34 @@ class KubeconfigFiles:
                     del self._found[gone]
                 for path in sorted(used - self._under_way):
                     self._under_way.add(path)
-                    tasks.start_soon(self._look, path)
+                    tasks.start_soon(self._check, path)
                 self._wakeup = anyio.Event()
                 with anyio.move_on_after(self.interval):
                     await self._wakeup.wait()
 
-    async def _look(self, path: str) -> None:
+    async def _check(self, path: str) -> None:
         try:
             found = await self._read(path)
             known = self._found.get(path)
-            if _same(known, found):
+            if known == found:
                 return
             if known is not None:
                 await anyio.sleep(SETTLING)
-                if not _same(found, await self._read(path)):
-                    return  # the next look is soon enough
+                if found != await self._read(path):
+                    return  # it is still being written: the next read gets it
         finally:
             self._under_way.discard(path)
         self._found[path] = found
-        log.info("kubeconfig file", path=path, error=str(found) if isinstance(found, KubeconfigError) else None)
+        log.info("kubeconfig file", path=path, error=found.message if isinstance(found, _Refused) else None)
         self.changed(path)
 
-    async def _read(self, path: str) -> bytes | KubeconfigError:
-        limiter = anyio.CapacityLimiter(1)  # its own: the threads of files that do not answer are missed by none
+    async def _read(self, path: str) -> bytes | _Refused:
+        limiter = anyio.CapacityLimiter(1)  # its own: blocked threads take none from other files
         read = functools.partial(read_kubeconfig, path, self.prefix)
         try:
             return await anyio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=limiter)
         except KubeconfigError as error:
-            return error
+            return _Refused(error.reason, str(error))
 
 
 def read_kubeconfig(path: str, prefix: str = KUBECONFIG_PREFIX) -> bytes:
@@ -163,9 +174,3 @@ def _told(path: str, error: OSError | ValueError) -> str:
     if isinstance(error, ValueError):
         return f"{path!r}: {error}"
     return f"{error.filename or path}: {(error.strerror or type(error).__name__).lower()}"
-
-
-def _same(one: bytes | KubeconfigError | None, other: bytes | KubeconfigError) -> bool:
-    if isinstance(one, KubeconfigError) and isinstance(other, KubeconfigError):
-        return str(one) == str(other)
-    return not isinstance(one, KubeconfigError) and not isinstance(other, KubeconfigError) and one == other

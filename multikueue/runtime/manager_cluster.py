@@ -20,20 +20,21 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.objects import dig, resource_version, uid
 from multikueue.core.model.workloads import Owner, checks, has_members, is_made_for, owner
-from multikueue.kube.informer import Informer, drop_managed_fields
+from multikueue.errors import NotFound
+from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
+from multikueue.kube.informer_status import InformerStatus
+from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
-from multikueue.runtime.copy_handlers import log_problems
 from multikueue.runtime.create_conflicts import CreateConflicts
 from multikueue.runtime.mutation_cache import MutationCache
-from multikueue.runtime.required_kinds import RequiredKind
+from multikueue.runtime.queue_informers import identity
 
-Changed = Callable[[ObjectKey, Json | None, Json | None], None]
-"""(key, before, after) of an object in a cache."""
+log = get_logger(__name__)
 
 
-def owner_index(gvk: GVK, key: ObjectKey) -> str:
+def _owner_entry(gvk: GVK, key: ObjectKey) -> str:
     """The entry under which a job's Workloads are found: in the index `owner`, or `member` for groups."""
     return f"{gvk}|{key}"
 
@@ -41,7 +42,7 @@ def owner_index(gvk: GVK, key: ObjectKey) -> str:
 def _owner_entries(workload: Json) -> list[str]:
     found = owner(workload)
     namespace = dig(workload, "metadata", "namespace") or ""
-    return [owner_index(found.gvk, ObjectKey(namespace, found.name))] if found else []
+    return [_owner_entry(found.gvk, ObjectKey(namespace, found.name))] if found else []
 
 
 def _member_entries(workload: Json) -> list[str]:
@@ -51,7 +52,7 @@ def _member_entries(workload: Json) -> list[str]:
     namespace = dig(workload, "metadata", "namespace") or ""
     references = dig(workload, "metadata", "ownerReferences") or []
     owners = [(GVK.of(one["apiVersion"], one["kind"]), one["name"]) for one in references]
-    return [owner_index(gvk, ObjectKey(namespace, name)) for gvk, name in owners]
+    return [_owner_entry(gvk, ObjectKey(namespace, name)) for gvk, name in owners]
 
 
 def _check_entries(workload: Json) -> list[str]:
@@ -59,8 +60,24 @@ def _check_entries(workload: Json) -> list[str]:
 
 
 @attrs.define(eq=False)
+class _RequiredKind:
+    """Warns once that the manager does not give a kind that every decision needs, and again after it gave it."""
+
+    resource: Resource
+    _refused: bool = attrs.field(default=False, init=False)
+
+    def __call__(self, status: InformerStatus) -> None:
+        if status.refused and not self._refused:
+            advice = "is Kueue installed there, with its CRDs, and may this identity list and watch them?"
+            if not self.resource.gvk.group:
+                advice = "may this identity list and watch them?"
+            log.warning("cannot work without it", resource=str(self.resource), error=status.last_error, advice=advice)
+        self._refused = status.refused
+
+
+@attrs.define(eq=False, repr=False)
 class ManagerCluster:
-    """The caches of the manager cluster. Implements `performing.Target`."""
+    """The caches of the manager cluster. Implements `effect_executor.Target`."""
 
     client: ApiClient
     controller_name: str
@@ -77,10 +94,11 @@ class ManagerCluster:
         cls,
         client: ApiClient,
         adapters: AdapterRegistry,
+        handlers: Mapping[Resource, Handler],
+        job_handler: Callable[[SafeAdapter], Handler],
         *,
         controller_name: str,
         namespace: str,
-        changed: Mapping[str, Changed],
         fraction: Callable[[], float],
     ) -> ManagerCluster:
         """Build the caches; `run` fills them.
@@ -88,54 +106,71 @@ class ManagerCluster:
         Args:
             client: the manager's API server.
             adapters: the job kinds to follow.
+            handlers: the event handlers of all resources but jobs.
+            job_handler: makes the event handler for the jobs of a kind.
             controller_name: which AdmissionChecks and jobs are ours.
             namespace: where the kubeconfig Secrets are.
-            changed: what to call for changes, by cache: workloads, jobs, checks, configs, clusters, secrets.
-            fraction: where jitter comes from.
+            fraction: the source of jitter.
         """
-        cache = functools.partial(Informer, client, fraction=fraction)
+        informer = functools.partial(Informer, client, fraction=fraction)
         indexes = {"owner": _owner_entries, "member": _member_entries, "check": _check_entries}
 
         def jobs(kind: SafeAdapter) -> MutationCache:
-            followed = cache(
+            followed = informer(
                 kind.resource,
                 label_selector=kind.row.membership.selector,
                 indexes={"workload": functools.partial(kind.job_entries, noted=True)},
                 transform=lambda job: drop_managed_fields(kind.slim_job(job, controller_name)),
-                on_change=_of_kind(kind, changed["jobs"]),
+                on_change=job_handler(kind),
             )
             return MutationCache(followed, kind.job_entries)
 
         def required(resource: Resource, **options: Any) -> Informer:
-            return cache(resource, on_status=RequiredKind(resource), **options)
+            return informer(resource, on_status=_RequiredKind(resource), on_change=handlers[resource], **options)
 
         return cls(
             client,
             controller_name,
-            MutationCache(required(WORKLOAD, indexes=indexes, on_change=changed["workloads"])),
+            MutationCache(required(WORKLOAD, indexes=indexes)),
             {kind.resource.gvk: jobs(kind) for kind in adapters.followed},
-            required(ADMISSION_CHECK, on_change=changed["checks"]),
-            required(MULTIKUEUE_CONFIG, on_change=changed["configs"]),
-            required(MULTIKUEUE_CLUSTER, on_change=changed["clusters"]),
-            required(SECRET, namespace=namespace, transform=_kubeconfig_only, on_change=changed["secrets"]),
+            required(ADMISSION_CHECK),
+            required(MULTIKUEUE_CONFIG),
+            required(MULTIKUEUE_CLUSTER),
+            required(SECRET, namespace=namespace, transform=_kubeconfig_only),
         )
+
+    def __repr__(self) -> str:
+        unread = f"; not synced: {', '.join(map(str, self.unread))}" if self.unread else ""
+        return f"<ManagerCluster {len(self.workloads.informer)} workloads, {len(self.clusters)} workers{unread}>"
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep the caches; ready once all but the job kinds' are complete: a kind may not be installed here."""
         jobs = [cache.informer for cache in self.jobs.values()]
-        async with anyio.create_task_group() as watches:
-            for cache in [*self._required, *jobs]:
-                watches.start_soon(cache.run)
-            for cache in self._required:
-                await cache.wait_synced()
-            for cache in jobs:
-                await cache.wait_settled()
+        async with anyio.create_task_group() as tasks:
+            for informer in jobs:
+                tasks.start_soon(informer.run)
+            await start_informers(self._required, tasks)
+            for informer in jobs:
+                await informer.wait_settled()
             task_status.started()
+
+    async def write_conditions(self, resource: Resource, obj: Json, wanted: list[Json]) -> bool:
+        """Write the conditions of an object as it was read; return whether it still exists.
+
+        Raises:
+            Conflict: it changed since it was read.
+        """
+        patch = {"metadata": {"resourceVersion": resource_version(obj)}, "status": {"conditions": wanted}}
+        try:
+            await self.client.merge_patch(resource, ObjectKey.of(obj), patch, subresource="status")
+        except NotFound:
+            return False
+        return True
 
     @property
     def unread(self) -> list[Resource]:
         """What is needed to decide and has not been complete yet."""
-        return [cache.resource for cache in self._required if not cache.status.synced]
+        return [informer.resource for informer in self._required if not informer.status.synced]
 
     @property
     def _required(self) -> tuple[Informer, ...]:
@@ -147,7 +182,7 @@ class ManagerCluster:
 
     def siblings(self, key: ObjectKey, owned_by: Owner) -> Iterator[Json]:
         """The other Workloads of the same job."""
-        entry = owner_index(owned_by.gvk, ObjectKey(key.namespace, owned_by.name))
+        entry = _owner_entry(owned_by.gvk, ObjectKey(key.namespace, owned_by.name))
         for name in sorted(ObjectKey.of(one) for one in self.workloads.informer.by("owner", entry)):
             found = self.workloads.get(name) if name != key else None
             if found is not None:
@@ -174,16 +209,15 @@ class ManagerCluster:
             if shared is not None and has_members(shared) and group not in found:
                 found.append(group)
         if cache is not None and cache.index(job) is None:
-            found += [group for group in self._claiming(key, gvk) if group not in found]
+            found += [group for group in self._found_by("member", gvk, key) if group not in found]
         return found
 
     def owned(self, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
         """The Workloads that name the job of this kind and key as the one behind them."""
-        return [ObjectKey.of(workload) for workload in self.workloads.informer.by("owner", owner_index(gvk, key))]
+        return self._found_by("owner", gvk, key)
 
-    def _claiming(self, key: ObjectKey, gvk: GVK) -> list[ObjectKey]:
-        """The Workloads of groups that name the job among their members."""
-        return [ObjectKey.of(workload) for workload in self.workloads.informer.by("member", owner_index(gvk, key))]
+    def _found_by(self, index: str, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
+        return [ObjectKey.of(workload) for workload in self.workloads.informer.by(index, _owner_entry(gvk, key))]
 
     def our_check(self, workload: Json) -> tuple[str | None, bool]:
         """Which of the Workload's checks is ours, and whether one refers to an AdmissionCheck that cannot be seen."""
@@ -233,7 +267,7 @@ def kubeconfig_path(cluster: Json) -> str | None:
 
 def _kubeconfig_only(secret: Json) -> Json | None:
     """Of the namespace's Secrets only those that may hold a kubeconfig are kept in memory."""
-    return drop_managed_fields(secret) if "kubeconfig" in (secret.get("data") or {}) else _bare(secret)
+    return drop_managed_fields(secret) if "kubeconfig" in (secret.get("data") or {}) else identity(secret)
 
 
 def _owners(workload: Json, gvk: GVK) -> dict[str, str]:
@@ -249,23 +283,3 @@ def _claimed(cache: MutationCache, key: ObjectKey, workload: Json) -> Iterator[J
         job = cache.get(ObjectKey(key.namespace, name))
         if job is not None and uid(job) == job_uid and cache.index(job) is None:
             yield job
-
-
-def _bare(obj: Json) -> Json:
-    metadata = obj["metadata"]
-    kept = {field: metadata[field] for field in ("name", "namespace", "uid", "resourceVersion") if field in metadata}
-    return {"metadata": kept}
-
-
-def _of_kind(kind: SafeAdapter, changed: Changed) -> Changed:
-    """Job events of all kinds arrive at one place; the object tells the kind, but a deleted one may be slim."""
-
-    def notify(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        gvk = kind.resource.gvk
-        identity = {"apiVersion": gvk.api_version, "kind": gvk.kind}
-        changed(key, None if old is None else {**old, **identity}, None if new is None else {**new, **identity})
-        if new is None and old is not None:
-            kind.problems.forget(old)
-        log_problems(kind.problems)
-
-    return notify

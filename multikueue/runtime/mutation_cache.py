@@ -1,7 +1,7 @@
-"""A cache that knows its own writes.
+"""An informer plus the writes it has not seen yet.
 
-A write is seen by the watch a moment later. In between a decision made from the cache alone would ask for the same
-write again. A cache therefore remembers what was written until the cache has caught up.
+The watch shows a write a moment later. A decision made in between, from the informer alone, would write the same again.
+A mutation cache therefore remembers what was written until the informer has caught up.
 """
 
 from __future__ import annotations
@@ -15,24 +15,28 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import resource_version, uid, version_number
 from multikueue.kube.informer import Informer
-from multikueue.runtime.clock import loop_time
+from multikueue.runtime.loop import loop_time
 
 DELETION_GRACE: Final = 30.0
-"""Seconds for which an object we deleted stays hidden if the watch does not confirm it. Long enough for a slow watch;
-a worker that refuses to let go of an object is asked again after that."""
+"""Seconds for which a deleted object stays hidden if the watch does not confirm the deletion. Long enough for a slow
+watch; an object that is still there after that is deleted again."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class MutationCache:
-    """One kind on one cluster, as the cache shows it plus what we wrote since."""
+    """One kind on one cluster: what its informer shows, and what was written since."""
 
     informer: Informer
     index: Callable[[Json], Iterable[str] | None] = lambda _: ()
-    """The Workload keys an object belongs to, for `of`; None: that cannot be told."""
+    """The Workload keys an object belongs to, for `of`; None: its rules fail for it."""
     _written: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _deleted: dict[ObjectKey, tuple[str, float]] = attrs.field(factory=dict, init=False)
     _in_vain: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _history: int = attrs.field(default=0, init=False)
+
+    def __repr__(self) -> str:
+        writes = f"{len(self._written)} writes and {len(self._deleted)} deletions remembered"
+        return f"<MutationCache {self.informer.resource}: {len(self.informer)} objects, {writes}>"
 
     def get(self, key: ObjectKey) -> Json | None:
         """The object as it is or soon will be; None if it is gone or about to be."""
@@ -59,9 +63,9 @@ class MutationCache:
         return [obj for obj in found if obj is not None and wanted in self.entries(obj)]
 
     def entries(self, obj: Json) -> Iterable[str]:
-        """The Workload keys an object belongs to; where that cannot be told, those of the last version that told."""
-        told = self.index(obj)
-        return self.informer.values_of("workload", ObjectKey.of(obj)) if told is None else told
+        """The Workload keys an object belongs to; where rules fail for it, those of its last version with a result."""
+        entries = self.index(obj)
+        return self.informer.values_of("workload", ObjectKey.of(obj)) if entries is None else entries
 
     def wrote(self, obj: Json) -> None:
         """The server answered a write with this object."""
@@ -94,9 +98,9 @@ class MutationCache:
         return self._in_vain.get(key)
 
     def inherit(self, earlier: MutationCache) -> None:
-        """Know what an earlier cache of the same kind on the same server knows, until the cache has caught up.
+        """Know what an earlier cache of the same kind on the same server knows, until the informer has caught up.
 
-        The memory of writes is shared and not copied: what is under way there is still noted there.
+        The writes are shared and not copied: the answers of requests under way are still noted there.
         """
         if self.informer.status.histories:
             return  # not the same server, whatever its address
@@ -115,14 +119,14 @@ class MutationCache:
                 self.removed(key, uid(obj))
 
     def _forget_other_histories(self) -> None:
-        """What was written to a server that is not there any more was never written to the one that is."""
+        """Forget what was written to a server that another one has replaced."""
         if self._history != self.informer.status.histories:
             self._history = self.informer.status.histories
             self._written.clear()
             self._deleted.clear()
 
     def _is_ahead(self, written: Json, cached: Json | None) -> bool:
-        # The cache has seen everything up to its own resourceVersion, so an older write is in it, or was undone since.
+        # The informer has seen all up to its resourceVersion: an older write is in its store, or was overwritten.
         seen = max(
             version_number(self.informer.resource_version), version_number(resource_version(cached)) if cached else 0
         )
@@ -139,7 +143,7 @@ class MutationCache:
         return False
 
     def _forget_settled(self) -> None:
-        """Forget what nobody asked for again, oldest first: for most deletions that is the rule."""
+        """Forget writes that the informer has seen, oldest first: most of them are not read again."""
         self._forget_other_histories()
         now = loop_time()
         for key in _leading(self._deleted, lambda key: self._deleted[key][1] <= now):

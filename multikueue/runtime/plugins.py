@@ -1,4 +1,4 @@
-"""What other packages bring by entry points: job kinds, and dispatchers.
+"""Entry points of other packages: job kinds, and dispatchers.
 
     [project.entry-points."multikueue.adapters"]
     widgets = "acme_widgets.multikueue:KINDS"
@@ -107,7 +107,7 @@ def _load(point: EntryPoint, refusal: type[MultiKueueError], read: Callable[[Any
     try:
         loaded = point.load()
         return read(loaded() if callable(loaded) else loaded)
-    except Exception as error:  # it is somebody else's code: whatever it raises, its user must know whose it is
+    except Exception as error:  # another package's code may raise anything; the message names the package
         raise refusal(
             f"{_source(point)}: {point.value} cannot be loaded: {type(error).__name__}: {error}; "
             "correct or uninstall it"

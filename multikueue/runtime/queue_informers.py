@@ -18,8 +18,8 @@ from multikueue.protocols import ApiClient
 
 
 @attrs.define(eq=False)
-class Queues:
-    """Their informers, which need not run: until they do, nothing is known."""
+class QueueInformers:
+    """Their informers. Nothing is known of the queues before `run`."""
 
     cluster_queues: Informer
     local_queues: Informer
@@ -28,45 +28,48 @@ class Queues:
     def build(
         cls,
         client: ApiClient,
-        changed: Callable[[], None],
+        on_queue: Callable[[ObjectKey], None],
         *,
         on_status: Callable[[InformerStatus], None] = lambda _: None,
         fraction: Callable[[], float] = lambda: 0.0,
         slim: bool = True,
-    ) -> Queues:
-        """Build the caches; `run` fills them.
+    ) -> QueueInformers:
+        """Build the informers; `run` fills them.
 
         Args:
             client: the cluster's API server.
-            changed: called when a queue comes or goes, or its spec changes.
-            on_status: called when the state of a cache changes.
-            fraction: where jitter comes from.
+            on_queue: called with each ClusterQueue whose sum may change: it or one of its LocalQueues comes or goes, or
+                has another spec.
+            on_status: called when the status of an informer changes.
+            fraction: the source of jitter.
             slim: keep only what sums need. Statuses change with every admission, so this saves most of the work.
         """
 
-        def note(_key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
             if old is None or new is None or dig(old, "spec") != dig(new, "spec"):
-                changed()
+                found = {dig(queue, "spec", "clusterQueue") or key.name for queue in (old, new) if queue is not None}
+                for name in sorted(found):
+                    on_queue(ObjectKey("", name))
 
-        informer = partial(Informer, client, on_change=note, on_status=on_status, fraction=fraction)
-        kept = _slim_cluster_queue if slim else drop_managed_fields
-        return cls(informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=_slim_local_queue))
+        informer = partial(Informer, client, on_change=changed, on_status=on_status, fraction=fraction)
+        kept = only_spec("resourceGroups") if slim else drop_managed_fields
+        return cls(informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=only_spec("clusterQueue")))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Keep the caches until cancelled; ready once both are complete."""
-        async with anyio.create_task_group() as watches:
-            await start_informers(self.caches, watches)
+        """Follow the queues until cancelled; ready once all are known."""
+        async with anyio.create_task_group() as tasks:
+            await start_informers(self.both, tasks)
             task_status.started()
 
     @property
-    def caches(self) -> tuple[Informer, Informer]:
-        """Both."""
+    def both(self) -> tuple[Informer, Informer]:
+        """Of ClusterQueues and of LocalQueues."""
         return self.cluster_queues, self.local_queues
 
     @property
     def known(self) -> bool:
-        """Whether both have been complete once."""
-        return all(cache.status.synced for cache in self.caches)
+        """Whether both have synced."""
+        return all(informer.status.synced for informer in self.both)
 
     def targets(self) -> Iterator[tuple[ObjectKey, str]]:
         """The LocalQueues, each with the name of its ClusterQueue."""
@@ -74,14 +77,16 @@ class Queues:
             yield ObjectKey.of(queue), dig(queue, "spec", "clusterQueue") or ""
 
 
-def _slim_cluster_queue(queue: Json) -> Json:
-    return _slim(queue, {"resourceGroups": dig(queue, "spec", "resourceGroups") or []})
+def only_spec(field: str) -> Callable[[Json], Json]:
+    """A transform that keeps one field of the spec: the status of a queue changes with each job.
+
+    Args:
+        field: of the spec.
+    """
+    return lambda obj: {**identity(obj), "spec": {field: dig(obj, "spec", field)}}
 
 
-def _slim_local_queue(queue: Json) -> Json:
-    return _slim(queue, {"clusterQueue": dig(queue, "spec", "clusterQueue") or ""})
-
-
-def _slim(queue: Json, spec: Json) -> Json:
+def identity(obj: Json) -> Json:
+    """The fields of an object that an informer needs: its key, UID and resourceVersion."""
     kept = ("name", "namespace", "uid", "resourceVersion")
-    return {"metadata": {field: queue["metadata"][field] for field in kept if field in queue["metadata"]}, "spec": spec}
+    return {"metadata": {field: obj["metadata"][field] for field in kept if field in obj["metadata"]}}

@@ -1,4 +1,4 @@
-"""Reading the caches into the snapshot that a decision looks at."""
+"""Reading the caches into the snapshot that a decision is made from."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SnapshotReader:
         return {name: patch for name, patch in found if patch is not None}
 
     def _former_owner(self, key: ObjectKey) -> Owner | None:
-        """The owner of a Workload that is gone, as its copies tell, or a job that names it."""
+        """The owner of a Workload that is gone, from its copies, or from a job that names it."""
         known = (worker.informers for worker in self.workers if worker.informers is not None)
         return next((found for informers in known if (found := informers.owner_of(key)) is not None), None)
 
@@ -96,7 +96,7 @@ class SnapshotReader:
         of_attempt = attempt(workload) if workload is not None else ""
         in_flight = self.executor.in_flight(worker.name, key)
         creation = self.memory.creation(worker.name, key, of_attempt)
-        settled = isinstance(in_flight, Idle) and worker.in_sight  # what was created would show by now
+        settled = isinstance(in_flight, Idle) and worker.in_sight  # its informer would show a created job by now
         if settled and isinstance(creation, Unanswered) and creation.ago > LATE_CREATION:
             self.memory.not_created(worker.name, key)
             creation = self.memory.creation(worker.name, key, of_attempt)
@@ -105,18 +105,18 @@ class SnapshotReader:
         return attrs.evolve(worker, in_flight=in_flight, creation=creation, labels=labels, annotations=annotations)
 
     def _is_new(self, name: str) -> bool:
-        """Whether a cluster that nobody serves yet is going to be: its controller has yet to look at it."""
+        """Whether a MultiKueueCluster has not been reconciled yet: then it is not in the pool."""
         cluster = self.manager.clusters.get(ObjectKey("", name))
         return cluster is not None and not is_terminating(cluster)
 
     def _forgotten(self, name: ClusterName, *, configured: bool) -> Worker:
-        """A worker whose MultiKueueCluster is gone, or not looked at yet: its job may run on, so it is not empty."""
+        """A worker whose MultiKueueCluster is gone, or not reconciled yet: its job may still run there."""
         reach = Connecting() if self._is_new(name) else Lost(self.workers.lost_since(name), seen=False)
         return Worker(name, configured=configured, reach=reach)
 
 
 def _named_by(workload: Json | None) -> Iterator[str]:
-    """The workers that a Workload names: an earlier process may have left something there."""
+    """The workers that a Workload names: an earlier process may have created copies there."""
     if workload is not None:
         yield from nominated(workload)
         if (assigned := cluster_name(workload)) is not None:

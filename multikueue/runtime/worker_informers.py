@@ -21,18 +21,17 @@ from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unserved, Unusable
 from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.protocols import ApiClient
-from multikueue.runtime.clock import loop_time
 from multikueue.runtime.cluster_pool import health_of
-from multikueue.runtime.copy_handlers import telling
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.create_conflicts import CreateConflicts
+from multikueue.runtime.job_event_handlers import copy_handler
+from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
-from multikueue.runtime.queue_informers import Queues
+from multikueue.runtime.queue_informers import QueueInformers
 
 RENEWAL: Final = 300.0
-"""Seconds after which the watch of a worker's Workloads is opened anew. API servers look at a credential only when a
-request begins, so this is for how long a worker counts as connected whose token was revoked while nothing is written
-there. It costs a request per worker and five minutes."""
+"""Seconds after which the watch of a worker's Workloads is renewed. API servers check a credential only when a request
+begins, so a worker whose token was revoked may count as connected for as long. It costs one request per worker."""
 
 
 @attrs.frozen
@@ -44,11 +43,11 @@ class WorkerSettings:
     on_workload: Callable[[ObjectKey, float], None]
     """Something of this Workload changed there; it may wait for so many seconds."""
     on_job: Callable[[GVK, ObjectKey, float], None]
-    """A job of this kind and name changed there, and its row cannot tell its Workloads; it may wait as above."""
-    on_queue: Callable[[], None]
-    """A queue or its quota changed there."""
+    """A job of this kind and name changed there, and its row does not know its Workloads; it may wait as above."""
+    on_queue: Callable[[ObjectKey], None]
+    """This ClusterQueue changed there, or one of its LocalQueues."""
     fraction: Callable[[], float]
-    """Where jitter comes from: numbers in [0, 1)."""
+    """The source of jitter: numbers in [0, 1)."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -58,7 +57,7 @@ class WorkerInformers:
     client: ApiClient
     workloads: MutationCache
     jobs: Mapping[GVK, MutationCache]
-    queues: Queues
+    queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     """Of declared kinds whose definition there must have certain fields."""
     create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts)
@@ -90,7 +89,7 @@ class WorkerInformers:
                 kind.resource,
                 indexes={"workload": partial(kind.copy_entries, noted=True)},
                 transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
-                on_change=telling(kind, settings.on_workload, settings.on_job),
+                on_change=copy_handler(kind, settings.on_workload, settings.on_job),
                 predecessor=before.informer if before is not None else None,
             )
             return MutationCache(followed, kind.copy_entries)
@@ -107,7 +106,7 @@ class WorkerInformers:
             client,
             MutationCache(workloads),
             {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
-            Queues.build(client, settings.on_queue, on_status=lambda _: report(), fraction=settings.fraction),
+            QueueInformers.build(client, settings.on_queue, on_status=lambda _: report(), fraction=settings.fraction),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
         )
 
@@ -121,7 +120,7 @@ class WorkerInformers:
             await self.queues.run()
 
     async def _follow_jobs(self, gvk: GVK) -> None:
-        """Look at the kind's definition before the kind counts as served, and again while it lacks something."""
+        """Read the kind's definition before the kind counts as served, and again while it lacks a field."""
         informer = self.jobs[gvk].informer
         async with anyio.create_task_group() as tasks:
             if gvk in self.crd_checks:
@@ -134,7 +133,7 @@ class WorkerInformers:
         self._queues_wanted.set()
 
     def inherit(self, earlier: WorkerInformers) -> None:
-        """Take over what informers of the same server have met, and what was written through their client."""
+        """Take over the refusals that informers of the same server remember, and the writes of their client."""
         self.workloads.inherit(earlier.workloads)
         for gvk in self.jobs.keys() & earlier.jobs.keys():
             self.jobs[gvk].inherit(earlier.jobs[gvk])
@@ -151,7 +150,7 @@ class WorkerInformers:
         return all(informer.status.synced for informer in read)
 
     def kind(self, gvk: GVK | None) -> Kind:
-        """What the worker makes of a kind."""
+        """How the worker serves a kind."""
         cache = self.cache_of(gvk)
         if cache is None:
             return Unserved(seen=False)
@@ -190,7 +189,7 @@ class WorkerInformers:
         return max((one for one in found if one is not None), key=lambda one: one.left, default=None)
 
     def owner_of(self, key: ObjectKey) -> Owner | None:
-        """The job behind a Workload, as its copy tells, or a job that names it."""
+        """The job behind a Workload, from its copy, or from a job that names it."""
         copy = self.workloads.get(key)
         found = owner(copy) if copy is not None else None
         named = ((gvk, job) for gvk, cache in self.jobs.items() for job in cache.of(key))
@@ -198,24 +197,24 @@ class WorkerInformers:
 
     @property
     def health(self) -> Health:
-        """How they do: the watch of the Workloads decides whether the worker is connected."""
+        """The watch of the Workloads decides whether the worker is connected."""
         return health_of(self.workloads.informer.status, [informer.status for informer in self._informers])
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """Of which kinds the first answer is in, which are followed right now, and which are unusable."""
+        """Which kinds have had a first answer, which are watched now, and which are unusable."""
         kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
         return (*kinds, frozenset(self.unusable))
 
     @property
     def unusable(self) -> dict[str, str]:
-        """The kinds the worker does not give us, and why. A watch that only breaks now and then is not named."""
+        """The kinds the worker refuses, and why. One whose watch only breaks now and then is not among them."""
         refused = (informer for informer in self._informers if informer.status.refused)
         flaws = {_dotted(gvk): one.flaw for gvk, one in self.crd_checks.items() if one.flaw}
         return {**flaws, **{_dotted(informer.resource.gvk): informer.status.last_error for informer in refused}}
 
     def keys(self) -> Iterator[ObjectKey]:
-        """The Workloads of which something lies there."""
+        """The Workloads with copies there, or with jobs."""
         yield from self.workloads.informer.keys()
         for cache in self.jobs.values():
             for job in cache.informer.values():
@@ -224,7 +223,7 @@ class WorkerInformers:
 
     @property
     def _informers(self) -> list[Informer]:
-        queues = self.queues.caches if self._queues_wanted.is_set() else ()
+        queues = self.queues.both if self._queues_wanted.is_set() else ()
         return [self.workloads.informer, *(cache.informer for cache in self.jobs.values()), *queues]
 
     def __repr__(self) -> str:

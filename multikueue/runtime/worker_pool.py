@@ -1,4 +1,4 @@
-"""The workers: what is asked about each of them, and who is told when an answer changes."""
+"""The pool of workers, and what is known of each: a cluster pool with `WorkerInformers` as caches."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workloads import Owner
 from multikueue.core.workload.snapshot import Connected, Connecting, Lost, Reach, Served, Worker
 from multikueue.protocols import ApiClient
-from multikueue.runtime.clock import loop_time
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
+from multikueue.runtime.loop import loop_time
 from multikueue.runtime.worker_informers import WorkerInformers, WorkerSettings
 
 
@@ -45,7 +45,7 @@ class WorkerCluster:
         return self.connection.connected
 
     def view(self, key: ObjectKey, owned_by: Owner | None, *, configured: bool, workload_only: bool) -> Worker:
-        """What is known of the worker, and what of a Workload lies there.
+        """What is known of the worker, and its copies and jobs of a Workload.
 
         Args:
             key: the Workload.
@@ -76,11 +76,11 @@ class WorkerCluster:
 
     @property
     def unusable(self) -> dict[str, str]:
-        """The kinds it does not give us, and why."""
+        """The kinds it refuses, and why."""
         return self.usable.unusable if self.usable is not None else {}
 
     def keys(self) -> Iterator[ObjectKey]:
-        """The Workloads of which something lies there."""
+        """The Workloads with copies there, or with jobs."""
         return self.informers.keys() if self.informers is not None else iter(())
 
 
@@ -92,22 +92,23 @@ class WorkerPool:
     settings: WorkerSettings
     clock: Callable[[], datetime]
     on_cluster: Callable[[WorkerCluster, bool], None]
-    """A worker's connection came or went, or what it serves changed; and whether the manager still knows it."""
+    """Called with a worker whose connection or kinds changed, and whether the manager still knows it."""
     on_status: Callable[[WorkerCluster], None]
-    """Only what its status says changed: one more attempt failed."""
+    """Called when only the status of its MultiKueueCluster changes: one more connection failed."""
     clusters: ClusterPool[WorkerInformers] = attrs.field(init=False)
     _told: dict[str, object] = attrs.field(factory=dict, init=False)
-    """What was known of each worker when `on_cluster` was called last."""
+    """By worker, what was known when `on_cluster` was called last."""
     _removed: dict[str, datetime | None] = attrs.field(factory=dict, init=False)
     """Since when the workers are lost that the manager does not know any more."""
     _with_queues: set[str] = attrs.field(factory=set, init=False)
     _started: float = attrs.field(default=math.inf, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.clusters = ClusterPool(self.connect, self._informers, self.clock, self._changed, self._replaced)
+    @clusters.default
+    def _pool(self) -> ClusterPool[WorkerInformers]:
+        return ClusterPool(self.connect, self._informers, self.clock, self._changed, self._replaced)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Serve the workers until cancelled. From now on they can be assigned, so they have time to answer."""
+        """Serve the workers until cancelled; `running_for` counts from now."""
         self._started = loop_time()
         await self.clusters.run(task_status=task_status)
 
@@ -157,7 +158,7 @@ class WorkerPool:
             self.on_cluster(worker, known)
 
     def _replaced(self, earlier: WorkerInformers, now: WorkerInformers | None) -> None:
-        """What lay there, and does not any more, is looked at again."""
+        """Have Workloads reconciled whose copies may be gone with the caches."""
         if now is not None:
             now.inherit(earlier)
         for key in list(earlier.keys()):

@@ -9,7 +9,7 @@ import attrs
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
 from multikueue.core.workload.snapshot import Created, Creation, NothingSent, Unanswered, Untracked
-from multikueue.runtime.clock import loop_time
+from multikueue.runtime.loop import loop_time
 
 
 @attrs.frozen
@@ -32,7 +32,7 @@ class _Remembered:
 
 @attrs.define(eq=False)
 class WorkloadMemory:
-    """By Workload of the manager: when it changed, who had it, and what was sent where."""
+    """By Workload of the manager: when it changed, which worker had it, and which creations were sent."""
 
     _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
 
@@ -52,7 +52,7 @@ class WorkloadMemory:
         return timedelta(seconds=loop_time() - self._of(key).touched_at)
 
     def observe(self, key: ObjectKey, workload: Json) -> None:
-        """Note who has the Workload, or that nobody has it in this attempt."""
+        """Note the worker recorded for the Workload, or that none is recorded for this attempt."""
         known, recorded = self._of(key), cluster_name(workload)
         if recorded is not None:
             known.last_worker = ClusterName(recorded)
@@ -77,12 +77,12 @@ class WorkloadMemory:
         self._of(key).sent.pop(cluster, None)
 
     def unanswered(self, cluster: ClusterName, key: ObjectKey) -> None:
-        """There was no answer to the creation: only what is seen from now on tells."""
+        """The creation has no answer: only what the worker shows from now on counts."""
         sent = self._of(key).sent
         sent[cluster] = attrs.evolve(sent[cluster], at=loop_time())
 
     def reconnected(self, cluster: ClusterName) -> None:
-        """The worker is back: what it shows first may be older than a creation without an answer."""
+        """The worker is connected again: what it shows first may be older than a creation without an answer."""
         for known in self._known.values():
             sent = known.sent.get(cluster)
             if sent is not None and not sent.answered:

@@ -1,4 +1,4 @@
-"""The Secret in which all replicas find the webhook's certificate. The one that leads writes it."""
+"""The Secret with the webhook's certificate: all replicas read it, and the leader writes it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class CertificateSecret:
     """What the certificate is for."""
     clock: Callable[[], datetime]
     on_change: Callable[[Credentials], None] = attrs.field(default=lambda _: None, kw_only=True)
-    """Called with what is to be served from now on; an `UnusableError` says that it cannot be."""
+    """Called with the credentials to serve from now on; raises `UnusableError` if it cannot serve them."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
-    """Where jitter comes from: numbers in [0, 1)."""
+    """The source of jitter: numbers in [0, 1)."""
     credentials: Credentials | None = attrs.field(default=None, init=False)
-    """The newest that can be used. They outlive the Secret: whoever removes it breaks nothing."""
+    """The newest that can be used. They stay in use if the Secret is deleted."""
     changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     """Set with the next change of the Secret."""
     _secrets: MutationCache = attrs.field(init=False)
@@ -101,7 +101,7 @@ class CertificateSecret:
         return await self.client.create(SECRET, secret)
 
     def _is_kept(self, credentials: Credentials, found: Json | None) -> bool:
-        """Whether the Secret holds what is served: it may hold what cannot be."""
+        """Whether the Secret holds the credentials in use: it may hold unusable ones."""
         kept = _read(found) if found is not None else None
         return kept is not None and kept.written() == credentials.written()
 
@@ -117,7 +117,7 @@ class CertificateSecret:
         self.changed = anyio.Event()
 
     def _use(self, credentials: Credentials) -> None:
-        """Serve it from now on; if that cannot be, what was served is served on."""
+        """Serve the credentials from now on; if that fails, the ones before stay in use."""
         try:
             self.on_change(credentials)
         except (UnusableError, SettingsError) as error:  # the latter: it cannot be loaded, as on a disk that is full
@@ -127,7 +127,7 @@ class CertificateSecret:
 
 
 def _read(secret: Json) -> Credentials | None:
-    """What a Secret holds; None if that cannot be used. It is said why, but not what."""
+    """The credentials in a Secret; None if they cannot be used. The log says why, without the content."""
     data = {field: value for field, value in (dig(secret, "data") or {}).items() if field in FIELDS}
     if not data:
         return None

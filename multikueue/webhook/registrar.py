@@ -1,4 +1,4 @@
-"""Keeping the MutatingWebhookConfiguration: who is asked about which kinds, and whose certificates are trusted."""
+"""Keeping the MutatingWebhookConfiguration: the URL, the kinds, and the trusted authorities."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from multikueue.protocols import Writer
 
 FIELD_MANAGER: Final = "multikueue-webhook"
 PERIOD: Final = 600.0
-"""Seconds between two resyncs: what somebody else changed is mended, and what gets old renewed."""
+"""Seconds between two resyncs: they undo changes by others, and renew certificates."""
 RETRY: Final = 10.0
 """Seconds after which what failed is tried again."""
 PAUSE: Final = 2.0
-"""Seconds between two looks at least: somebody else may write the same objects, which must not become a race."""
+"""Seconds between two writes at least: two controllers that undo each other's writes must not loop tightly."""
 
 log = get_logger(__name__)
 
@@ -31,14 +31,14 @@ class Authorities(Protocol):
 
     @property
     def changed(self) -> anyio.Event:
-        """Set with the next change that needs another look."""
+        """Set with the next change after which to register again."""
         ...
 
     async def renew(self, trusted: str) -> str:
-        """Renew what gets old; return the authorities that API servers must trust, as PEM, if we are to tell them.
+        """Renew certificates; return the authorities for the webhook to name, as PEM, if it is to name them.
 
         Args:
-            trusted: what they have been told so far.
+            trusted: what it has named so far.
 
         Raises:
             ApiError: it could not be written.
@@ -57,10 +57,10 @@ class WebhookRegistrar:
     authorities: Authorities
 
     async def run(self) -> None:
-        """Do so until cancelled. It never gives up: failures are told and tried again."""
+        """Keep the webhook registered until cancelled. Failures are logged and retried."""
         trusted, complaint = "", ""
         while True:
-            changed = self.authorities.changed  # taken before looking, so that nothing is missed in between
+            changed = self.authorities.changed  # taken before registering, so that no change is missed
             try:
                 told = await self._register(trusted)
             except ApiError as error:
@@ -76,10 +76,10 @@ class WebhookRegistrar:
                 await changed.wait()
 
     async def _register(self, trusted: str) -> str:
-        """Register it; return the authorities that API servers have been told to trust.
+        """Register it; return the authorities that it names.
 
         Args:
-            trusted: what they had been told before by this process.
+            trusted: the authorities that this process has named before.
         """
         authorities = await self.authorities.renew(trusted)
         wanted = self.registration.configuration(self.kinds, authorities)

@@ -1,14 +1,14 @@
 """Answering API servers about jobs that are being created: `managedBy` is filled in where it leads to workers.
 
-Nothing is asked while answering: three caches know the queues. Until they are complete the answer is that there is
-none yet, and the API server does what the webhook's `failurePolicy` says. With `Ignore` a job is then created as it
-is, and its check Rejected: it runs nowhere, and never twice.
+An answer needs no request: three informers know the queues. Until they have synced the answer is 503, and the API
+server follows the webhook's `failurePolicy`. With `Ignore` a job is then created unchanged, and its check Rejected: it
+does not run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -20,18 +20,10 @@ from multikueue.adapters.admission import NOTHING, Admission, admit
 from multikueue.core.admission.reviews import BadReviewError, Review, allowed, parse_review
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig
 from multikueue.kube.informer import Informer
-from multikueue.protocols import ApiClient
-from multikueue.runtime.copy_handlers import log_problems
-
-
-class ReviewHook(Protocol):
-    """Told of every review, for metrics."""
-
-    def reviewed(self, outcome: str) -> None:
-        """A review was answered: `delegated`, `warned`, `untouched`, `malformed` or `unavailable`."""
-        ...
+from multikueue.protocols import ApiClient, ReviewHook
+from multikueue.runtime.job_event_handlers import log_problems
+from multikueue.runtime.queue_informers import only_spec
 
 
 @attrs.frozen
@@ -79,10 +71,10 @@ class Reviewer:
             adapters: the job kinds.
             controller_name: which AdmissionChecks are ours.
             hook: told of every review.
-            fraction: where jitter comes from.
+            fraction: the source of jitter.
         """
         caches = {
-            resource: Informer(client, resource, transform=_only(field), fraction=fraction)
+            resource: Informer(client, resource, transform=only_spec(field), fraction=fraction)
             for resource, field in _CACHED.items()
         }
         return cls(adapters, controller_name, caches, hook)
@@ -100,7 +92,7 @@ class Reviewer:
         return all(cache.status.synced for cache in self.caches.values())
 
     def review(self, body: bytes) -> Answer:
-        """Answer one request. Whatever the body is, nothing is raised."""
+        """Answer one request. No body makes it raise."""
         try:
             review = parse_review(orjson.loads(body))
         except (orjson.JSONDecodeError, BadReviewError) as error:
@@ -126,13 +118,3 @@ class Reviewer:
         if self.hook is not None:
             self.hook.reviewed(outcome)
         return Answer(status, body)
-
-
-def _only(field: str) -> Callable[[Json], Json]:
-    """Keep only this field of the spec: a queue's status changes with every job."""
-
-    def transform(obj: Json) -> Json:
-        metadata = {name: obj["metadata"].get(name) for name in ("name", "namespace", "resourceVersion")}
-        return {"metadata": metadata, "spec": {field: dig(obj, "spec", field)}}
-
-    return transform

@@ -1,9 +1,9 @@
-"""When the webhook's own certificates are made anew, so that no API server ever meets one it does not trust.
+"""When the webhook's own certificates are renewed, so that every API server trusts the one that is served.
 
 * A certificate is replaced while a third of its life is left: there are weeks to notice that it fails.
-* A new authority is announced beside the old one first. It signs nothing until API servers have been told of it and
-  had `SETTLING` to take note. The old one stays trusted until it expires.
-* What cannot be used (missing, damaged, expired, for another host) is replaced at once: nothing is lost by it.
+* A new authority is announced beside the old one first. It signs nothing until the registration has named it to API
+  servers for `SETTLING`. The old one stays trusted until it expires.
+* A certificate that cannot be used (missing, damaged, expired, for another host) is replaced at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from multikueue.webhook.certificates import (
 AUTHORITY_LIFETIME: Final = timedelta(days=365)
 SERVING_LIFETIME: Final = timedelta(days=90)
 SETTLING: Final = timedelta(hours=1)
-"""How long API servers have to take note of a new authority; they watch, so seconds are the rule."""
+"""How long API servers have to read a new authority; they watch, so it mostly takes seconds."""
 
 AUTHORITY_NAME: Final = "multikueue webhook"
 
@@ -45,7 +45,7 @@ class Credentials:
 
     serving: KeyPair
     authorities: tuple[x509.Certificate, ...]
-    """Whom API servers are to trust; the newest first, which has `authority`'s key."""
+    """The authorities that API servers must trust; the newest first, with `authority`'s key."""
     authority: KeyPair
 
     @property
@@ -78,13 +78,13 @@ class Credentials:
 
 
 def renewed(known: Credentials | None, host: str, now: datetime, trusted: str = "") -> Credentials | None:
-    """What is to be shared from now on; None if what is known will do.
+    """The credentials to share from now on; None if the known ones need no change.
 
     Args:
         known: what is shared; None if there is nothing that can be used.
         host: what the certificate must be for.
         now: the wall clock.
-        trusted: the bundle API servers have been told to trust, as PEM.
+        trusted: the authorities that the registration names, as PEM.
     """
     if known is None or _has_expired(known.authority.certificate, now):
         authority = make_authority(AUTHORITY_NAME, now, AUTHORITY_LIFETIME)

@@ -45,7 +45,7 @@ class Binaries:
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where built binaries are kept: outside the repository, one folder per Kubernetes version."""
-    base = environ.get("XDG_CACHE_HOME") or Path.home() / ".informer"
+    base = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "multikueue" / f"controlplane-{KUBERNETES}"
 
 

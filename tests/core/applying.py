@@ -53,6 +53,8 @@ def _on_manager(seen: Snapshot, effect: Effect) -> Snapshot:
     match effect:
         case ApplyStatus():
             return attrs.evolve(seen, workload=_applied(seen.workload or {}, effect))
+        case PatchWorkload(patch=patch):
+            return attrs.evolve(seen, workload=merged(seen.workload, patch))
         case PatchJobStatus(key=key, patch=patch):
             local = merged(seen.jobs[key.name], {"status": patch["status"]})
             return attrs.evolve(seen, jobs={**seen.jobs, key.name: local})

@@ -8,6 +8,7 @@ import attrs
 from hypothesis import strategies as st
 
 from multikueue.adapters import Membership
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.workload.snapshot import (
     Connected,
@@ -188,6 +189,9 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     parts = Membership(workloads=draw(st.sampled_from((lambda _: 1, lambda _: 2))))
     facts["adapter"] = attrs.evolve(ADAPTER, keeps_check_pending=draw(rarely), membership=parts)
     facts["siblings"] = siblings
+    facts["last_worker"] = draw(st.sampled_from((None, None, *NAMES)))
+    if draw(rarely):
+        local["metadata"].setdefault("annotations", {})[LAST_WORKER_ANNOTATION] = draw(st.sampled_from(NAMES))
     oddity = draw(
         st.sampled_from((*[""] * 14, "gone", "not ours", "unknown check", "unseen job", "foreign job", "no row"))
     )

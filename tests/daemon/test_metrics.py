@@ -8,9 +8,7 @@ from prometheus_client import generate_latest
 
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName
-from multikueue.kube import RequestHook
-from multikueue.runtime.controller import ControllerHook
-from multikueue.runtime.hooks import ManagerHook
+from multikueue.protocols import ControllerHook, ManagerHook, RequestHook
 from multikueued.metrics import Metrics
 
 

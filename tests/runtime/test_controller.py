@@ -11,7 +11,7 @@ import pytest
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.errors import Conflict, TooManyRequests
-from multikueue.runtime.controller import Controller
+from multikueue.runtime.controller import Controller, KeyQueue
 
 pytestmark = pytest.mark.looptime
 
@@ -168,3 +168,21 @@ async def test_draining_lets_what_runs_end_and_starts_nothing() -> None:
     assert recorder.calls == [("a", 0)]
     assert anyio.current_time() == 5
     assert not recorder.running
+
+
+async def test_a_queue_can_be_there_before_its_controller() -> None:
+    """Event handlers and other controllers enqueue into it; what came before is not lost."""
+    queue: KeyQueue[str] = KeyQueue()
+    queue.enqueue("a")
+    queue.enqueue("b", 5)
+    assert not queue.idle
+    recorder = Recorder()
+    controller = Controller("test", recorder, queue=queue)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_for, 10, controller)
+        await anyio.sleep(1)
+        assert queue.idle
+        assert controller.idle
+        queue.enqueue("c", 2)
+
+    assert recorder.calls == [("a", 0), ("c", 3), ("b", 5)]

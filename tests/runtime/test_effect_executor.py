@@ -124,7 +124,7 @@ class Fleet:
 def executor(fleet: Fleet) -> tuple[EffectExecutor, EventRecorder]:
     """An executor, and the events it emits."""
     events = EventRecorder(fleet.clusters[MANAGER].client, "test", "test", lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    return EffectExecutor(fleet, events, fleet.memory, fleet), events
+    return EffectExecutor(fleet.target, events, fleet.memory, fleet), events
 
 
 async def test_a_copy_that_was_created_is_counted() -> None:

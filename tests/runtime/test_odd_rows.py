@@ -181,7 +181,7 @@ async def test_a_copy_that_cannot_say_whose_it_is_is_neither_lost_nor_made_again
                 await anyio.sleep(30)
             assert (await bench.get(SETS, "odd", "worker1") or {})["metadata"]["uid"] == copy["metadata"]["uid"]
             assert cluster_name(await bench.get(WORKLOAD, carrier) or {}) == "worker1"
-    assert len([line for line in lines if line["event"] == "row failed"]) == 1
+    assert len([line for line in lines if line["event"] == "rule of a job kind failed"]) == 1
 
 
 async def test_a_copy_that_stops_saying_whose_it_is_is_removed_with_its_workload() -> None:
@@ -239,7 +239,7 @@ async def test_what_is_not_read_of_a_copy_is_kept_if_the_row_cannot_say_what_it_
                 return any("unread raises IndexError" in note for note in await told(bench, carrier))
 
             await until(holds)
-    (line,) = [line for line in lines if line["event"] == "row failed"]
+    (line,) = [line for line in lines if line["event"] == "rule of a job kind failed"]
     assert line["object"] == "default/odd"
 
 

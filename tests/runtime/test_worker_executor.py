@@ -7,6 +7,7 @@ from collections.abc import Callable
 import anyio
 import attrs
 import pytest
+import structlog
 
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.kinds import JOB
@@ -23,7 +24,7 @@ from multikueue.core.workload.effects import (
 from multikueue.core.workload.snapshot import Creating, Idle, Removing
 from multikueue.errors import Forbidden, ServerFault
 from multikueue.runtime.effect_executor import EffectExecutor
-from multikueue.runtime.worker_executor import WorkerExecutor
+from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 
 pytestmark = pytest.mark.looptime
 
@@ -58,7 +59,7 @@ class World:
         def enqueue(key: ObjectKey, after: float) -> None:
             self.again.append((anyio.current_time(), key, after))
 
-        return WorkerExecutor(self.effects, enqueue, backoff=Backoff(base=1, cap=60))
+        return WorkerExecutor(self.effects, enqueue, PartBackoffs(Backoff(base=1, cap=60)))
 
 
 async def test_a_worker_that_hangs_delays_neither_the_other_nor_the_reconcile() -> None:
@@ -131,7 +132,7 @@ async def test_a_worker_that_is_back_is_asked_at_once() -> None:
         for _ in range(2):
             await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
             await executor.wait_idle()
-            executor.connected(W1)
+            executor.backoffs.connected(W1)
         tasks.cancel_scope.cancel()
 
     assert [after for _, _, after in world.again] == [1, 1]
@@ -185,4 +186,24 @@ async def test_parts_nobody_comes_back_to_are_forgotten() -> None:
             await executor.execute(ObjectKey("default", f"job-{number}"), None, (CreateWorkload(W1, {}),))
             await anyio.sleep(60)
         tasks.cancel_scope.cancel()
-    assert executor.remembered < 15
+    assert len(executor.backoffs) < 15
+
+
+async def test_a_parts_log_lines_say_its_worker_and_workload_and_not_which_reconcile_began_it() -> None:
+    """It goes on when that reconcile, and its back-off, have ended; nothing it starts may log in its name."""
+    contexts: list[dict[str, object]] = []
+
+    def note(effect: Effect) -> float:
+        contexts.append(structlog.contextvars.get_contextvars())
+        return 1.0
+
+    executor = World(FakeEffects(note)).executor()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(executor.run)
+        with structlog.contextvars.bound_contextvars(controller="workloads", key="default/wl", attempt=3):
+            await executor.execute(KEY, None, (CreateWorkload(W1, {}), Announce("Normal", "hello")))
+        await executor.wait_idle()
+        tasks.cancel_scope.cancel()
+
+    of_the_reconcile = {"controller": "workloads", "key": "default/wl", "attempt": 3}
+    assert contexts == [of_the_reconcile, {"cluster": W1, "key": "default/wl"}]

@@ -32,7 +32,7 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.informer import Informer
 from multikueue.runtime import effect_executor as performing
 from multikueue.runtime import worker_informers
-from multikueue.runtime.event_handlers import EventHandlers
+from multikueue.runtime.event_handlers import WorkerHandlers
 from multikueue.runtime.reconcilers import cluster as clusters
 from multikueue.runtime.snapshots import SnapshotReader
 from multikueue.runtime.worker_pool import WorkerCluster
@@ -141,12 +141,12 @@ def origins_are_not_checked() -> Iterator[None]:
 def connecting_wakes_nobody() -> AbstractContextManager[Any]:
     """38: what waits for a worker is not looked at when one comes back."""
 
-    def changed(self: EventHandlers, remote: WorkerCluster, *, known: bool) -> None:
+    def changed(self: WorkerHandlers, worker: WorkerCluster, known: bool) -> None:
         del known
-        if self._clusters is not None:
-            self._clusters.enqueue(ObjectKey("", remote.name))
+        self._note_connection(worker)
+        self.status_changed(worker)
 
-    return mock.patch.object(EventHandlers, "remote_cluster_changed", changed)
+    return mock.patch.object(WorkerHandlers, "cluster_changed", changed)
 
 
 def every_admitted_worker_runs_it() -> AbstractContextManager[None]:

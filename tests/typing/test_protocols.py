@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
+import attrs
+
+from multikueue import (
+    Action,
+    AllAtOnce,
+    ApiClient,
+    Caches,
+    ClusterPool,
+    Connect,
+    Controller,
+    ControllerHook,
+    Dispatcher,
+    External,
+    Incremental,
+    KubeClient,
+    ManagerHook,
+    ObjectKey,
+    Reader,
+    Reconciler,
+    RequestHook,
+    ReviewHook,
+    Watcher,
+    Writer,
+)
 from multikueue.adapters import SafeAdapter
 from multikueue.core.model.adapter import JobAdapter
-from multikueue.kube import KubeClient, RequestHook
 from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, TokenSource
 from multikueue.kube.reflector import ListerWatcher
-from multikueue.protocols import ApiClient, Reader, Watcher, Writer
 from multikueue.runtime.discovery import Discoverer
+from multikueue.runtime.effect_executor import Target
+from multikueue.runtime.election import LeaseClient
+from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.reconcilers.admission_check import AdmissionCheckReconciler
+from multikueue.runtime.reconcilers.cluster import ClusterReconciler
+from multikueue.runtime.reconcilers.quota import QuotaReconciler
+from multikueue.runtime.reconcilers.workload import WorkloadReconciler
+from multikueue.runtime.worker_informers import WorkerInformers
 from multikueue.sandbox.apiserver import DirectClient, Registry
+from multikueue.testing import InMemoryCluster
+from multikueue.webhook.certificate_secret import CertificateSecret
+from multikueue.webhook.registrar import Authorities
 from multikueued.metrics import Metrics
+from multikueued.webhook.files import CertificateFiles
 
 
 def clients(over_http: KubeClient, in_memory: DirectClient) -> tuple[ApiClient, ApiClient]:
@@ -18,9 +52,19 @@ def clients(over_http: KubeClient, in_memory: DirectClient) -> tuple[ApiClient, 
     return over_http, in_memory
 
 
-def parts(client: ApiClient) -> tuple[Reader, Watcher, Writer, ListerWatcher]:
+def parts(client: ApiClient) -> tuple[Reader, Watcher, Writer, ListerWatcher, LeaseClient]:
     """A whole client serves whoever needs a part."""
-    return client, client, client, client
+    return client, client, client, client, client
+
+
+def of_the_test_support(cluster: InMemoryCluster) -> ApiClient:
+    """What is written for a client can be tested in memory."""
+    return cluster.client()
+
+
+def connections() -> Connect:
+    """The client over HTTP is the context manager that a pool opens for each connection."""
+    return lambda name, config: KubeClient(config, name=name)
 
 
 def adapters(safe: SafeAdapter) -> JobAdapter:
@@ -38,12 +82,57 @@ def tokens(fixed: StaticToken, file: TokenFile, plugin: PluginToken) -> tuple[To
     return fixed, file, plugin
 
 
-def hooks(metrics: Metrics) -> RequestHook:
-    """The daemon's metrics see every request."""
-    return metrics
+def hooks(metrics: Metrics) -> tuple[RequestHook, ControllerHook, ManagerHook, ReviewHook]:
+    """The daemon's metrics observe everything."""
+    return metrics, metrics, metrics, metrics
+
+
+def reconcilers(
+    workloads: WorkloadReconciler,
+    clusters: ClusterReconciler,
+    checks: AdmissionCheckReconciler,
+    quotas: QuotaReconciler,
+) -> list[Reconciler[ObjectKey]]:
+    """The library's own."""
+    return [workloads, clusters, checks, quotas]
+
+
+@attrs.frozen
+class OfAnything:
+    """A reconciler that takes more than it is given."""
+
+    async def reconcile(self, key: object) -> Action:
+        """Nothing is needed."""
+        del key
+        return Action.done()
+
+
+def controllers(reconciler: OfAnything) -> Controller[str]:
+    """One that takes any key serves a controller of names."""
+    return Controller("names", reconciler)
+
+
+def dispatchers() -> tuple[Dispatcher, Dispatcher, Dispatcher]:
+    """The built-in ones."""
+    return AllAtOnce(), External(), Incremental()
+
+
+def caches(informers: WorkerInformers, pool: ClusterPool[WorkerInformers]) -> tuple[Caches, Caches | None]:
+    """A pool keeps the informers of each connection, and gives them out as what they are."""
+    return informers, pool.connected("worker1")
+
+
+def targets(manager: ManagerCluster, worker: WorkerInformers) -> tuple[Target, Target]:
+    """Effects are executed on the manager and on workers."""
+    return manager, worker
+
+
+def authorities(secret: CertificateSecret, files: CertificateFiles) -> tuple[Authorities, Authorities]:
+    """Where the webhook's certificates are from."""
+    return secret, files
 
 
 def test_the_client_in_memory_stands_where_any_client_is_wanted() -> None:
     """The rest of this file is for the type checker, which reads it under `mypy --strict`."""
     client = DirectClient(Registry())
-    assert parts(client) == (client,) * 4
+    assert parts(client) == (client,) * 5

@@ -14,12 +14,12 @@ import structlog
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.admission.registration import Registration
 from multikueue.core.model.names import ObjectKey
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, ReviewHook
 from multikueue.runtime.manager import utc_now
 from multikueue.webhook.certificate_secret import CertificateSecret
 from multikueue.webhook.certificates import pem
 from multikueue.webhook.registrar import WebhookRegistrar
-from multikueue.webhook.reviewer import Reviewer, ReviewHook
+from multikueue.webhook.reviewer import Reviewer
 from multikueue.webhook.rotation import Credentials
 from multikueued.config import Settings
 from multikueued.webhook.files import CertificateFiles

@@ -99,7 +99,7 @@ class Reported:
 
 @attrs.frozen
 class ClientFailed:
-    """No client can be made for a connection."""
+    """No client can be made for a connection. That is no chance failure, so all connections are closed at once."""
 
     number: int
     error: str
@@ -165,7 +165,10 @@ class BackOff:
 
 @attrs.frozen
 class Notify:
-    """Tell the user that the connection, or what it has read, may have changed."""
+    """Tell the user that the connection, or what it has read, may have changed.
+
+    Always the last command: the user may send the next event before the call returns.
+    """
 
 
 Command: TypeAlias = Open[C] | Retire | Stop | Adopt | Forget | BackOff | Notify

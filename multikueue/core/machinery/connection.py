@@ -57,7 +57,11 @@ class Connection:
     connected: bool = False
     """Whether the worker's Workloads are being watched."""
     lost_since: datetime | None = None
-    """Since when they are not, by the manager's clock; None while connected and before the first word."""
+    """Since when they are not, by the manager's clock; None while connected, and until the first answer or failure.
+
+    The first failure sets it and the next ones keep it: it is when the worker was lost, not when it was last tried. An
+    earlier process may have noted it, see `remembered_loss`.
+    """
     failures: int = 0
     """Attempts that failed since it was last connected."""
     next_attempt: datetime | None = None

@@ -1,4 +1,9 @@
-"""A work queue of keys with the semantics of client-go's `workqueue`. The caller passes the time."""
+"""A work queue of keys with the semantics of client-go's `workqueue`. The caller passes the time.
+
+`take` is client-go's `Get`, `release` its `Done`; `add` is both `Add` and `AddAfter`. One thing differs: a key has one
+due time. In client-go a key that was added with a delay and again without one is processed twice, now and after the
+delay. Here the later time is forgotten, so a reconciler says after each reconcile when it wants to look again.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +37,13 @@ class WorkQueue(Generic[K]):
     """
 
     _due: dict[K, tuple[float, int]] = attrs.field(factory=dict, init=False)
-    """Each waiting key's time, and its number among equal times. Heap entries that disagree with it are stale."""
+    """The waiting keys, none of them held: each one's time, and its number among equal times."""
     _heap: list[tuple[float, int, K]] = attrs.field(factory=list, init=False)
+    """Every entry of `_due` in the order of times, and stale ones, which disagree with `_due`."""
     _held: set[K] = attrs.field(factory=set, init=False)
+    """client-go's `processing` set."""
     _readded: dict[K, float] = attrs.field(factory=dict, init=False)
+    """The held keys that were added meanwhile, with the earliest time asked for. In client-go: both sets have them."""
     _order: int = attrs.field(default=0, init=False)
 
     def __repr__(self) -> str:

@@ -135,29 +135,48 @@ class WatchState:
 
     def step(self, outcome: Outcome) -> WatchState:
         """The state after `outcome`. If `failures` grew, wait before the next request."""
-        match self.phase, outcome:
-            case Watching(known, established), EventReceived(version):
+        if isinstance(outcome, VersionExpired):
+            return self._relist()
+        match self.phase:
+            case Watching():
+                return self._after_watch(self.phase, outcome)
+            case Probing():
+                return self._after_probe(self.phase, outcome)
+            case Listing():
+                return self._after_list(outcome)
+
+    def _after_list(self, outcome: Outcome) -> WatchState:
+        if isinstance(outcome, Listed):
+            return attrs.evolve(self, phase=Watching(outcome.resource_version))
+        return self._failed(self.phase)
+
+    def _after_probe(self, probing: Probing, outcome: Outcome) -> WatchState:
+        if not isinstance(outcome, Probed):
+            return self._failed(probing)
+        behind = version_number(outcome.resource_version) < version_number(probing.resource_version)
+        if probing.silent or behind:
+            return self._relist()
+        return attrs.evolve(self, phase=Watching(probing.resource_version))
+
+    def _after_watch(self, watching: Watching, outcome: Outcome) -> WatchState:
+        known = watching.resource_version
+        match outcome:
+            case EventReceived(version):
                 if version_number(version) <= version_number(known):
                     return self
                 # Not `evolve`, which takes four times as long: this happens with every event.
-                return WatchState(Watching(version, established), self.failures, self.relisted)
-            case _, Listed(version):
-                return attrs.evolve(self, phase=Watching(version))
-            case Probing(known, silent), Probed(version):
-                behind = version_number(version) < version_number(known)
-                return self._relist() if silent or behind else attrs.evolve(self, phase=Watching(known))
-            case Watching(known), Established():
+                return WatchState(Watching(version, watching.established), self.failures, self.relisted)
+            case Established():
                 return WatchState(Watching(known, established=True))
-            case Watching(known, True), Ended():
+            case Ended() if watching.established:
                 return attrs.evolve(self, phase=Watching(known))
-            case Watching(known, True), Disconnected() | TimedOut():
+            case Disconnected() | TimedOut() if watching.established:
                 return attrs.evolve(self, phase=Probing(known, silent=isinstance(outcome, TimedOut)))
-            case _, VersionExpired():
-                return self._relist()
-            case Watching(known), _:
-                return attrs.evolve(self, phase=Probing(known), failures=self.failures + 1)
             case _:
-                return attrs.evolve(self, failures=self.failures + 1)
+                return self._failed(Probing(known))
+
+    def _failed(self, phase: Phase) -> WatchState:
+        return attrs.evolve(self, phase=phase, failures=self.failures + 1)
 
     def _relist(self) -> WatchState:
         return WatchState(Listing(), self.failures + (1 if self.relisted else 0), relisted=True)

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import Final
 
 import attrs
 
@@ -15,7 +17,6 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     CheckState,
-    component_index,
     finish_reason,
     has_had_owner,
     has_members,
@@ -39,6 +40,9 @@ from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, 
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Created, JobCopy, NothingSent, Worker
+
+LEFTOVER_GRACE: Final = timedelta(seconds=60)
+"""How long the deletion of an earlier attempt's job may take: twice the time Kubernetes gives pods to end."""
 
 
 def follow_assigned(situation: Situation) -> Plan:
@@ -104,9 +108,9 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan(tuple(retry_evicted(situation, worker.name)))
     if not is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
         return Plan((retry_vanished(situation),))
-    stale = [] if situation.state is CheckState.READY else _stale_jobs(situation, worker)
+    stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
     if stale:
-        return Plan(tuple(effect for job in stale for effect in delete_job(worker.name, job)))
+        return _wait_for_leftovers(situation, worker, stale)
     if worker.refusal is not None and not has_had_owner(copy) and missing_on(situation, worker):
         why = f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}'
         return Plan((retry(situation, why),))
@@ -120,11 +124,13 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     return Plan((retry_vanished(situation),))
 
 
-def _stale_jobs(situation: Situation, worker: Worker) -> list[JobCopy]:
-    """The jobs there that an earlier attempt has left behind. What others of a group run on is no leftover."""
-    if component_index(situation.workload) is not None:
-        return []
-    return [copy for copy in worker.jobs if not is_of_attempt(copy.object, situation.attempt)]
+def _wait_for_leftovers(situation: Situation, worker: Worker, stale: Sequence[JobCopy]) -> Plan:
+    """Jobs of an earlier attempt have the name: they are deleted first, or the Workload is retried after a while."""
+    if situation.snapshot.quiet_for >= LEFTOVER_GRACE:
+        base = f'Worker cluster "{worker.name}" has a job of an earlier attempt that is not deleted'
+        return Plan((retry(situation, base),))
+    deleted = tuple(effect for job in stale for effect in delete_job(worker.name, job))
+    return Plan(deleted, look_again=LEFTOVER_GRACE.total_seconds())
 
 
 def may_create(situation: Situation, worker: Worker) -> bool:

@@ -74,10 +74,10 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
     """
     cleaned = clean_up(situation)
-    told = (
-        _sync_stopped(situation, []) if situation.adapter.traits.keeps_check_pending and not _may_run(situation) else ()
-    )
-    return attrs.evolve(cleaned, effects=(*cleaned.effects, *note_last_worker(situation), *told))
+    effects = [*cleaned.effects, *note_last_worker(situation)]
+    if situation.adapter.traits.keeps_check_pending and not _may_run(situation):
+        effects += _sync_stopped(situation, [])
+    return attrs.evolve(cleaned, effects=tuple(effects))
 
 
 def clean_up_deleted(situation: Situation) -> Plan:

@@ -25,8 +25,8 @@ from multikueue.core.model.workloads import (
     other_checks_ready,
 )
 from multikueue.core.workload.check_updates import admit, nominate, record
-from multikueue.core.workload.earlier_attempts import FIRST_ANSWER, note_last_worker, until_stopped
-from multikueue.core.workload.effects import CreateWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.workload.earlier_attempts import FIRST_ANSWER, may_run_for, note_last_worker, until_stopped
+from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.preemption_gates import gated, open_next
@@ -52,13 +52,24 @@ def dispatch(situation: Situation) -> Plan:
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
     if not is_active(situation.workload):
         return Plan(stale)  # Kueue is about to evict it
+    told = tuple(_tell_held_up(situation, chosen))
     opened = open_next(situation, nomination.names)
     waits = (nomination.look_again, opened.look_again, _seconds(held_up), _until_first_answers(situation))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
-    effects = (*opened.effects, *offers, *_offer(situation, nomination), *stale)
+    effects = (*told, *opened.effects, *offers, *_offer(situation, nomination), *stale)
     problems = (nomination.problem,) if nomination.problem else ()
     return Plan(effects, look_again=min(again, default=None), problems=problems)
+
+
+def _tell_held_up(situation: Situation, chosen: Worker | None) -> Iterator[Effect]:
+    """Tell which workers keep an admitted Workload from being recorded."""
+    for worker in situation.workers if chosen is not None else ():
+        if worker is not chosen and not worker.in_sight and may_run_for(situation, worker) is not None:
+            yield Announce(
+                "Warning",
+                f'Waiting for worker cluster "{worker.name}": it cannot be seen and may still run an earlier attempt',
+            )
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
@@ -70,7 +81,8 @@ def winner(situation: Situation) -> Worker | None:
     """The worker that gets the Workload: the first of the config that has admitted it, of those it is offered to.
 
     One that has this attempt's job comes first: Kueue's own controller creates the job before it records the worker.
-    Times of admission do not count, since workers' clocks differ. The worker of its group gets it before all others.
+    One with a job that an earlier attempt has left behind comes last: the new job cannot be created before that is
+    deleted. Times of admission do not count, since workers' clocks differ. Of a group, only its worker can win.
     """
     places = situation.group_workers or [worker.name for worker in situation.workers]
     able = [worker for worker in situation.workers if worker.name in places and worker.can_run]
@@ -78,8 +90,9 @@ def winner(situation: Situation) -> Worker | None:
     having = [
         worker for worker in admitted if any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
     ]
-    offered = [worker for worker in admitted if worker.name in nominated(situation.workload)]
-    return next(iter(having or offered or admitted), None)
+    free = [worker for worker in admitted if not situation.stale_jobs_on(worker)] or admitted
+    offered = [worker for worker in free if worker.name in nominated(situation.workload)]
+    return next(iter(having or offered or free), None)
 
 
 def _has_admitted(situation: Situation, worker: Worker) -> bool:

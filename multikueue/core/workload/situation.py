@@ -180,6 +180,12 @@ class Situation:
         """Whether a job there is this attempt's. One that others of the group share is never stale."""
         return is_of_attempt(job, self.attempt) or job is self.shared_job_on(worker)
 
+    def stale_jobs_on(self, worker: Worker) -> list[JobCopy]:
+        """The jobs there that an earlier attempt has left behind. One that others of the group share is never stale."""
+        if component_index(self.workload) is not None:
+            return []
+        return [copy for copy in worker.jobs if not is_of_attempt(copy.object, self.attempt)]
+
 
 def _owner_uids(workload: Json) -> set[str]:
     return {str(reference.get("uid")) for reference in workload["metadata"].get("ownerReferences") or []}

@@ -1,8 +1,7 @@
-"""AdmissionChecks: say whether Kueue may rely on them."""
+"""AdmissionChecks: write whether they are active."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from datetime import datetime
 
@@ -13,8 +12,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.conditions import condition, conditions, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.objects import dig, resource_version
-from multikueue.errors import NotFound
+from multikueue.core.model.objects import dig
 from multikueue.runtime.manager_cluster import ManagerCluster
 
 
@@ -32,12 +30,6 @@ class AdmissionCheckReconciler:
             return Action.done()
         known = {cluster["metadata"]["name"]: cluster for cluster in self.manager.clusters.values()}
         wanted = active_condition(check, self.manager.config_of(key.name), known, self.clock())
-        if says_the_same(condition(check, "Active"), wanted):
-            return Action.done()
-        patch = {
-            "metadata": {"resourceVersion": resource_version(check)},
-            "status": {"conditions": updated(conditions(check), wanted)},
-        }
-        with contextlib.suppress(NotFound):  # deleted meanwhile
-            await self.manager.client.merge_patch(ADMISSION_CHECK, key, patch, subresource="status")
+        if not says_the_same(condition(check, "Active"), wanted):
+            await self.manager.write_conditions(ADMISSION_CHECK, check, updated(conditions(check), wanted))
         return Action.done()

@@ -1,4 +1,4 @@
-"""MultiKueueClusters: connect to what they describe, and say how that went."""
+"""MultiKueueClusters: connect to the workers they describe, and write whether that succeeded."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from multikueue.core.machinery.connection import active_status, notice, remember
 from multikueue.core.model.conditions import condition, conditions, updated
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating, resource_version
-from multikueue.errors import KubeconfigError, NotFound
+from multikueue.core.model.objects import dig, is_terminating
+from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
@@ -51,14 +51,14 @@ class ClusterReconciler:
             self._parsed.pop(key.name, None)
             return Action.done()
         self._connect(ClusterName(key.name), cluster)
-        await self._write_status(key, cluster)
+        await self._write_status(cluster)
         return Action.done()
 
     def _connect(self, name: ClusterName, cluster: Json) -> None:
         try:
             kubeconfig = self._load(cluster)
             if kubeconfig is None:
-                return  # being read: its arrival brings us back
+                return  # being read: `KubeconfigFiles` enqueues the cluster after that
             config = self._parse(name, kubeconfig)
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
@@ -67,7 +67,7 @@ class ClusterReconciler:
             self.workers.clusters.assign(name, config, remembered_loss(cluster))
 
     def _parse(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
-        """Parse a kubeconfig that is another one: a large one takes a second, and each failed attempt comes here."""
+        """Parse a kubeconfig if it has changed: a large one takes a second, and each failed connection reconciles."""
         before, parsed = self._parsed.get(name, (b"", None))
         if parsed is None or before != kubeconfig:
             try:
@@ -103,21 +103,16 @@ class ClusterReconciler:
         except binascii.Error:
             raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" of secret "{name}" is not base64') from None
 
-    async def _write_status(self, key: ObjectKey, cluster: Json) -> None:
-        worker = self.workers.get(key.name)
+    async def _write_status(self, cluster: Json) -> None:
+        worker = self.workers.get(ObjectKey.of(cluster).name)
         if worker is None or worker.connection.unheard:
             return
         wanted = active_status(cluster, worker.connection, self.clock(), worker.unusable)
         if wanted is None:
             return
-        patch = {
-            "metadata": {"resourceVersion": resource_version(cluster)},
-            "status": {"conditions": updated(conditions(cluster), wanted)},
-        }
-        try:
-            await self.manager.client.merge_patch(MULTIKUEUE_CLUSTER, key, patch, subresource="status")
-        except NotFound:
-            return  # deleted meanwhile: its event brings us back
+        told = updated(conditions(cluster), wanted)
+        if not await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, told):
+            return  # deleted: its event enqueues it
         happened = notice(condition(cluster, "Active"), wanted)
         if happened is not None:
             self.events.emit(cluster, happened.type, happened.reason, "Connect", happened.note)

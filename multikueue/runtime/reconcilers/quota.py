@@ -22,34 +22,41 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, resource_version
 from multikueue.errors import NotFound
+from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.queue_informers import Queues
+from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool
 
 BATCH: Final = 1.0
 """Seconds changes are collected for: an administrator who changes one queue changes others, too. Kueue's."""
 
 
+def enqueue_all(work: KeyQueue[ObjectKey], queues: QueueInformers) -> None:
+    """Have the quotas of all ClusterQueues computed again: there are few of them."""
+    for queue in queues.cluster_queues.values():
+        work.enqueue(ObjectKey.of(queue), BATCH)
+
+
 @attrs.define(eq=False)
 class QuotaReconciler:
     """Keeps the quota of ClusterQueues whose MultiKueueConfig asks for it equal to the sum of the workers'.
 
-    A worker's queues are followed from when a config first asks for them. What is known of a worker that cannot be
-    reached any more goes on to count. While one is configured that this process has never seen, no quota is lowered,
-    until it is seen or has been lost for `worker_lost_timeout`: so a restart takes nothing away. One that is
-    reached but has never shown its queues is waited for as long.
+    A worker's queues are watched from when a config first asks for them. The last known queues of a worker that is lost
+    still count. While a configured worker has not been read since the start, no quota is lowered, until it is read or
+    has been lost for `worker_lost_timeout`: so a restart lowers no quota. The same holds for a worker that is connected
+    and does not serve its queues.
     """
 
     manager: ManagerCluster
     workers: WorkerPool
-    queues: Queues
+    queues: QueueInformers
     """The manager's."""
     worker_lost_timeout: timedelta
     clock: Callable[[], datetime]
     _seen: dict[str, tuple[str, WorkerQueues]] = attrs.field(factory=dict, init=False)
-    """By worker: which server showed which queues."""
+    """By worker: the address of its server, and its queues as last read."""
     _hidden_since: dict[str, datetime] = attrs.field(factory=dict, init=False)
-    """By worker: since when it is connected and has shown none."""
+    """By worker: since when it is connected and its queues have not been read."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
@@ -74,7 +81,7 @@ class QuotaReconciler:
         return None
 
     def _offer(self, name: str, local_queues: frozenset[ObjectKey]) -> tuple[Amounts | None, float | None]:
-        """What a worker offers, None if that is not known; and for how many seconds it may stay so."""
+        """What a worker offers, None if that is not known; and for how many seconds at most to wait for it."""
         self.workers.follow_queues(name)
         worker = self.workers.get(name)
         found = self._queues_of(worker) if worker is not None else None
@@ -88,7 +95,7 @@ class QuotaReconciler:
         return (None, left) if left > 0 else ({}, None)
 
     def _queues_of(self, worker: WorkerCluster) -> WorkerQueues | None:
-        """A worker's queues; as last seen, if it shows them to its newest credentials no more."""
+        """A worker's queues; as last read, if its newest credentials may not read them."""
         informers, server = worker.informers, worker.server
         if informers is not None and informers.queues.known:
             found = {queue["metadata"]["name"]: queue for queue in informers.queues.cluster_queues.values()}
@@ -99,7 +106,7 @@ class QuotaReconciler:
         return seen if seen_on == server else None
 
     def _lost_since(self, name: str, worker: WorkerCluster | None) -> datetime | None:
-        """Since when a worker cannot be asked, or does not tell; None while it is only being connected."""
+        """Since when the queues of a worker cannot be read; None while it is only being connected."""
         if worker is None:
             self._seen.pop(name, None)
             return self.workers.lost_since(name)
@@ -110,19 +117,14 @@ class QuotaReconciler:
         return worker.connection.lost_since if worker.connection.error else None
 
     async def _write(self, key: ObjectKey, queue: Json, wanted: Automation) -> None:
-        client = self.manager.client
-        try:
-            if wanted.resource_groups is not None:
-                patch: Json = {
-                    "metadata": {"resourceVersion": resource_version(queue)},
-                    "spec": {"resourceGroups": wanted.resource_groups},
-                }
-                queue = await client.merge_patch(CLUSTER_QUEUE, key, patch)
-            if wanted.conditions is not None:
-                patch = {
-                    "metadata": {"resourceVersion": resource_version(queue)},
-                    "status": {"conditions": wanted.conditions},
-                }
-                await client.merge_patch(CLUSTER_QUEUE, key, patch, subresource="status")
-        except NotFound:
-            return  # deleted meanwhile
+        if wanted.resource_groups is not None:
+            patch: Json = {
+                "metadata": {"resourceVersion": resource_version(queue)},
+                "spec": {"resourceGroups": wanted.resource_groups},
+            }
+            try:
+                queue = await self.manager.client.merge_patch(CLUSTER_QUEUE, key, patch)
+            except NotFound:
+                return  # deleted meanwhile
+        if wanted.conditions is not None:
+            await self.manager.write_conditions(CLUSTER_QUEUE, queue, wanted.conditions)

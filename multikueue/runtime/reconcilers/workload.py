@@ -13,7 +13,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.core.workload.plan import plan
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.logs import get_logger
-from multikueue.runtime.copy_handlers import log_problems
+from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.snapshots import SnapshotReader
 from multikueue.runtime.worker_executor import WorkerExecutor
 

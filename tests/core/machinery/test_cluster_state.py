@@ -266,6 +266,7 @@ class Connecting(RuleBasedStateMachine):
         self.state, commands = self.state.step(event, self.now)
         for command in commands:
             self.perform(command)
+        assert Notify() not in commands[:-1], "whoever is told may send the next event at once"
         told = (before.connection, before.known) == (self.state.connection, self.state.known)
         assert told or Notify() in commands, "nobody is told of a change"
         if self.state.connection.connected:

@@ -390,6 +390,16 @@ class TestCreatingOnce:
         left = job_copy_of(self.RECORDED, attempt=EARLIER)
         assert self.words(self.admitted(left)) == ["delete job on w1"]
 
+    def test_a_worker_that_cannot_let_go_of_it_is_given_up(self) -> None:
+        """A finalizer that nobody takes off would hold the quota for ever."""
+        left = job_copy_of(self.RECORDED, attempt=EARLIER, deleting=True)
+        seen = snapshot(self.RECORDED, self.admitted(left))
+        assert (decide(seen).effects, decide(seen).look_again) == ((), 60)
+        late = attrs.evolve(seen, quiet_for=timedelta(seconds=60))
+        assert in_words(late, decide(late)) == [
+            'retry: Worker cluster "w1" has a job of an earlier attempt that is not deleted'
+        ]
+
     def test_nothing_is_created_while_it_is_unclear_who_runs_the_job(self) -> None:
         """A rule that fails cannot tell whether the manager's controllers would run it as well."""
 

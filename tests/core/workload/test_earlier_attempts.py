@@ -77,13 +77,13 @@ class TestLastWorker:
     def test_one_that_dropped_with_the_job_is_waited_for(self) -> None:
         left = worker("w2", copy_of(AGAIN, attempt=EARLIER, admitted=True), job_copy_of(AGAIN, attempt=EARLIER))
         words, plan = decided(attrs.evolve(left, reach=ago(minutes=5)), last_worker=W2)
-        assert (words, plan.look_again) == (["patch workload on "], 600)
+        assert (words, plan.look_again) == (["warn", "patch workload on "], 600)
         assert decided(attrs.evolve(left, reach=ago(minutes=15)), last_worker=W2)[0] == RECORD
 
     def test_one_whose_answer_to_the_creation_was_lost_with_it(self) -> None:
         """Recorded, created, link lost, evicted, reserved again: the job was never seen."""
         away = worker("w2", copy_of(AGAIN, attempt=EARLIER), reach=ago(minutes=5), creation=Unanswered(timedelta(0)))
-        assert decided(away, last_worker=W2)[0] == ["patch workload on "]
+        assert decided(away, last_worker=W2)[0] == ["warn", "patch workload on "]
         assert decided(attrs.evolve(away, reach=ago(minutes=15)), last_worker=W2)[0] == RECORD
 
     def test_a_creation_without_an_answer_soon_shows_in_a_watch_that_works(self) -> None:
@@ -117,20 +117,20 @@ class TestAfterAStart:
     def test_a_lost_worker_it_has_never_seen_is_waited_for(self) -> None:
         """Only for Workloads that were evicted before: others cannot have an earlier attempt."""
         words, plan = decided(worker("w2", reach=unseen(minutes=5)))
-        assert (words, plan.look_again) == ([], 600)
+        assert (words, plan.look_again) == (["warn"], 600)
         assert decided(worker("w2", reach=unseen(minutes=15)))[0] == RECORD
 
     def test_one_that_was_not_asked_yet_has_a_minute(self) -> None:
         words, plan = decided(worker("w2", reach=Connecting()), running_for=timedelta(seconds=5))
-        assert words == []
+        assert words == ["warn"]
         assert plan.look_again is not None
         assert plan.look_again <= 60
 
     def test_the_note_on_the_workload_says_which_one(self) -> None:
         """Others need not be waited for."""
         noted = with_value(AGAIN, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w2")
-        assert decided(worker("w3", reach=unseen(minutes=5)), local=noted)[0] != []
-        assert decided(worker("w2", reach=unseen(minutes=5)), local=noted)[0] == []
+        assert decided(worker("w3", reach=unseen(minutes=5)), local=noted)[0][0] != "warn"
+        assert decided(worker("w2", reach=unseen(minutes=5)), local=noted)[0] == ["warn"]
 
 
 class TestNote:

@@ -216,6 +216,12 @@ class TestWinning:
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, attempt=EARLIER)))
         assert in_words(seen, decide(seen)) == ["delete job on w1"]
 
+    def test_one_that_is_free_wins_over_one_with_a_leftover(self) -> None:
+        """The leftover may be held by a finalizer that nobody takes off."""
+        left = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), job_copy_of(OFFERED, attempt=EARLIER))
+        seen = snapshot(OFFERED, left, worker("w2", copy_of(OFFERED, admitted=True, uid="b")))
+        assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1", "delete job on w1"]
+
     @pytest.mark.parametrize(
         "spoiled",
         [CopyFacts(admitted=True, deleting=True), CopyFacts(admitted=True, evicted=True)],

@@ -9,11 +9,21 @@ from hypothesis import HealthCheck, event, given, settings
 
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import prebuilt_workload
-from multikueue.core.model.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, ORIGIN_LABEL
+from multikueue.core.model.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, LAST_WORKER_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of, resource_version, uid
 from multikueue.core.model.status_apply import OWNED_CONDITIONS
-from multikueue.core.model.workloads import attempt, cluster_name, is_elastic, is_replaced, nominated
+from multikueue.core.model.workloads import (
+    attempt,
+    cluster_name,
+    has_had_owner,
+    is_admitted,
+    is_elastic,
+    is_finished,
+    is_replaced,
+    nominated,
+    replaces_slice,
+)
 from multikueue.core.workload.effects import (
     MANAGER,
     Announce,
@@ -27,7 +37,7 @@ from multikueue.core.workload.effects import (
     PatchJobStatus,
     PatchWorkload,
 )
-from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.snapshot import Created, Snapshot
 from tests.core.applying import carry_out
 from tests.core.building import SETTINGS, decide
 from tests.core.strategies import snapshots
@@ -74,6 +84,12 @@ def test_what_is_changed_or_deleted_on_a_worker_is_what_was_seen_there(seen: Sna
         match effect:
             case DeleteJob() | DeleteWorkload():
                 assert effect.uid in {uid(copy) for copy in copies_on(seen, effect.cluster)}
+            case PatchWorkload(cluster=cluster) if cluster == MANAGER:
+                assert effect.patch["metadata"] == {
+                    "uid": uid(seen.workload or {}),
+                    "annotations": effect.patch["metadata"]["annotations"],
+                }
+                assert effect.patch["metadata"]["annotations"].keys() == {LAST_WORKER_ANNOTATION}
             case PatchJob() | PatchWorkload():
                 assert effect.patch["metadata"]["uid"] in {uid(copy) for copy in copies_on(seen, effect.cluster)}
             case ApplyStatus() if effect.cluster != MANAGER:
@@ -227,3 +243,28 @@ def test_if_nobody_else_does_anything_there_is_soon_nothing_to_do(seen: Snapshot
             return
         seen = carry_out(seen, decided)
     raise AssertionError(f"still at it: {decided.row}: {in_words(seen, decided)}")
+
+
+@slow
+@given(snapshots())
+def test_a_job_is_created_only_on_the_recorded_worker(seen: Snapshot) -> None:
+    """Whoever looks after a crash knows the one cluster that may have this attempt's job."""
+    for effect in effects_of(seen):
+        if isinstance(effect, CreateJob):
+            assert seen.workload is not None
+            assert effect.cluster == cluster_name(seen.workload)
+
+
+@slow
+@given(snapshots())
+def test_a_job_is_created_once(seen: Snapshot) -> None:
+    """Where a job has ever stood behind the Workload copy, or was created a moment ago, there is none to create."""
+    created = [effect for effect in effects_of(seen) if isinstance(effect, CreateJob)]
+    for effect in created:
+        worker = seen.worker(effect.cluster)
+        assert worker is not None
+        assert worker.workload is not None
+        replaces = seen.workload is not None and replaces_slice(seen.workload)
+        assert replaces or not (has_had_owner(worker.workload) or isinstance(worker.creation, Created))
+        assert is_admitted(worker.workload)
+        assert not is_finished(worker.workload)

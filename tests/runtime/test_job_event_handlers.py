@@ -10,11 +10,11 @@ from multikueue.adapters.sets import LEADER_WORKER_SET
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import with_value
-from multikueue.runtime.copy_handlers import (
+from multikueue.runtime.job_event_handlers import (
     STATUS_BATCH,
     concerned,
+    delay_of,
     is_of_status_only,
-    patience,
 )
 
 JOB = SafeAdapter(JOBS[0])
@@ -67,12 +67,12 @@ def test_one_that_is_being_deleted_or_was_made_again_is_news() -> None:
 def test_only_the_numbers_of_a_running_job_may_wait() -> None:
     """Its start, its end and whatever else changes of it are acted on at once."""
     running = {**NAMED, "status": {"active": 1}}
-    assert patience(JOB, running, {**NAMED, "status": {"active": 2}}) == STATUS_BATCH
+    assert delay_of(JOB, running, {**NAMED, "status": {"active": 2}}) == STATUS_BATCH
 
     ended = {**NAMED, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
     renamed = {**with_value(running, ("metadata", "annotations"), {}), "status": {"active": 2}}
     for old, new in ((NAMED, running), (running, ended), (running, renamed), (None, running), (running, None)):
-        assert patience(JOB, old, new) == 0.0
+        assert delay_of(JOB, old, new) == 0.0
 
 
 def test_a_rule_that_raises_whatever_it_likes_stops_no_watch() -> None:
@@ -82,7 +82,7 @@ def test_a_rule_that_raises_whatever_it_likes_stops_no_watch() -> None:
         raise KeyError("state")
 
     odd = SafeAdapter(attrs.evolve(JOBS[0], status=attrs.evolve(JOBS[0].status, finished=finished)))
-    assert patience(odd, {**NAMED, "status": {"active": 1}}, {**NAMED, "status": {"active": 2}}) == 0.0
+    assert delay_of(odd, {**NAMED, "status": {"active": 1}}, {**NAMED, "status": {"active": 2}}) == 0.0
 
 
 def test_an_object_that_is_nested_too_deep_to_compare_stops_no_watch() -> None:

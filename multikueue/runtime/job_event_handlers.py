@@ -1,0 +1,96 @@
+"""Event handlers of jobs: which Workloads a change of a job or its copy concerns, and how long it may wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from multikueue.adapters import SafeAdapter
+from multikueue.adapters.safe import Problems
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.objects import dig, is_terminating
+from multikueue.kube.informer import Handler
+from multikueue.logs import get_logger
+
+STATUS_BATCH: Final = 1.0
+"""Seconds for which status changes of a running job are collected. Kueue's own controller collects all changes as long;
+here the start and the end of a job, and changes of its Workload, are acted on at once."""
+
+log = get_logger(__name__)
+
+
+def log_problems(problems: Problems) -> None:
+    """Log which rules of job kinds have failed since the last call, with the object."""
+    for key, told in problems.unlogged():
+        log.warning("rule of a job kind failed", object=str(key), error=told)
+
+
+def handled(kind: SafeAdapter, old: Json | None, new: Json | None) -> None:
+    """End the handling of a job's event: forget the problems of a job that is gone, and log new ones."""
+    if new is None and old is not None:
+        kind.problems.forget(old)
+    log_problems(kind.problems)
+
+
+def is_of_status_only(old: Json | None, new: Json | None) -> bool:
+    """Whether only the status of an object has changed."""
+    try:
+        return old is not None and new is not None and _all_but_status(old) == _all_but_status(new)
+    except RecursionError:  # a kind that takes any field may be nested a thousand deep
+        return False
+
+
+def _all_but_status(copy: Json) -> tuple[object, ...]:
+    metadata = copy["metadata"]
+    marks = metadata.get("labels"), metadata.get("annotations")
+    return (metadata.get("uid"), is_terminating(copy), dig(copy, "spec"), *marks)
+
+
+def concerned(adapter: SafeAdapter, old: Json | None, new: Json | None) -> tuple[list[ObjectKey], bool]:
+    """The Workloads that a change of a copy concerns, and whether these are all.
+
+    Where the status stays on the worker, its changes concern none. A large LeaderWorkerSet would otherwise enqueue one
+    Workload per replica each time one of its pods becomes ready.
+    """
+    if adapter.traits.keeps_status and is_of_status_only(old, new):
+        return [], True
+    found: dict[ObjectKey, None] = {}
+    complete = True
+    for copy in (one for one in (old, new) if one is not None):
+        namespace, entries = ObjectKey.of(copy).namespace, adapter.copy_entries(copy)
+        complete = complete and entries is not None
+        found.update((ObjectKey(namespace, entry.rpartition("/")[2]), None) for entry in entries or ())
+    return list(found), complete
+
+
+def delay_of(adapter: SafeAdapter, old: Json | None, new: Json | None) -> float:
+    """Seconds that a change of a copy may wait: none, except for changed numbers in the status of one that runs."""
+    if old is None or new is None or not is_of_status_only(old, new) or not old.get("status"):
+        return 0.0
+    return 0.0 if adapter.may_have_ended(new) else STATUS_BATCH
+
+
+def copy_handler(
+    adapter: SafeAdapter,
+    on_workload: Callable[[ObjectKey, float], None],
+    on_job: Callable[[GVK, ObjectKey, float], None],
+) -> Handler:
+    """An event handler for the copies of a kind on one worker.
+
+    Args:
+        adapter: of the kind.
+        on_workload: called for each Workload that a change concerns, with the seconds it may wait.
+        on_job: called for the copy itself where its row cannot tell its Workloads, and when it is deleted: Workloads
+            may be found by its name.
+    """
+
+    def on_change(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        after = delay_of(adapter, old, new)
+        workloads, complete = concerned(adapter, old, new)
+        for workload in workloads:
+            on_workload(workload, after)
+        if not complete or new is None:  # a deleted one makes room for another of its name
+            on_job(adapter.resource.gvk, key, after)
+        handled(adapter, old, new)
+
+    return on_change

@@ -1,0 +1,49 @@
+"""The event loop: its clock, and tasks that outlive their callers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+import anyio
+import anyio.abc
+import attrs
+
+Task: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
+
+def loop_time() -> float:
+    """The loop's clock: `anyio.current_time` without detecting the async library, at a tenth of the cost.
+
+    It is read some sixty times per Workload; with anyio's function that was 4 % of the CPU time of a burst.
+    """
+    return asyncio.get_running_loop().time()
+
+
+@attrs.define(eq=False)
+class BackgroundTasks:
+    """Runs tasks for callers that do not wait for them. A task that is started before `run` begins with it.
+
+    A new task copies the context variables of the code that starts it, and with them structlog's log context. Here all
+    tasks are started by `run`, so none logs with the context of the reconcile that asked for it.
+    """
+
+    _to_start: deque[Task] = attrs.field(factory=deque, init=False)
+    _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    def start(self, task: Task) -> None:
+        """Have a task started. An exception it raises ends `run`."""
+        self._to_start.append(task)
+        self._wakeup.set()
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Start tasks until cancelled; then all of them are cancelled."""
+        async with anyio.create_task_group() as tasks:
+            task_status.started()
+            while True:
+                while self._to_start:
+                    tasks.start_soon(self._to_start.popleft())
+                self._wakeup = anyio.Event()
+                await self._wakeup.wait()

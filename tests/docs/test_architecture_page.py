@@ -1,0 +1,56 @@
+"""The pages about the code name what is in the code."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+LIBRARY = ROOT / "multikueue"
+PAGE = (DOCS / "architecture.md").read_text()
+GLOSSARY = (DOCS / "glossary.md").read_text()
+FILE = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`")
+WAY = re.findall(r"^\| \d \| `(.+?)` \| (.+) \|$", PAGE, re.MULTILINE)
+TERMS = re.findall(r"^\| ([^|`]+) \| .+ \| (`.+?`) \| [^|]+ \|$", GLOSSARY, re.MULTILINE)
+
+
+def section(title: str) -> str:
+    return PAGE.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_every_file_it_names_exists() -> None:
+    reading = section("Reading the core in half an hour")
+    in_core, elsewhere = FILE.findall(reading), FILE.findall(PAGE.replace(reading, ""))
+    assert len(in_core) > 10
+    assert len(elsewhere) > 10
+    assert [name for name in in_core if not (LIBRARY / "core" / name).exists()] == []
+    assert [name for name in elsewhere if not any((base / name).exists() for base in (LIBRARY, ROOT))] == []
+
+
+def test_one_workload_passes_eight_files_at_most() -> None:
+    assert 0 < len(WAY) <= 8
+
+
+@pytest.mark.parametrize(("file", "what"), WAY)
+def test_each_file_of_the_way_holds_what_is_said_of_it(file: str, what: str) -> None:
+    """The first class or function that a row names is defined in the row's file."""
+    name = re.findall(r"`(\w+)`", what)[0]
+    assert re.search(rf"^(?:class|def) {name}\b", (LIBRARY / file).read_text(), re.MULTILINE)
+
+
+def test_the_layers_are_those_that_the_linter_holds() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    told = re.findall(r"^\| `([a-z.]+)`", section("Layers"), re.MULTILINE)
+    assert told == contracts[0]["layers"]
+
+
+def test_the_glossary_is_in_alphabetical_order_and_names_files_that_exist() -> None:
+    terms = [term.lower() for term, _ in TERMS]
+    assert len(terms) == GLOSSARY.count("\n|") - 2
+    assert terms == sorted(terms)
+    files = [file for _, where in TERMS for file in re.findall(r"`(.+?)`", where)]
+    assert [file for file in files if not (LIBRARY / file).is_file()] == []

@@ -1,0 +1,61 @@
+"""The guides: their code runs as it stands, and the daemon uses the dispatcher that one of them shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.kube import ClusterConfig, KubeClient
+from multikueue.runtime.plugins import DISPATCHER_GROUP
+from multikueued.loading import parse_settings
+from multikueued.metrics import Metrics
+from multikueued.wiring import build_manager
+
+ROOT = Path(__file__).parents[2]
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+DISPATCHER = ROOT / "docs" / "guides" / "dispatcher.md"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_the_code_runs_from_top_to_bottom(tmp_path: Path, guide: Path) -> None:
+    """As somebody would try it: pasted into a file, in an empty folder, with the library installed."""
+    script = tmp_path / "program.py"
+    script.write_text("\n".join(blocks(guide, "python")))
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'daemon'}", "PATH": ""}
+    command = [sys.executable, "-W", "error", str(script)]
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=28, check=False
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+
+
+async def test_the_daemon_uses_the_dispatcher_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Installed as its `pyproject.toml` says, and chosen by the settings beside it."""
+    (project,), (settings,) = map(tomllib.loads, blocks(DISPATCHER, "toml")), blocks(DISPATCHER, "yaml")
+    (points,) = project["project"]["entry-points"].items()
+    (module,) = project["tool"]["setuptools"]["py-modules"]
+    installed = tmp_path / "acme_dispatching-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-dispatching\nVersion: 1.0\n")
+    lines = [f"{name} = {value}" for name, value in points[1].items()]
+    (installed / "entry_points.txt").write_text("\n".join([f"[{points[0]}]", *lines]))
+    (tmp_path / f"{module}.py").write_text(blocks(DISPATCHER, "python")[0])
+    monkeypatch.syspath_prepend(tmp_path)
+
+    client = KubeClient(ClusterConfig("https://manager.example.com"), name="manager")
+    manager = build_manager(parse_settings(settings), client, Metrics("standalone"), AdapterRegistry(BUILTIN))
+
+    assert points[0] == DISPATCHER_GROUP
+    assert list(points[1]) == [yaml.safe_load(settings)["dispatcher"]["name"]]
+    assert type(manager.dispatcher).__name__ == "ByTeam"
