@@ -149,8 +149,8 @@ class SafeAdapter:
         """The keys of the Workloads that carry a copy, as an index has them; None: that cannot be told.
 
         Nobody may take None for "none": the copy would look gone, and be made again, or what belongs to it be removed.
-        An index keeps the entries it has; see `MutationCache.entries` and `job_event_handlers.telling` for how its Workload
-        is found then. A copy of which it never could be told is not removed with its Workload.
+        An index keeps the entries it has; see `MutationCache.entries` and `job_event_handlers.copy_handler` for how its
+        Workload is found then. A copy of which it never could be told is not removed with its Workload.
 
         Args:
             copy: on a worker.
