@@ -8,10 +8,10 @@ from typing import Literal, NewType
 import attrs
 
 from multikueue.adapters.declaration import Declaration
-from multikueue.core.config.kubeconfig_path import KUBECONFIG_PREFIX
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes accepts in a job's `managedBy`."""

@@ -19,7 +19,7 @@ _NAME: Final = re.compile(
 
 @attrs.frozen(kw_only=True)
 class Declaration:
-    """One entry of `externalFrameworks`. Only the name is needed; None is what nobody has said."""
+    """One entry of `externalFrameworks`. Only the name is needed; None is what is not declared."""
 
     name: str
     """Kind, version and group, as Kueue writes them: `PipelineRun.v1.tekton.dev`. The kind's case matters."""

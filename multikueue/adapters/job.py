@@ -2,7 +2,7 @@
 
 A suspended Job may not show a start: Kueue could no longer edit its template, and the API server refuses a
 `startTime` without a Suspended condition (Kubernetes 1.36). So while the manager's Job is still suspended, the status
-of a running copy waits; the change of the manager's Job brings us back.
+of a running copy waits; a change of the manager's Job triggers the next reconcile.
 """
 
 from __future__ import annotations

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cached_property
 
 import attrs
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
-from multikueue.adapters.rules import CopyRules, Delegation, Membership, StatusRules, SyncRules, status_change
-from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.adapters.rules import (
+    CopyRules,
+    Delegation,
+    Membership,
+    StatusRules,
+    SyncRules,
+    never_finished,
+    status_change,
+)
+from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata, without_labels
 from multikueue.core.model.labels import CONTROLLER_NAME, STARTED_LABELS
 from multikueue.core.model.names import Json, Resource
@@ -38,6 +47,18 @@ class JobKind:
     """Where the row comes from, for messages: a setting, or a package."""
     declaration: Declaration | None = attrs.field(default=None, eq=False, repr=False)
     """What the row was compiled from, with what its profile filled in; None for rows written in Python."""
+
+    @cached_property
+    def traits(self) -> KindTraits:
+        """What holds for all its jobs, by the rules that it has."""
+        return KindTraits(
+            keeps_check_pending=self.keeps_check_pending,
+            keeps_status=self.status.rule is None,
+            resizable=self.sync.resized is not None,
+            ends=self.status.finished is not never_finished,
+            workload_only=self.workload_only,
+            status_subresource=self.status.subresource,
+        )
 
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
         """See `JobAdapter`. The words are Kueue's, with the field's true path."""

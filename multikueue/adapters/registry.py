@@ -38,7 +38,7 @@ class AdapterRegistry:
     @property
     def followed(self) -> tuple[SafeAdapter, ...]:
         """Those whose jobs are watched: all but those of which somebody else's controller moves the jobs."""
-        return tuple(adapter for adapter in self if not adapter.workload_only)
+        return tuple(adapter for adapter in self if not adapter.traits.workload_only)
 
     def __iter__(self) -> Iterator[SafeAdapter]:
         return iter(self._adapters.values())

@@ -91,11 +91,6 @@ class StatusRules:
     subresource: bool = True
     """Whether the status is written through `/status`; otherwise with the object itself."""
 
-    @property
-    def ends(self) -> bool:
-        """Whether jobs of this kind end by themselves."""
-        return self.finished is not never_finished
-
 
 @attrs.frozen(kw_only=True)
 class SyncRules:

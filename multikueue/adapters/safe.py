@@ -1,9 +1,9 @@
 """A job kind as all others use it: whatever its functions raise for one object holds up nothing else.
 
-Rules written by users, and rows of other packages, meet objects that they do not expect. One that fails must not stop
-what has nothing to do with it: the copies of a Workload are removed when it has ended or lost its quota, the others are
-worked on as if nothing had happened, and no watch ends, for it would end at the same object again and again. So here is
-the answer that does least harm for each function, and what was raised is noted by object. A rule may say why it fails
+Rules written by users, and rows of other packages, may raise for objects that they do not expect. That must not stop
+anything else: the copies of a Workload are removed when it has ended or lost its quota, the others are
+reconciled as usual, and no watch ends, since it would end at the same object again and again. So each function has an
+answer that does no harm, and what was raised is noted by object. A rule may say why it fails
 by a `RuleError`; whatever else it raises is told by its type only, since its text may hold what is in the object.
 """
 
@@ -18,14 +18,14 @@ import attrs
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import Path
-from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, resource_version, uid, with_value
 from multikueue.errors import RuleError
 
 _T = TypeVar("_T")
 
-MOST: Final = 10_000
+MAX_NOTED: Final = 10_000
 """Objects of which problems are kept; of the others, those noted longest ago are forgotten."""
 _KEPT: Final = ("name", "namespace", "uid", "resourceVersion")
 """What is kept of the metadata of a job that is not ours."""
@@ -37,7 +37,7 @@ class Problems:
 
     _noted: dict[str, dict[str, tuple[str, str]]] = attrs.field(factory=dict, init=False)
     """By UID and function, the resourceVersion that the object had, and what is to be told."""
-    _unlogged: deque[tuple[ObjectKey, str]] = attrs.field(factory=lambda: deque(maxlen=MOST), init=False)
+    _unlogged: deque[tuple[ObjectKey, str]] = attrs.field(factory=lambda: deque(maxlen=MAX_NOTED), init=False)
 
     def of(self, obj: Json) -> tuple[str, ...]:
         """What is wrong for an object as it is now, each once."""
@@ -45,8 +45,8 @@ class Problems:
         return tuple(dict.fromkeys(told for version, told in noted.values() if version == resource_version(obj)))
 
     def unlogged(self) -> list[tuple[ObjectKey, str]]:
-        """What has not been asked for in this way before. The same problem of a later version of an object is not new;
-        an object that is not stored yet has no versions, and each of its problems is."""
+        """The problems that are new since the last call, for the log. One that a later version of the object still has
+        is not new. An object that is not stored yet has no versions: each of its problems is new."""
         found = list(self._unlogged)
         self._unlogged.clear()
         return found
@@ -59,7 +59,7 @@ class Problems:
         noted[function] = (resource_version(obj), told)
         if _id(obj):
             self._noted[_id(obj)] = noted
-        if len(self._noted) > MOST:
+        if len(self._noted) > MAX_NOTED:
             del self._noted[next(iter(self._noted))]
 
     def clear(self, obj: Json, function: str) -> None:
@@ -91,34 +91,9 @@ class SafeAdapter:
         return self.row.resource
 
     @property
-    def keeps_check_pending(self) -> bool:
+    def traits(self) -> KindTraits:
         """See `JobAdapter`."""
-        return self.row.keeps_check_pending
-
-    @property
-    def keeps_status(self) -> bool:
-        """See `JobAdapter`."""
-        return self.row.status.rule is None
-
-    @property
-    def resizable(self) -> bool:
-        """See `JobAdapter`."""
-        return self.row.sync.resized is not None
-
-    @property
-    def ends(self) -> bool:
-        """See `JobAdapter`."""
-        return self.row.status.ends
-
-    @property
-    def workload_only(self) -> bool:
-        """See `JobAdapter`."""
-        return self.row.workload_only
-
-    @property
-    def status_subresource(self) -> bool:
-        """See `JobAdapter`."""
-        return self.row.status.subresource
+        return self.row.traits
 
     def problems_of(self, obj: Json) -> tuple[str, ...]:
         """See `JobAdapter`. Those of its copies of other kinds in the same registry are told, too."""
@@ -174,8 +149,8 @@ class SafeAdapter:
         """The keys of the Workloads that carry a copy, as an index has them; None: that cannot be told.
 
         Nobody may take None for "none": the copy would look gone, and be made again, or what belongs to it be removed.
-        An index keeps the entries it has; see `MutationCache.entries` and `copy_handlers.telling` for how its Workload
-        is found then. A copy of which it never could be told is not removed with its Workload.
+        An index keeps the entries it has; see `MutationCache.entries` and `job_event_handlers.copy_handler` for how its
+        Workload is found then. A copy of which it never could be told is not removed with its Workload.
 
         Args:
             copy: on a worker.
@@ -223,7 +198,7 @@ class SafeAdapter:
 
 
 def _id(obj: Json) -> str:
-    return str(uid(obj))  # of what is yet to be created anything may stand there
+    return str(uid(obj))  # an object that is not stored yet may have anything there
 
 
 def _entries(obj: Json, names: Iterable[str]) -> list[str]:

@@ -52,7 +52,7 @@ def concerned(adapter: SafeAdapter, old: Json | None, new: Json | None) -> tuple
     Where the status stays on the worker, its changes concern none. A large LeaderWorkerSet would otherwise enqueue one
     Workload per replica each time one of its pods becomes ready.
     """
-    if adapter.keeps_status and is_of_status_only(old, new):
+    if adapter.traits.keeps_status and is_of_status_only(old, new):
         return [], True
     found: dict[ObjectKey, None] = {}
     complete = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import posixpath
 import stat
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -17,7 +18,6 @@ import anyio.abc
 import anyio.to_thread
 import attrs
 
-from multikueue.core.config.kubeconfig_path import KUBECONFIG_PREFIX, cleaned, is_below, outside, path_problem
 from multikueue.errors import KubeconfigError
 from multikueue.logs import get_logger
 
@@ -28,7 +28,11 @@ SETTLING: Final = 0.2
 MAX_SIZE: Final = 1 << 20
 """Bytes of a file at most; a real one has some thousand."""
 
+KUBECONFIG_PREFIX: Final = "/etc/multikueue/kubeconfigs"
+"""Kueue's: the only folder kubeconfig files are read from. A MultiKueueCluster must not make us read other files."""
+
 _REASON: Final = "BadKubeConfig"
+_OUTSIDE: Final = "kubeconfig path is not under the allowed prefix: "
 
 log = get_logger(__name__)
 
@@ -120,23 +124,37 @@ def read_kubeconfig(path: str, prefix: str = KUBECONFIG_PREFIX) -> bytes:
     Raises:
         KubeconfigError: Kueue's reason and words where Kueue has the same rule.
     """
-    if problem := path_problem(path):
+    clean = _cleaned(path)
+    if problem := _problem(clean):
         raise KubeconfigError(_REASON, problem)
-    clean = cleaned(path)
     try:
         real_prefix = os.path.realpath(prefix, strict=True)
     except (OSError, ValueError):
-        raise KubeconfigError(_REASON, outside(clean, prefix)) from None
+        raise KubeconfigError(_REASON, f'{_OUTSIDE}"{clean}" is not under "{prefix}"') from None
     try:
         real = os.path.realpath(clean, strict=True)
     except (OSError, ValueError) as error:  # a ValueError for a NUL
         raise KubeconfigError(_REASON, f"cannot resolve kubeconfig path symlinks: {_told(clean, error)}") from None
-    if not is_below(real, real_prefix):
-        raise KubeconfigError(_REASON, outside(real, real_prefix))
+    if not real.startswith(real_prefix.rstrip("/") + "/"):
+        raise KubeconfigError(_REASON, f'{_OUTSIDE}"{real}" is not under "{real_prefix}"')
     try:
         return _read_regular(real, clean)
     except OSError as error:
         raise KubeconfigError(_REASON, f"cannot read kubeconfig: {_told(clean, error)}") from None
+
+
+def _cleaned(path: str) -> str:
+    """The path without `.`, `..` and double slashes, as far as that can be told without looking at links."""
+    return posixpath.normpath("/" + path.lstrip("/") if path.startswith("/") else path) if path else ""
+
+
+def _problem(path: str) -> str:
+    """What is wrong with a cleaned path, in Kueue's words; empty if nothing is."""
+    if not path:
+        return "kubeconfig path must not be empty"
+    if ".." in path.split("/"):
+        return f'{_OUTSIDE}path contains ".."'
+    return "" if path.startswith("/") else f"{_OUTSIDE}path must be absolute"
 
 
 def _read_regular(real: str, path: str) -> bytes:

@@ -12,7 +12,6 @@ import anyio.abc
 import attrs
 
 from multikueue.adapters import AdapterRegistry
-from multikueue.core.config.kubeconfig_path import KUBECONFIG_PREFIX
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
@@ -24,7 +23,7 @@ from multikueue.runtime.controller import Controller, KeyQueue
 from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.kubeconfig_files import INTERVAL, KubeconfigFiles
+from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.queue_informers import QueueInformers

@@ -69,7 +69,7 @@ class TestShortForm:
             "metadata": {"name": "train", "namespace": "team", "labels": {"app": "x", **MARKS}, "annotations": NOTES},
             "spec": {"size": 1},
         }
-        assert not kind.status.ends
+        assert not kind.traits.ends
 
     def test_all_of_the_status_is_shown_but_never_none(self) -> None:
         kind, local = declare(), widget(status={"phase": "New", "old": 1})
@@ -141,7 +141,7 @@ class TestEnd:
     )
     def test_as_the_expressions_tell(self, status: Json, outcome: Outcome | None) -> None:
         kind = declare(**RULES)
-        assert kind.status.ends
+        assert kind.traits.ends
         assert kind.outcome(widget(status=status)) == outcome
 
     def test_a_kind_may_only_say_how_it_fails(self) -> None:

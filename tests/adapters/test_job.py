@@ -67,7 +67,7 @@ class TestCopy:
         assert metadata["labels"][PREBUILT_WORKLOAD] == metadata["annotations"][PREBUILT_WORKLOAD] == STAMP.workload
         assert metadata["annotations"][ATTEMPT_ANNOTATION] == "abc"
 
-    def test_it_has_neither_status_nor_past(self) -> None:
+    def test_it_has_no_status_and_no_history(self) -> None:
         made = ADAPTER.copy(job(status=RUNNING), STAMP)
         assert set(made) == {"apiVersion", "kind", "metadata", "spec"}
         assert set(made["metadata"]) == {"name", "namespace", "labels", "annotations"}
@@ -102,7 +102,7 @@ class TestStatus:
         ],
         ids=["running", "stopped there", "both suspended", "complete", "failed", "stopping here", "stopping there"],
     )
-    def test_it_comes_home(self, local: Json, remote: Json) -> None:
+    def test_it_is_synced_to_the_manager(self, local: Json, remote: Json) -> None:
         """What the user reads of the manager's Job is what the worker's says."""
         patch = ADAPTER.status_patch(local, remote, NOW)
         assert patch is not None
@@ -140,7 +140,7 @@ class TestStatus:
         assert is_true(after, "Suspended")
         assert after["status"]["conditions"][0] == other
 
-    def test_a_status_that_is_home_is_not_sent_again(self) -> None:
+    def test_a_status_that_is_synced_is_not_sent_again(self) -> None:
         both = job(suspended=False, status=RUNNING)
         assert ADAPTER.status_patch(both, both, NOW) is None
         assert ADAPTER.status_patch(job(), job(), NOW) is None
@@ -176,9 +176,9 @@ class TestEnd:
         assert ADAPTER.outcome(job(status=status)) == outcome
 
     def test_jobs_end(self) -> None:
-        assert ADAPTER.status.ends
+        assert ADAPTER.traits.ends
 
-    def test_a_job_whose_copy_is_gone_lets_go_of_its_pods(self) -> None:
+    def test_a_job_whose_copy_is_gone_shows_no_pods(self) -> None:
         """Kueue keeps the quota while the manager's Job shows active pods."""
         local = job(status={"active": 2, "ready": 1, "terminating": 1, "succeeded": 3})
         patch = ADAPTER.release_patch(local)

@@ -103,13 +103,15 @@ def test_a_step_may_have_a_condition() -> None:
         patch({**step, "when": "object.spec.stop"}).applied(target(), {"object": {"spec": {"stop": "now"}}})
 
 
-def test_a_patch_that_never_comes_to_rest_is_told_instead_of_sent_for_ever() -> None:
+def test_a_patch_that_changes_the_copy_each_time_is_an_error() -> None:
     with pytest.raises(RuleError, match="would change the copy again each time"):
-        patch({"op": "add", "path": "/spec/list/-", "value": 1}).settled(target(), {"object": {}, "remote": target()})
+        patch({"op": "add", "path": "/spec/list/-", "value": 1}).applied_idempotently(
+            target(), {"object": {}, "remote": target()}
+        )
 
     counting = {"op": "add", "path": "/spec/a/b", "valueExpression": "remote.spec.a.b + 1"}
     with pytest.raises(RuleError, match="would change the copy again each time"):
-        patch(counting).settled(target(), {"object": {}, "remote": target()})
+        patch(counting).applied_idempotently(target(), {"object": {}, "remote": target()})
 
 
 def test_a_failed_test_does_not_show_the_whole_job() -> None:

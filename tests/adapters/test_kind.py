@@ -73,7 +73,7 @@ class TestStatus:
         patch = PLAIN.status_patch(local, remote, NOW)
         assert patch == {"metadata": {"resourceVersion": "7"}, "status": {"phase": "Running", "old": None}}
 
-    def test_a_status_that_is_home_is_not_sent_again(self) -> None:
+    def test_a_status_that_is_synced_is_not_sent_again(self) -> None:
         assert PLAIN.status_patch(widget(status={"a": 1}), widget(status={"a": 1}), NOW) is None
         assert PLAIN.status_patch(widget(), widget(status={}), NOW) is None
 
@@ -91,7 +91,7 @@ class TestStatus:
 
 
 def test_a_plain_kind_neither_ends_nor_forwards() -> None:
-    assert not PLAIN.status.ends
+    assert not PLAIN.traits.ends
     assert PLAIN.outcome(widget()) is never_finished(widget()) is None
     assert PLAIN.forward_patch(widget(), widget(), STAMP) is None
 

@@ -85,7 +85,7 @@ class TestStatus:
         assert shown(local(gated=False), a_job(POD, status)) == status
         assert shown(a_job(POD, {"phase": "Pending"}), a_job(POD, status)) == status
 
-    def test_a_pod_on_its_way_out_is_left_as_it_is(self) -> None:
+    def test_a_pod_that_is_being_deleted_is_left_as_it_is(self) -> None:
         assert POD.status_patch(local(deleting=True), a_job(POD, {"phase": "Running"}), NOW) is None
 
     @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
@@ -102,7 +102,7 @@ class TestStatus:
         over = local({"phase": "Succeeded"})
         assert POD.status_patch(over, a_job(POD, {"phase": "Running"}), NOW) is None
 
-    def test_containers_of_an_earlier_attempt_are_forgotten_before_new_ones_are_told(self) -> None:
+    def test_containers_of_an_earlier_attempt_are_removed_before_new_ones_are_shown(self) -> None:
         """API servers do not let a container that has ended run again."""
         before = local({"phase": "Running", "containerStatuses": [ended("a"), waiting("b")]})
         remote = a_job(POD, {"phase": "Pending", "containerStatuses": [waiting("a"), waiting("b")]})
@@ -112,7 +112,7 @@ class TestStatus:
         again = a_job(POD, {"phase": "Running", "containerStatuses": [ended("a")]})
         assert shown(before, again)["containerStatuses"] == [ended("a")]
 
-    def test_a_pod_that_was_let_go_waits_behind_its_gate_again(self) -> None:
+    def test_a_pod_that_was_released_is_shown_as_gated_again(self) -> None:
         """Nothing of the run is left, and what the scheduler said of it comes back."""
         run = {"phase": "Running", "startTime": AT, "podIP": "10.0.0.1", "containerStatuses": [ended("a")]}
         patch = POD.release_patch(local({**run, "qosClass": "Burstable", "conditions": [READY, SCHEDULED]}))

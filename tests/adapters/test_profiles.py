@@ -43,7 +43,7 @@ def test_every_profile_is_a_declaration_that_compiles(profile: Declaration) -> N
     """They are data: a user could have written them."""
     kind = declared_kind(profile)
     assert kind == declared_kind(Declaration(name=profile.name))
-    assert kind.status.ends
+    assert kind.traits.ends
 
 
 def test_a_pipeline_run_is_copied_pending_and_without_its_delegation() -> None:
@@ -163,6 +163,6 @@ def test_what_a_user_says_comes_before_what_the_profile_says() -> None:
 
 def test_a_profile_serves_another_kind_by_name_and_can_be_left_out() -> None:
     fork = row("Flow.v1.example.com", profile="Workflow.v1alpha1.argoproj.io")
-    assert fork.status.ends
+    assert fork.traits.ends
     assert fork.resource.gvk.kind == "Flow"
-    assert not row("Workflow.v1alpha1.argoproj.io", profile="generic").status.ends
+    assert not row("Workflow.v1alpha1.argoproj.io", profile="generic").traits.ends

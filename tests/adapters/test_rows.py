@@ -66,7 +66,7 @@ def test_its_end_is_known(kind: JobKind) -> None:
 
     assert kind.outcome(a_job(kind, case.running)) is None
     assert kind.outcome_of([a_job(kind, case.running)]) is None
-    assert kind.status.ends == (case.succeeded is not None)
+    assert kind.traits.ends == (case.succeeded is not None)
     if case.succeeded is not None and case.failed is not None:
         good, bad = kind.outcome(a_job(kind, case.succeeded)), kind.outcome_of([a_job(kind, case.failed)])
         assert isinstance(good, Outcome)

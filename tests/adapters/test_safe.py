@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from multikueue.adapters import CopyRules, JobKind, Membership, SafeAdapter, StatusRules, SyncRules
-from multikueue.adapters.safe import MOST, Problems
+from multikueue.adapters.safe import MAX_NOTED, Problems
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.workload.effects import Announce
@@ -231,8 +231,8 @@ class TestProblems:
     def test_they_do_not_fill_the_memory(self) -> None:
         """Objects of a cluster that is given up are never seen to go."""
         problems = Problems()
-        for number in range(MOST + 1):
+        for number in range(MAX_NOTED + 1):
             problems.note(version(1, str(number)), "finished", "a")
         assert problems.of(version(1, "0")) == ()
-        assert problems.of(version(1, "1")) == problems.of(version(1, str(MOST))) == ("a",)
-        assert len(problems.unlogged()) == MOST
+        assert problems.of(version(1, "1")) == problems.of(version(1, str(MAX_NOTED))) == ("a",)
+        assert len(problems.unlogged()) == MAX_NOTED

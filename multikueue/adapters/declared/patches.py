@@ -92,7 +92,7 @@ class Patch:
                 raise RuleError(f"{self.where}[{number}]: {error}") from None
         return target
 
-    def settled(self, target: Json, variables: Mapping[str, Json | str]) -> Json:
+    def applied_idempotently(self, target: Json, variables: Mapping[str, Json | str]) -> Json:
         """The target after all steps, where doing them again changes nothing: or each reconcile would write the copy.
 
         Raises:

@@ -113,7 +113,7 @@ class Following:
         for path in self.paths:
             followed = self._followed(followed, local, path)
         known: dict[str, Json | str] = {"object": local, "workload": stamp.workload, "origin": stamp.origin}
-        wanted = self.patch.settled(followed, known | {"remote": remote})
+        wanted = self.patch.applied_idempotently(followed, known | {"remote": remote})
         patch: Json = merge_patch(remote, wanted)
         if _replaces_list(followed, merge_patch(followed, wanted)):
             # Made from the list that was read, it would undo what has become of it since.

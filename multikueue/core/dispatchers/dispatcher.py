@@ -88,7 +88,7 @@ class Nomination:
     """What our check on the Workload should say; None: what it says already. It is written together with the names, so
     a dispatcher can keep here what it must remember: Kueue replaces it when it evicts the Workload."""
     binding: bool = False
-    """Whether somebody else has chosen the names: then nobody else may be given the Workload, and we write none."""
+    """Whether another controller chooses the names: then only those workers may get the Workload, and we write none."""
     problem: str = ""
     """What is wrong with the dispatcher, for a warning on the Workload; empty: nothing."""
 
@@ -103,7 +103,6 @@ class Dispatcher(Protocol):
         changes, and after `look_again`. What it raises, and an answer that cannot be used, is told as a warning on
         the Workload, which then stays offered to those it is offered to; see `guarded.py`.
         """
-        ...
 
 
 @attrs.frozen
@@ -121,7 +120,7 @@ class AllAtOnce:
 class External:
     """Offer to the workers another controller writes into `status.nominatedClusterNames`, and to none before that.
 
-    Names that are unknown, out of reach or not in the config stay where they are and mean nothing until that changes;
+    Names that are unknown, out of reach or not in the config stay nominated and are passed over until that changes;
     a worker whose name is taken away loses its copy.
     """
 

@@ -60,22 +60,22 @@ class Round:
 class Incremental:
     """In round *n* of an attempt, offer to `step` times *n* workers that can be reached; they stay nominated.
 
-    One that drops is made up for at once, by the next in order: no round is waited out for somebody who cannot answer.
-    Once everybody has been asked there are no more rounds, and who comes back then starts one.
+    For a worker that is lost, the next in order is asked at once: no round waits for a worker that cannot answer. Once
+    all have been asked there are no more rounds. A worker that reconnects after that starts a new one.
 
-    One that has yet to answer for the first time is left its turn: those after it are not asked because the manager
-    has just started and they were quicker to answer. It answers, or is lost, within a request's deadline.
+    A worker that has not answered since the manager was started keeps its place: those after it in the order are not
+    asked before it. It answers, or is lost, within a request's deadline.
 
-    Which round it is lies on the Workload, in the message of our check. A restart, or another replica, goes on with it;
-    an eviction empties the nominations, and that begins an attempt whatever the message says.
+    The number of the round is stored on the Workload, in the message of our check. A restart, or another replica, goes
+    on with it. An eviction empties the nominations; then the first round begins, whatever the message says.
     """
 
     step: int = 3
     """How many workers a round adds, at least 1. Kueue's default."""
     order: Order = Order.CONFIG
     round: timedelta = timedelta(minutes=5)
-    """How long those asked so far are left alone with it: long enough to admit a job that has to preempt, or whose
-    nodes are started first. Kueue has this built in."""
+    """How long a round lasts: long enough to admit a job that has to preempt, or whose nodes are started first. Kueue
+    has this built in."""
 
     def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
         """See `Dispatcher.nominate`."""
@@ -97,7 +97,7 @@ class Incremental:
         )
 
     def _waiting(self, candidates: Candidates) -> list[str]:
-        """Who has not been asked yet and can be, or is about to say so; the next one first."""
+        """The workers that have not been asked and are available, or have not answered yet; the next one first."""
         present = {*candidates.available, *candidates.awaited}.difference(candidates.kept)
         waiting = [str(name) for name in candidates.configured if name in present]
         if self.order is Order.ALPHABETICAL:
@@ -105,7 +105,7 @@ class Incremental:
         return waiting[: MAX_NOMINATIONS - len(candidates.kept)]
 
     def _current(self, candidates: Candidates, asked: int, now: datetime) -> Round:
-        """The round it is in at `now`, while there is somebody left to ask."""
+        """The round it is in at `now`, while there are workers left to ask."""
         if not candidates.nominated:
             return Round(1, now)
         told = Round.parse(candidates.message)
@@ -113,7 +113,7 @@ class Incremental:
             return Round(told.number if told else -(-len(candidates.nominated) // self.step), now)
         if self._remaining(told, now) > 0:
             return told
-        return Round(max(told.number, asked // self.step) + 1, now)  # whatever came back, a new round adds somebody
+        return Round(max(told.number, asked // self.step) + 1, now)  # a new round always adds a worker
 
     def _remaining(self, current: Round, now: datetime) -> float:
         return (current.since + self.round - now).total_seconds()

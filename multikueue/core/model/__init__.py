@@ -1,1 +1,1 @@
-"""The words of the field: identities, objects, Workloads, conditions, job kinds, and what a copy is."""
+"""What the decisions are about: identities, objects, conditions, Workloads, job kinds, copies."""

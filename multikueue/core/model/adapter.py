@@ -31,6 +31,24 @@ class Stamp:
     """How many pods an elastic job's Workload has quota for, by pod set; empty for other jobs."""
 
 
+@attrs.frozen(kw_only=True)
+class KindTraits:
+    """What holds for all jobs of a kind."""
+
+    keeps_check_pending: bool = False
+    """Whether Ready would start the job on the manager too, so that the check must stay Pending."""
+    keeps_status: bool = False
+    """Whether the status of copies stays on the worker: the manager's job does not show when they have stopped."""
+    resizable: bool = False
+    """Whether they can be elastic."""
+    ends: bool = True
+    """Whether they end by themselves."""
+    workload_only: bool = False
+    """Whether somebody else's controller moves them: we choose the worker, and never touch them."""
+    status_subresource: bool = True
+    """Whether the status is written through `/status`; otherwise with the object itself."""
+
+
 class JobAdapter(Protocol):
     """One job kind. Objects go in and out as JSON, and are not changed.
 
@@ -41,41 +59,13 @@ class JobAdapter(Protocol):
     @property
     def resource(self) -> Resource:
         """The kind, as the API servers serve it."""
-        ...
 
     @property
-    def keeps_check_pending(self) -> bool:
-        """Whether Ready would start the job on the manager too, so that the check must stay Pending."""
-        ...
-
-    @property
-    def keeps_status(self) -> bool:
-        """Whether the status of copies stays on the worker: the manager's job does not show when they have stopped."""
-        ...
-
-    @property
-    def resizable(self) -> bool:
-        """Whether jobs of this kind can be elastic."""
-        ...
-
-    @property
-    def ends(self) -> bool:
-        """Whether jobs of this kind end by themselves."""
-        ...
-
-    @property
-    def workload_only(self) -> bool:
-        """Whether somebody else's controller moves the jobs: we choose the worker, and never touch them."""
-        ...
-
-    @property
-    def status_subresource(self) -> bool:
-        """Whether the status is written through `/status`; otherwise with the object itself."""
-        ...
+    def traits(self) -> KindTraits:
+        """What holds for all its jobs."""
 
     def problems_of(self, obj: Json) -> tuple[str, ...]:
         """Which rules have failed for an object as it is now, in words for its user, whenever they were asked."""
-        ...
 
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
         """Why the manager's own controllers would run this job; None if they leave it to us.
@@ -83,7 +73,6 @@ class JobAdapter(Protocol):
         Raises:
             RuleError: it cannot be told.
         """
-        ...
 
     def copy(self, job: Json, stamp: Stamp) -> Json:
         """The object to create on a worker.
@@ -91,15 +80,12 @@ class JobAdapter(Protocol):
         Raises:
             RuleError: it cannot be made from this job.
         """
-        ...
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """Merge patch of the local job's status; None if nothing should be written."""
-        ...
 
     def expected_workloads(self, job: Json) -> int:
         """How many Workloads the manager's Kueue makes of the job: more than one only for groups."""
-        ...
 
     def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """Merge patch of the copy, for what may change after creation; None if nothing should be written.
@@ -109,19 +95,15 @@ class JobAdapter(Protocol):
             remote: the copy.
             stamp: how a copy made now would be marked.
         """
-        ...
 
     def outcome(self, job: Json) -> Outcome | None:
         """How the job ended; None while it has not."""
-        ...
 
     def outcome_of(self, jobs: Sequence[Json]) -> Outcome | None:
         """How all the jobs of one Workload ended, of which there may be several; None while they have not."""
-        ...
 
     def release_patch(self, local: Json) -> Json | None:
         """Status patch that says "nothing runs", for a job whose copy is gone; None if it says so already."""
-        ...
 
 
 Jobs = Mapping[str, Json]

@@ -1,8 +1,7 @@
-"""Building the copies, and telling whether a copy still is one."""
+"""Making copies of Workloads and jobs, and comparing a copy with what it was made from."""
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any
 
 from multikueue.core.model.adapter import Stamp
@@ -28,21 +27,10 @@ from multikueue.core.model.workloads import (
     is_finished,
 )
 
-
-class Drift(Enum):
-    """How a Workload copy differs from the manager's Workload."""
-
-    NONE = "none"
-    PRIORITY = "priority"
-    """Only the priority: the copy is patched."""
-    SPEC = "spec"
-    """Something that cannot be patched: the copy is replaced."""
-
-
 _SYNCED_FIELDS = ("priority", "priorityClassRef")
 """Kept equal on a copy by patches."""
 _IGNORED_FIELDS = ("preemptionGates", "active")
-"""A worker's own business: gates are opened there, and its Kueue deactivates what it evicts."""
+"""The worker's own: gates are opened there, and its Kueue deactivates what it evicts."""
 
 
 def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Json:
@@ -136,24 +124,26 @@ def renaming_patch(remote: Json, stamp: Stamp) -> Json:
 
 
 def spec_digest(workload: Json) -> str:
-    """Fingerprint of the part of the spec that makes a copy a copy."""
+    """Fingerprint of the part of the spec in which a copy must equal the Workload."""
     spec = workload.get("spec") or {}
     kept = {field: value for field, value in spec.items() if field not in _SYNCED_FIELDS + _IGNORED_FIELDS}
     return digest(pruned(kept))
 
 
-def drift(workload: Json, remote: Json, spec: str | None = None) -> Drift:
-    """How the copy differs from the Workload; `spec` is the Workload's `spec_digest` if it is known already.
+def differs_in_spec(workload: Json, remote: Json, spec: str | None = None) -> bool:
+    """Whether the copy differs from the Workload in more than its priority.
 
-    What the copy was made from is noted on it, so a worker's defaults and webhooks do not count as drift. Of the
-    copy itself only what decides where and how much is run is compared: queue, pod set names and counts.
+    A copy notes what it was made from, so a worker's defaults and webhooks do not count. Of the copy's own spec only
+    the queue and the names and counts of its pod sets are compared: what decides where and how much is run.
+
+    Args:
+        workload: the manager's.
+        remote: the copy.
+        spec: the `spec_digest` of `workload`, if it is known already.
     """
     noted = annotations_of(remote).get(SPEC_ANNOTATION)
-    if noted is not None and noted != (spec or spec_digest(workload)):
-        return Drift.SPEC
-    if _shape(workload) != _shape(remote):
-        return Drift.SPEC
-    return Drift.NONE if priority_patch(workload, remote) is None else Drift.PRIORITY
+    remade = noted is not None and noted != (spec or spec_digest(workload))
+    return remade or _shape(workload) != _shape(remote)
 
 
 def is_spent(remote: Json) -> bool:
@@ -190,22 +180,19 @@ def _shape(workload: Json) -> tuple[object, ...]:
 
 
 def must_be_replaced(workload: Json, remote: Json, spec: str | None = None) -> bool:
-    """Whether the copy differs in something that cannot be patched; see `drift` for `spec`."""
-    return drift(workload, remote, spec) is Drift.SPEC and not is_scaled_down(workload, remote)
+    """Whether the copy differs in something that cannot be patched; `spec` as for `differs_in_spec`."""
+    return differs_in_spec(workload, remote, spec) and not is_scaled_down(workload, remote)
 
 
 def drift_patch(workload: Json, remote: Json) -> Json | None:
-    """Merge patch that brings a copy in line that is not beyond mending; None if it is in line."""
+    """Merge patch for a copy that need not be replaced: its priority, and the pod counts of an elastic job that has
+    become smaller. None if the copy has both."""
     priority = priority_patch(workload, remote)
     if not is_scaled_down(workload, remote):
         return priority
-    counts = _counts(workload)
-    pod_sets = clone(dig(remote, "spec", "podSets") or [])
-    for pod_set in pod_sets:
-        pod_set["count"] = counts[pod_set.get("name")]
     return {
         "metadata": {"uid": uid(remote), "annotations": {SPEC_ANNOTATION: spec_digest(workload)}},
-        "spec": {**(priority["spec"] if priority else {}), "podSets": pod_sets},
+        "spec": {**(priority["spec"] if priority else {}), "podSets": _resized(remote, _counts(workload))},
     }
 
 
@@ -219,10 +206,14 @@ def is_scaled_down(workload: Json, remote: Json) -> bool:
     here, there = _counts(workload), _counts(remote)
     if here == there or set(here) != set(there) or any(here[name] > there[name] for name in here):
         return False
-    before = clone(workload)
-    for pod_set in before["spec"]["podSets"]:
-        pod_set["count"] = there[pod_set.get("name")]
-    return drift(before, remote) is not Drift.SPEC
+    before = {**workload, "spec": {**workload["spec"], "podSets": _resized(workload, there)}}
+    return not differs_in_spec(before, remote)
+
+
+def _resized(workload: Json, counts: dict[str | None, int]) -> list[Json]:
+    """The Workload's pod sets with these counts."""
+    pod_sets = dig(workload, "spec", "podSets") or []
+    return [{**clone(pod_set), "count": counts[pod_set.get("name")]} for pod_set in pod_sets]
 
 
 def _counts(workload: Json) -> dict[str | None, int]:

@@ -1,4 +1,4 @@
-"""The words on the wire: labels, annotations, finalizers and field managers shared with Kueue.
+"""Labels, annotations, finalizers and field managers shared with Kueue.
 
 They are Kueue's contract: its webhooks, controllers and tools look for exactly these. What is ours alone
 starts with `multikueue.dev/`.
@@ -39,7 +39,7 @@ POD_GROUP_SERVING_ANNOTATION: Final = "kueue.x-k8s.io/pod-group-serving"
 RETRIABLE_ANNOTATION: Final = "kueue.x-k8s.io/retriable-in-group"
 """On a pod of a group: `false` ends the group once nothing of it runs."""
 ADMISSION_GATE: Final = "kueue.x-k8s.io/admission"
-"""Scheduling gate of a pod that Kueue has yet to start."""
+"""Scheduling gate of a pod that Kueue has not started."""
 STARTED_LABELS: Final = (
     "kueue.x-k8s.io/podset",
     "kueue.x-k8s.io/cluster-queue-name",

@@ -49,7 +49,7 @@ def admission_status(workload: Json, changes: Json) -> Json:
     """
     status = dig(workload, "status") or {}
     owned: Json = {field: status[field] for field in _OWNED_FIELDS if status.get(field)}
-    owned["conditions"] = [entry for entry in conditions(workload) if entry.get("type") in OWNED_CONDITIONS]
+    owned["conditions"] = owned_conditions(workload)
     if dig(status, "schedulingStats", "evictions"):
         owned["schedulingStats"] = {"evictions": status["schedulingStats"]["evictions"]}
     requeue = status.get("requeueState") or {}
@@ -68,15 +68,20 @@ def check_status(workload: Json, entry: Json) -> Json:
     return _identified(workload, {"admissionChecks": [entry]})
 
 
+def owned_conditions(workload: Json) -> list[Json]:
+    """Those of the Workload's conditions that Kueue owns."""
+    return [entry for entry in conditions(workload) if entry.get("type") in OWNED_CONDITIONS]
+
+
 def check_entry(workload: Json, name: str, state: CheckState, message: str, now: datetime) -> Json:
     """The check's entry in its new state. The transition time moves only when the state does."""
     old = check(workload, name) or {"name": name}
-    moved = old.get("state") != state
+    since = old.get("lastTransitionTime") if old.get("state") == state else None
     return {
         **{field: value for field, value in old.items() if field not in ("podSetUpdates", "requeueAfterSeconds")},
         "state": str(state),
         "message": shortened(message, MAX_CONDITION_MESSAGE),
-        "lastTransitionTime": timestamp(now) if moved else old.get("lastTransitionTime") or timestamp(now),
+        "lastTransitionTime": since or timestamp(now),
     }
 
 
@@ -87,12 +92,5 @@ def with_check(workload: Json, entry: Json) -> list[Json]:
 
 def _identified(workload: Json, status: Json) -> Json:
     metadata: dict[str, Any] = workload.get("metadata") or {}
-    identity = {
-        field: metadata[field] for field in ("name", "namespace", "uid", "resourceVersion") if metadata.get(field)
-    }
-    return {
-        "apiVersion": workload["apiVersion"],
-        "kind": workload["kind"],
-        "metadata": identity,
-        "status": status,
-    }
+    identity = {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion") if metadata.get(key)}
+    return {"apiVersion": workload["apiVersion"], "kind": workload["kind"], "metadata": identity, "status": status}

@@ -1,6 +1,6 @@
-"""A Workload with a recorded worker: create its job there once, sync its status, and notice when it is there no more.
+"""A Workload with a recorded worker: create its job there once, sync its status, and notice when it is gone.
 
-`clusterName` is sticky. Only the copy there counts; copies elsewhere are never believed, whatever they say.
+`clusterName` is sticky. Only the copy on the recorded worker counts: copies elsewhere are removed, whatever they say.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from multikueue.core.model.workloads import (
     CheckState,
     finish_reason,
     has_had_owner,
+    has_members,
     is_admitted,
     is_evicted,
     is_finished,
@@ -30,12 +31,13 @@ from multikueue.core.workload.check_updates import (
     retry,
     retry_evicted,
     retry_out_of_sync,
+    retry_vanished,
     tell_placed,
 )
 from multikueue.core.workload.earlier_attempts import left_of_loss
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, finish_as, sync_end, sync_status
-from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_left
+from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Created, JobCopy, NothingSent, Worker
 
@@ -53,20 +55,18 @@ def follow_assigned(situation: Situation) -> Plan:
 
 def on_recorded_worker(situation: Situation, follow: Callable[[Situation, Worker], Plan]) -> Plan:
     """Decide by what the recorded worker shows, or wait until it can be seen; remove copies everywhere else."""
-    name = situation.assigned_to
-    worker = situation.snapshot.worker(name) if name else None
+    worker = situation.assigned_worker
     if worker is not None and worker.in_sight:
         decided = follow(situation, worker)
     else:
         decided = _wait_out_of_sight(situation, worker)
-    return attrs.evolve(decided, effects=(*decided.effects, *clean_all(situation.workers, keep=name)))
+    return attrs.evolve(decided, effects=(*decided.effects, *clean_all(situation.workers, keep=situation.assigned_to)))
 
 
 def follow_unchecked(situation: Situation) -> Plan:
     """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
-    name = situation.assigned_to
-    others = tuple(clean_all(situation.workers, keep=name))
-    worker = situation.snapshot.worker(name) if name else None
+    worker = situation.assigned_worker
+    others = tuple(clean_all(situation.workers, keep=situation.assigned_to))
     if worker is None or not worker.in_sight:
         return Plan(others)
     copy, jobs = worker.workload, situation.jobs_on(worker)
@@ -82,8 +82,8 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
     The job may well be running, and may not run twice: the assignment is kept for `worker_lost_timeout`. Where this
     process knows that nothing was ever sent there, there is nothing to wait for.
 
-    While only the kind cannot be seen, the Workload copy can, and its Kueue's word counts: of an eviction at once, of
-    the job's end after the same time.
+    While only the kind cannot be seen, the Workload copy can, and what it shows counts: an eviction at once, the
+    job's end after the same time.
     """
     if worker is None:
         return Plan(look_again=situation.settings.worker_lost_timeout.total_seconds())
@@ -95,7 +95,7 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
         return Plan(look_again=left.total_seconds())
     if copy is not None and is_finished(copy) and not is_spent(copy):
         return Plan((finish_as(situation, copy),))
-    return Plan(tuple(_retry_once(situation, "Admitting remote lost")))
+    return Plan((retry(situation, "Admitting remote lost"),))
 
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
@@ -107,28 +107,28 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     if is_evicted(copy):
         return Plan(tuple(retry_evicted(situation, worker.name)))
     if not is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
-        return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
+        return Plan((retry_vanished(situation),))
     stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
     if stale:
         return _wait_for_leftovers(situation, worker, stale)
     if worker.refusal is not None and not has_had_owner(copy) and missing_on(situation, worker):
         why = f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}'
-        return Plan(tuple(_retry_once(situation, why)))
+        return Plan((retry(situation, why),))
     if may_create(situation, worker):
         return Plan(tuple(create_missing(situation, worker)))
-    if jobs or situation.adapter.workload_only:
+    if jobs or situation.adapter.traits.workload_only:
         return Plan(tuple(_synchronise(situation, worker, copy, jobs)))
     if situation.snapshot.quiet_for < KUEUE_GRACE:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
-    return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
+    return Plan((retry_vanished(situation),))
 
 
 def _wait_for_leftovers(situation: Situation, worker: Worker, stale: Sequence[JobCopy]) -> Plan:
-    """Jobs of an earlier attempt have the name: they go first. A worker that cannot let go of them is given up."""
+    """Jobs of an earlier attempt have the name: they are deleted first, or the Workload is retried after a while."""
     if situation.snapshot.quiet_for >= LEFTOVER_GRACE:
         base = f'Worker cluster "{worker.name}" has a job of an earlier attempt that is not deleted'
-        return Plan(tuple(_retry_once(situation, base)))
+        return Plan((retry(situation, base),))
     deleted = tuple(effect for job in stale for effect in delete_job(worker.name, job))
     return Plan(deleted, look_again=LEFTOVER_GRACE.total_seconds())
 
@@ -137,22 +137,22 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     """Whether the job is still to be created on the recorded worker: once only.
 
     Its Workload copy there has never had an owner, so no job has ever stood behind it; and this process has not created
-    one whose adoption it has yet to see. Afterwards a missing job has vanished: it ended and its TTL has passed, or
-    somebody deleted it. Of a group the first Workload on the worker creates the job they share.
+    one that the worker's Kueue has not adopted yet. Afterwards a missing job has vanished: it ended and its TTL has
+    passed, or somebody deleted it. Of a group, the first Workload on the worker creates the job they share.
     """
     copy = worker.workload
-    if situation.state is not CheckState.PENDING or situation.adapter.workload_only or situation.jobs_on(worker):
+    if situation.state is not CheckState.PENDING or situation.adapter.traits.workload_only or situation.jobs_on(worker):
         return False
     if copy is None or not is_of_attempt(copy, situation.attempt) or has_had_owner(copy):
         return False
-    return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.is_delegated
+    return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
 
 def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Effect]:
-    """The Workload copy is gone. If its job ended before that (the worker's retention), it ended for us too."""
+    """The Workload copy is gone. If its job ended before that (the worker's retention), that is the end of the job."""
     outcome = situation.adapter.outcome_of(jobs) if jobs else None
     if outcome is None:
-        yield from _retry_once(situation, "Admitting remote no longer exists")
+        yield retry_vanished(situation)
         return
     for job in jobs:
         yield from sync_status(situation, job)
@@ -160,16 +160,16 @@ def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Eff
 
 
 def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
-    """The copy on the assigned worker is Finished: the job has ended, or the worker has given it up."""
+    """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
     if not is_spent(copy):
         return sync_end(situation, copy, situation.jobs_on(worker))
     if finish_reason(copy) == OUT_OF_SYNC and situation.state is CheckState.READY:
         return Plan(tuple(retry_out_of_sync(situation, worker.name)))
-    return Plan(tuple(_retry_once(situation, "Admitting remote no longer exists")))
+    return Plan((retry_vanished(situation),))
 
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
-    if situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending:
+    if situation.state is CheckState.PENDING and not situation.adapter.traits.keeps_check_pending:
         yield from admit(situation, worker.name, CheckState.READY, copy)
     else:
         yield from tell_placed(situation, copy)
@@ -180,8 +180,8 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
     for job in jobs:
         yield from _forward(situation, worker, job)
-    if situation.has_members:
-        yield from remove_left(situation, worker)
+    if has_members(situation.workload):
+        yield from remove_obsolete(situation, worker)
         yield from create_missing(situation, worker)
 
 
@@ -192,8 +192,3 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
     patch = situation.adapter.forward_patch(local, job, situation.stamp) if local is not None else None
     if patch is not None:
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
-
-
-def _retry_once(situation: Situation, base: str) -> Iterator[Effect]:
-    if situation.state is not CheckState.RETRY:
-        yield retry(situation, base)

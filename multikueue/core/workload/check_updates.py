@@ -9,10 +9,10 @@ from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import (
-    OWNED_CONDITIONS,
     admission_status,
     check_entry,
     check_status,
+    owned_conditions,
     with_check,
 )
 from multikueue.core.model.workloads import CheckState, cluster_queue, nominated
@@ -22,12 +22,17 @@ from multikueue.core.workload.situation import Situation
 
 def reject(situation: Situation, base: str) -> Effect:
     """Say that it can never run through us."""
-    return _check_alone(situation, CheckState.REJECTED, base)
+    return _alone(situation, CheckState.REJECTED, base)
 
 
 def retry(situation: Situation, base: str) -> Effect:
     """Ask Kueue to evict it and to try again."""
-    return _check_alone(situation, CheckState.RETRY, base)
+    return _alone(situation, CheckState.RETRY, base)
+
+
+def retry_vanished(situation: Situation) -> Effect:
+    """Ask Kueue to try again because the worker does not have it any more."""
+    return retry(situation, "Admitting remote no longer exists")
 
 
 def retry_evicted(situation: Situation, cluster: str) -> Iterator[Effect]:
@@ -35,8 +40,7 @@ def retry_evicted(situation: Situation, cluster: str) -> Iterator[Effect]:
     message = (
         f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission. Previously: "{situation.state}"'
     )
-    entry = check_entry(situation.workload, situation.check, CheckState.RETRY, message, situation.now)
-    yield _admission(situation, {"admissionChecks": with_check(situation.workload, entry)})
+    yield _admission(situation, _checked(situation, CheckState.RETRY, message))
     yield Announce("Normal", message)
 
 
@@ -49,11 +53,8 @@ def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
 
 def nominate(situation: Situation, names: tuple[str, ...], message: str | None = None) -> Effect:
     """Offer it to these workers, and say so. Kueue's webhook lets only a nominated one become `clusterName`."""
-    changes: dict[str, object] = {"nominatedClusterNames": list(names)}
-    if message is not None:
-        entry = check_entry(situation.workload, situation.check, situation.state, message, situation.now)
-        changes["admissionChecks"] = with_check(situation.workload, entry)
-    return _admission(situation, changes)
+    told = _checked(situation, situation.state, message) if message is not None else {}
+    return _admission(situation, {"nominatedClusterNames": list(names), **told})
 
 
 def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
@@ -62,7 +63,7 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     Whoever looks after a crash knows the one cluster that may have this attempt's job. Ready comes last: it makes the
     manager's Kueue start its own job, and a started job cannot be copied.
     """
-    if situation.adapter.keeps_check_pending:
+    if situation.adapter.traits.keeps_check_pending:
         return admit(situation, cluster, CheckState.PENDING)
     message = f'The workload got reservation on "{cluster}", its job is being created there'
     return iter((_recorded(situation, cluster, CheckState.PENDING, message),))
@@ -91,11 +92,10 @@ def _recorded(
     Nominations may be another field manager's. Leaving them out would only give up our own; the API server refuses a
     `clusterName` beside any, so they are made an empty list of ours.
     """
-    entry = check_entry(situation.workload, situation.check, state, message, situation.now)
     return _admission(
         situation,
         {
-            "admissionChecks": with_check(situation.workload, entry),
+            **_checked(situation, state, message),
             "clusterName": cluster,
             "nominatedClusterNames": [] if nominated(situation.workload) else None,
             **_placed(situation, copy),
@@ -104,7 +104,7 @@ def _recorded(
 
 
 def tell_placed(situation: Situation, copy: Json) -> Iterator[Effect]:
-    """Record that the worker has placed pods whose topology the manager's Kueue awaits; see `topology`."""
+    """Record that the worker has placed pods whose topology the manager's Kueue awaits; see `placed`."""
     changes = _placed(situation, copy)
     if changes:
         yield _admission(situation, changes)
@@ -117,44 +117,41 @@ def _placed(situation: Situation, copy: Json | None) -> Json:
 
 def finish(situation: Situation, reason: str, message: str) -> Effect:
     """Record how the job ended."""
-    done = new_condition(
-        "Finished",
-        status=True,
-        reason=reason,
-        message=message,
-        now=situation.now,
-        generation=dig(situation.workload, "metadata", "generation"),
-    )
-    owned = [
-        entry for entry in dig(situation.workload, "status", "conditions") or [] if entry["type"] in OWNED_CONDITIONS
-    ]
-    return _admission(situation, {"conditions": updated(owned, done)})
+    return _admission(situation, _with_condition(situation, situation.workload, "Finished", reason, message))
 
 
-def deactivate_copy(situation: Situation, cluster: ClusterName, copy: dict[str, object]) -> Effect:
+def deactivate_copy(situation: Situation, cluster: ClusterName, copy: Json) -> Effect:
     """Ask the worker's Kueue to stop the job, because the manager has evicted it."""
     evicted = condition(situation.workload, "Evicted") or {}
-    target = new_condition(
-        "DeactivationTarget",
-        status=True,
-        reason="EvictedOnManagerCluster",
-        message=f"Evicted on manager: {evicted.get('message', '')}",
-        now=situation.now,
-        generation=dig(copy, "metadata", "generation"),
-    )
-    owned = [entry for entry in dig(copy, "status", "conditions") or [] if entry["type"] in OWNED_CONDITIONS]
-    body = admission_status(copy, {"conditions": updated(owned, target)})
-    return ApplyStatus(cluster, body, ADMISSION_MANAGER)
+    message = f"Evicted on manager: {evicted.get('message', '')}"
+    changes = _with_condition(situation, copy, "DeactivationTarget", "EvictedOnManagerCluster", message)
+    return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER)
 
 
-def _check_alone(situation: Situation, state: CheckState, base: str) -> Effect:
-    message = _with_previous(situation, base)
-    entry = check_entry(situation.workload, situation.check, state, message, situation.now)
+def _with_condition(situation: Situation, workload: Json, kind: str, reason: str, message: str) -> Json:
+    """The change of the status of a Workload, or of a copy, that makes a condition true."""
+    generation = dig(workload, "metadata", "generation")
+    new = new_condition(kind, True, reason, message, now=situation.now, generation=generation)
+    return {"conditions": updated(owned_conditions(workload), new)}
+
+
+def _alone(situation: Situation, state: CheckState, base: str) -> Effect:
+    """A write of our check alone, under our own manager name."""
+    entry = _entry(situation, state, _with_previous(situation, base))
     return ApplyStatus(MANAGER, check_status(situation.workload, entry), situation.settings.controller_name)
 
 
-def _admission(situation: Situation, changes: dict[str, object]) -> Effect:
+def _admission(situation: Situation, changes: Json) -> Effect:
     return ApplyStatus(MANAGER, admission_status(situation.workload, changes), ADMISSION_MANAGER)
+
+
+def _checked(situation: Situation, state: CheckState, message: str) -> Json:
+    """The change of the status that writes our check."""
+    return {"admissionChecks": with_check(situation.workload, _entry(situation, state, message))}
+
+
+def _entry(situation: Situation, state: CheckState, message: str) -> Json:
+    return check_entry(situation.workload, situation.check, state, message, situation.now)
 
 
 def _with_previous(situation: Situation, base: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, uid
-from multikueue.core.model.workloads import evictions, is_stopping, reserved_at
+from multikueue.core.model.workloads import evictions, is_evicted, is_stopping, reserved_at
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Creating, Lost, Syncing, Unanswered, Unserved, Worker
@@ -107,14 +107,14 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     last = _last_worker(situation)
     if last is not None:
         return last == worker.name and not worker.seen
-    return not worker.seen and (situation.evicted or evictions(situation.workload) > 0)
+    return not worker.seen and (is_evicted(situation.workload) or evictions(situation.workload) > 0)
 
 
 def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether the job was seen to have ended or stopped before the worker went out of sight."""
     if situation.adapter.outcome(job) is not None:
         return True
-    showed_it = not situation.adapter.keeps_status and situation.adapter.release_patch(job) is None
+    showed_it = not situation.adapter.traits.keeps_status and situation.adapter.release_patch(job) is None
     return showed_it and (worker.workload is None or is_stopping(worker.workload))
 
 

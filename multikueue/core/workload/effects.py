@@ -35,7 +35,7 @@ class PatchJobStatus:
 
 @attrs.frozen
 class Announce:
-    """Tell the user: an event on the manager's Workload."""
+    """An event on the manager's Workload, for the user."""
 
     type: str
     """`Normal` or `Warning`."""

@@ -25,9 +25,12 @@ from multikueue.core.workload.snapshot import JobCopy, Worker
 KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
+SUCCESSION: Final = 10.0
+"""Seconds after which we look whether a newer slice has taken over a job: no event of this Workload tells."""
+
 
 def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
-    """The assigned worker's Workload copy is Finished: finish the manager's.
+    """The recorded worker's Workload copy is Finished: finish the manager's.
 
     Args:
         situation: the Workload.
@@ -35,14 +38,19 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
         jobs: the job copies. One that is gone is not made again: it has run.
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
-    ends = bool(jobs) and situation.adapter.ends
-    if ends and not situation.have_ended(jobs) and not quiet:
+    ends = bool(jobs) and situation.adapter.traits.ends
+    if ends and not have_ended(situation, jobs) and not quiet:
         # The job's own watch is a little behind the Workload's.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     patches = tuple(patch for job in jobs for patch in sync_status(situation, job))
     if ends and (patches or not quiet):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
     return Plan((*patches, finish_as(situation, copy)))
+
+
+def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
+    """Whether none of these jobs goes on. There must be one."""
+    return bool(jobs) and all(situation.adapter.outcome(job) is not None for job in jobs)
 
 
 def finish_as(situation: Situation, copy: Json) -> Effect:
@@ -52,30 +60,29 @@ def finish_as(situation: Situation, copy: Json) -> Effect:
 
 
 def clean_finished(situation: Situation) -> Plan:
-    """The manager's Workload is Finished: remove the copies, but not before the job's last status is home."""
-    name = situation.assigned_to
-    worker = situation.snapshot.worker(name) if name else None
+    """The manager's Workload is Finished: remove the copies once the job's last status is synced to the manager."""
+    worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
         return Plan(tuple(clean_all(situation.workers)))
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(patch for job in ended for patch in sync_status(situation, job))
-    keep = name if patches or not worker.in_sight else None
-    look_again = KUEUE_GRACE.total_seconds() if patches else None  # they may change nothing, and then nobody tells us
+    keep = worker.name if patches or not worker.in_sight else None
+    look_again = KUEUE_GRACE.total_seconds() if patches else None  # they may change nothing, and then no event follows
     return Plan((*patches, *clean_all(situation.workers, keep=keep)), look_again=look_again)
 
 
 def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
-    """Copy the job's status home, if the kind's rule wants it and it differs."""
+    """Sync the job's status to the manager, if the kind's rule wants it and it differs."""
     local = situation.job_of(remote)
     if local is not None:
         yield from patch_status(situation, local, situation.adapter.status_patch(local, remote, situation.now))
 
 
 def patch_status(situation: Situation, local: Json, patch: Json | None) -> Iterator[Effect]:
-    """Write the status of the manager's job, wherever its kind has it; but not what was written in vain."""
+    """Write the status of the manager's job, where its kind has it; but no patch that has changed nothing before."""
     adapter, key = situation.adapter, ObjectKey.of(local)
     if patch is not None and patch != situation.snapshot.in_vain.get(key.name):
-        yield PatchJobStatus(adapter.resource, key, patch, subresource=adapter.status_subresource)
+        yield PatchJobStatus(adapter.resource, key, patch, subresource=adapter.traits.status_subresource)
 
 
 def delete_job(cluster: ClusterName, copy: JobCopy) -> Iterator[Effect]:
@@ -94,12 +101,12 @@ def delete_workload(cluster: ClusterName, workload: Json) -> Iterator[Effect]:
 
 
 def clean(worker: Worker, unless: Callable[[Json], bool] = lambda _: False) -> Iterator[Effect]:
-    """Remove what lies on one worker: jobs first, so that none is left without the Workload that leads to it.
+    """Remove what is on one worker: jobs first, so that none is left without the Workload by which it is found.
 
     A job that belongs to another Workload stays, and so does what it needs; see `keeps_job_alive`.
 
     Args:
-        worker: where; nothing can be done there while it is out of reach, its caches bring us back.
+        worker: where. Nothing is done while it is out of reach: once it reconnects there is another reconcile.
         unless: copies to keep.
     """
     if not worker.reachable:
@@ -112,12 +119,18 @@ def clean(worker: Worker, unless: Callable[[Json], bool] = lambda _: False) -> I
 
 
 def keeps_job_alive(worker: Worker) -> bool:
-    """Whether the Workload copy there is one that an elastic job names which has passed on to a newer slice.
+    """Whether an elastic job there, which a newer slice carries by now, still names the Workload copy.
 
     The worker's Kueue would stop the job without it. The newer slice soon gives the job its own name.
     """
     name = worker.workload["metadata"]["name"] if worker.workload is not None else None
     return any(prebuilt_workload(copy.object) == name and is_elastic(copy.object) for copy in worker.shared)
+
+
+def clean_up(situation: Situation) -> Plan:
+    """Remove everything everywhere. An elastic job's Workload copy that must stay is looked at again."""
+    kept = any(keeps_job_alive(worker) for worker in situation.workers)
+    return Plan(tuple(clean_all(situation.workers)), look_again=SUCCESSION if kept else None)
 
 
 def clean_all(workers: Iterable[Worker], keep: str | None = None) -> Iterator[Effect]:

@@ -1,4 +1,4 @@
-"""A Workload the manager is evicting: stop its job where it runs, then let the manager know that nothing runs.
+"""A Workload the manager is evicting: stop its job where it runs, then show the manager's Kueue that nothing runs.
 
 Kueue keeps the quota until the manager's job shows no active pods. So the status synced here decides when the quota is
 free; without quota, the next row removes the copies.
@@ -17,11 +17,20 @@ from multikueue.core.model.copies import is_spent, is_started, prebuilt_workload
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating
-from multikueue.core.model.workloads import is_elastic, is_finished, is_stopping
+from multikueue.core.model.workloads import attempt, has_quota, is_elastic, is_finished, is_stopping
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.earlier_attempts import may_run_for, note_last_worker
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.ending import clean, clean_all, delete_job, patch_status, sync_end, sync_status
+from multikueue.core.workload.ending import (
+    clean,
+    clean_all,
+    clean_up,
+    delete_job,
+    have_ended,
+    patch_status,
+    sync_end,
+    sync_status,
+)
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -44,7 +53,7 @@ def stop_evicted(situation: Situation) -> Plan:
             continue
         effects += _stop(situation, worker)
         if not worker.in_sight:
-            continue  # what is known of its jobs is of an earlier time
+            continue  # what is known of its jobs is out of date
         # Once the copy is gone, what others of a group run there is not this Workload's.
         others = situation.shared_job_on(worker) if worker.workload is None else None
         jobs = [job for job in situation.jobs_on(worker) if job is not others]
@@ -54,25 +63,50 @@ def stop_evicted(situation: Situation) -> Plan:
     if hidden:
         return Plan(tuple(effects), look_again=min(hidden).total_seconds())
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
-        effects += _tell(situation, stopping)
+        effects += _sync_stopped(situation, stopping)
     return Plan(tuple(effects))
 
 
-def tell_stopped(situation: Situation) -> Iterator[Effect]:
-    """Let jobs that have lost their quota not look as if they ran, once nothing of them does.
+def clean_up_unadmitted(situation: Situation) -> Plan:
+    """It has no quota: remove the copies.
 
-    Pods lose it at once, whatever they show; other kinds keep it until they show that they have stopped.
+    Kueue takes the quota of pods at once, whatever they show; other kinds keep it until they show that they have
+    stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
     """
-    if situation.adapter.keeps_check_pending and not _may_run(situation):
-        yield from _tell(situation, [])
+    cleaned = clean_up(situation)
+    effects = [*cleaned.effects, *note_last_worker(situation)]
+    if situation.adapter.traits.keeps_check_pending and not _may_run(situation):
+        effects += _sync_stopped(situation, [])
+    return attrs.evolve(cleaned, effects=tuple(effects))
 
 
-def tell_gone(situation: Situation) -> Iterator[Effect]:
-    """Somebody deleted the Workload that a worker had. Kueue lets go of it once its job shows that nothing runs."""
+def clean_up_deleted(situation: Situation) -> Plan:
+    """It was deleted, or is being deleted: remove the copies.
+
+    If a worker had it, Kueue releases it only once its job shows that nothing runs.
+    """
+    cleaned, snapshot = clean_up(situation), situation.snapshot
+    if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
+        return cleaned
+    if is_elastic(snapshot.workload) and any(_is_live(one) for one in snapshot.siblings):
+        return cleaned  # another slice has the job
+    told = tuple(_release_all(situation))
+    hidden = any(not worker.in_sight for worker in situation.workers)
+    waits = not told and (hidden or snapshot.quiet_for < POD_GRACE)
+    look_again = cleaned.look_again or (POD_GRACE.total_seconds() if waits else None)
+    return Plan((*cleaned.effects, *told), look_again=look_again)
+
+
+def _is_live(slice_: Json) -> bool:
+    return has_quota(slice_) and not is_finished(slice_) and not is_terminating(slice_)
+
+
+def _release_all(situation: Situation) -> Iterator[Effect]:
+    """Show on the manager's jobs that nothing runs, once their pods have had the time to end."""
     if situation.snapshot.quiet_for >= POD_GRACE and not _may_run(situation):
-        for local in situation.jobs.values():
+        for local in situation.snapshot.jobs.values():
             if not is_terminating(local):
-                yield from release(situation, local)
+                yield from _release(situation, local)
 
 
 def _may_run(situation: Situation) -> bool:
@@ -84,7 +118,7 @@ def _may_run(situation: Situation) -> bool:
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy, jobs = worker.workload, situation.jobs_on(worker)
-    unneeded = not situation.adapter.workload_only and worker.in_sight
+    unneeded = not situation.adapter.traits.workload_only and worker.in_sight
     gone = not jobs and (unneeded or _stops(copy))
     if copy is None or gone or is_finished(copy):
         yield from clean(worker)
@@ -111,27 +145,28 @@ def _has_finished(situation: Situation, worker: Worker) -> bool:
     if not worker.reachable or copy is None or not is_finished(copy) or is_spent(copy):
         return False
     made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
-    of_this = made_for is None or made_for in situation.attempts_being_evicted
-    return of_this and (situation.have_ended(situation.jobs_on(worker)) or situation.adapter.workload_only)
+    # Kueue counts an eviction as it begins: a copy of the attempt that this one ends may be marked with one less.
+    of_this = made_for in (None, situation.attempt, attempt(situation.workload, evictions_ago=1))
+    return of_this and (have_ended(situation, situation.jobs_on(worker)) or situation.adapter.traits.workload_only)
 
 
-def _tell(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
-    """Let each of the manager's jobs say what its copies say, or that nothing of it runs."""
-    for _, local in sorted(situation.jobs.items()):
+def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
+    """Sync the status of each of the manager's jobs from its copy, or show that nothing of it runs."""
+    for _, local in sorted(situation.snapshot.jobs.items()):
         copies = [job for job in stopping if situation.job_of(job) is local]
-        yield from sync_status(situation, _busiest(situation, copies)) if copies else release(situation, local)
+        yield from sync_status(situation, _deciding(situation, copies)) if copies else _release(situation, local)
 
 
-def _busiest(situation: Situation, jobs: list[Json]) -> Json:
-    """There is one as a rule. Of several, by whatever accident, one that still has pods speaks for all."""
+def _deciding(situation: Situation, jobs: list[Json]) -> Json:
+    """The copy whose status counts, as a rule the only one. Of several, one that still has pods."""
     return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
 
 
-def release(situation: Situation, local: Json) -> Iterator[Effect]:
-    """No copy can be seen running: say so on the manager's job, or its quota would be held for ever.
+def _release(situation: Situation, local: Json) -> Iterator[Effect]:
+    """No copy runs: show that on the manager's job, or Kueue would hold its quota for ever.
 
-    A pod that was started on the manager itself, before its queue had our check, is no copy's: it does run.
+    A pod that was started on the manager itself, before its queue had our check, does run: its status stays.
     """
-    if situation.adapter.keeps_check_pending and is_started(local):
+    if situation.adapter.traits.keeps_check_pending and is_started(local):
         return
     yield from patch_status(situation, local, situation.adapter.release_patch(local))

@@ -1,7 +1,7 @@
 """Groups: several Workloads of one job, and several jobs of one Workload.
 
-A LeaderWorkerSet has one Workload per replica, and all of them go to the same worker: the first finds it, the others
-are nominated for exactly that one, so that Kueue's webhook accepts it as their `clusterName`.
+A LeaderWorkerSet has one Workload per replica, and all of them go to the same worker: the first is dispatched as any
+Workload, the others are nominated for exactly that worker, so that Kueue's webhook accepts it as their `clusterName`.
 
 A pod group is one Workload with several jobs, its pods. The copies on the worker follow the manager's: one that is new
 gets a copy, one that is gone takes its copy along. What has ended, or is being deleted, is not run again; what the
@@ -20,7 +20,7 @@ from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.copies import is_copy_of, is_started
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import cluster_name, component_index, is_elastic
+from multikueue.core.model.workloads import cluster_name, component_index, has_members, is_elastic
 from multikueue.core.workload.effects import Announce, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
 from multikueue.core.workload.situation import Situation
@@ -29,7 +29,7 @@ from multikueue.core.workload.snapshot import JobCopy, Worker
 
 @attrs.frozen
 class Follow:
-    """A dispatcher that knows the answer: where the rest of the group is."""
+    """A dispatcher that nominates the worker that has the rest of the group."""
 
     cluster: str
 
@@ -40,31 +40,31 @@ class Follow:
 
 
 def chooser(situation: Situation) -> Dispatcher:
-    """Who says where it is offered: the group, if it has a place, or the operator's dispatcher."""
-    places = situation.group_places
-    return Follow(places[0]) if places else Guarded(situation.dispatcher)
+    """What chooses the workers: the rest of the group, if a worker has it, or the operator's dispatcher."""
+    names = situation.group_workers
+    return Follow(names[0]) if names else Guarded(situation.dispatcher)
 
 
 def is_split(situation: Situation) -> bool:
-    """Whether the rest of the group is on several workers: following one would make it no better."""
-    return len(situation.group_places) > 1
+    """Whether the rest of the group is on several workers: this Workload cannot follow all."""
+    return len(situation.group_workers) > 1
 
 
 def tell_split(situation: Situation) -> Plan:
     """Warn: somebody must evict one part or the other."""
-    where = " and ".join(f'"{name}"' for name in situation.group_places)
+    where = " and ".join(f'"{name}"' for name in situation.group_workers)
     return Plan((Announce("Warning", f"Component workloads are assigned to different clusters: {where}"),))
 
 
 def must_wait(situation: Situation) -> bool:
-    """Whether parts of the group are missing, or a part before this one has yet to find the worker."""
+    """Whether parts of the group are missing, or this part would follow an earlier one that has no worker yet."""
     index = component_index(situation.workload)
     job = situation.job
     if index is None or job is None:
         return False
     if len(situation.group) + 1 < situation.adapter.expected_workloads(job):
         return True
-    if situation.group_places:
+    if situation.group_workers:
         return False
     others = [component_index(one) for one in situation.group]
     return index < 0 or any(other is not None and 0 <= other < index for other in others)
@@ -82,34 +82,38 @@ def creates_for_group(situation: Situation) -> bool:
 def missing_on(situation: Situation, worker: Worker) -> list[Json]:
     """The manager's jobs that should have a copy there and have none, in the order of their names."""
     taken = {_name(copy.object) for copy in (*worker.jobs, *worker.shared) if _is_of_kind(situation, copy)}
-    return [job for name, job in sorted(situation.jobs.items()) if name not in taken and _should_run(situation, job)]
+    return [
+        job
+        for name, job in sorted(situation.snapshot.jobs.items())
+        if name not in taken and _should_run(situation, job)
+    ]
 
 
 def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Make the copies that are missing."""
-    if situation.adapter.workload_only:
+    if situation.adapter.traits.workload_only:
         return
     for job in missing_on(situation, worker):
         copy = situation.adapter.copy(job, situation.stamp)
         yield CreateJob(worker.name, situation.adapter.resource, copy)
 
 
-def remove_left(situation: Situation, worker: Worker) -> Iterator[Effect]:
+def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove the copies of members that are gone, or about to go, or another of the same name by now."""
-    if not situation.has_members:
+    if not has_members(situation.workload):
         return
     for copy in worker.jobs:
-        local = situation.jobs.get(_name(copy.object))
-        left = local is None or is_terminating(local) or not is_copy_of(copy.object, local)
-        if left and _is_of_kind(situation, copy):
+        local = situation.snapshot.jobs.get(_name(copy.object))
+        obsolete = local is None or is_terminating(local) or not is_copy_of(copy.object, local)
+        if obsolete and _is_of_kind(situation, copy):
             yield from delete_job(worker.name, copy)
 
 
 def _should_run(situation: Situation, job: Json) -> bool:
-    kept_marks = situation.adapter.resizable and is_elastic(job)  # Kueue does not put such a job back
+    kept_marks = situation.adapter.traits.resizable and is_elastic(job)  # Kueue does not put such a job back
     if is_terminating(job) or (is_started(job) and not kept_marks):
         return False
-    return not situation.has_members or situation.adapter.outcome(job) is None
+    return not has_members(situation.workload) or situation.adapter.outcome(job) is None
 
 
 def _is_of_kind(situation: Situation, copy: JobCopy) -> bool:

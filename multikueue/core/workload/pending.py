@@ -44,7 +44,7 @@ def dispatch(situation: Situation) -> Plan:
     nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
     chosen = winner(situation)
     held_up = until_stopped(situation, chosen) if chosen is not None else None
-    if chosen is not None and held_up is None and _may_have_it(situation, chosen, nomination):
+    if chosen is not None and held_up is None and _is_allowed(situation, chosen, nomination):
         if noted:  # this write gives the Workload another resourceVersion: the record is made from that
             return Plan((*noted, *stale))
         return Plan((*_hand_over(situation, chosen), *stale))
@@ -72,22 +72,21 @@ def _tell_held_up(situation: Situation, chosen: Worker | None) -> Iterator[Effec
             )
 
 
-def _may_have_it(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
-    """Whether its name stands, if others choose the names. A job that is there is not taken away again."""
+def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
+    """Whether another controller, if one nominates, has nominated it. A worker that has the job keeps it."""
     return not nomination.binding or chosen.name in nomination.names or situation.job_on(chosen) is not None
 
 
 def winner(situation: Situation) -> Worker | None:
     """The worker that gets the Workload: the first of the config that has admitted it, of those it is offered to.
 
-    One that has the job already comes first: a controller that records last has been here before. One with a job that
-    an earlier attempt has left behind comes last: the new one cannot be created before that is gone. Clocks of workers
-    play no part. Where the rest of its group is, no other worker gets it.
+    One that has this attempt's job comes first: Kueue's own controller creates the job before it records the worker.
+    One with a job that an earlier attempt has left behind comes last: the new job cannot be created before that is
+    deleted. Times of admission do not count, since workers' clocks differ. Of a group, only its worker can win.
     """
-    places = situation.group_places or [worker.name for worker in situation.workers]
-    admitted = [
-        worker for worker in situation.workers if worker.name in places and worker.can_run and _holds(situation, worker)
-    ]
+    places = situation.group_workers or [worker.name for worker in situation.workers]
+    able = [worker for worker in situation.workers if worker.name in places and worker.can_run]
+    admitted = [worker for worker in able if _has_admitted(situation, worker)]
     having = [
         worker for worker in admitted if any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
     ]
@@ -96,14 +95,14 @@ def winner(situation: Situation) -> Worker | None:
     return next(iter(having or offered or free), None)
 
 
-def _holds(situation: Situation, worker: Worker) -> bool:
-    """Whether it has admitted this attempt, and is not about to give it up again."""
+def _has_admitted(situation: Situation, worker: Worker) -> bool:
+    """Whether it has admitted this attempt, and keeps it: the copy is neither evicted nor about to be removed."""
     if worker.workload is None:
         return _has_ended_on(situation, worker)
     copy = situation.current(worker)
     if copy is None or not is_admitted(copy):
         return False
-    if is_finished(copy):  # out of sync with the job it has: the user is told so once it is assigned
+    if is_finished(copy):  # OutOfSync with the job there: the user is told once it is recorded
         return not is_spent(copy) or (finish_reason(copy) == OUT_OF_SYNC and situation.job_on(worker) is not None)
     removed = isinstance(worker.in_flight, Removing) or is_terminating(copy)
     return not removed and not is_evicted(copy) and not is_spent(copy) and not situation.must_be_replaced(copy)
@@ -136,7 +135,7 @@ def _candidates(situation: Situation) -> Candidates:
 
 
 def _awaited(situation: Situation) -> list[ClusterName]:
-    """Configured workers that have yet to answer for the first time, shortly after our start: they keep their turn."""
+    """Configured workers that have not answered since the start of this process, a minute ago at most."""
     if situation.snapshot.running_for >= FIRST_ANSWER:
         return []
     return [worker.name for worker in situation.workers if worker.configured and not worker.answered]
@@ -151,12 +150,12 @@ def _message(situation: Situation) -> str:
 
 
 def wait_for_group(situation: Situation) -> Plan:
-    """Others of its group come first: offer nothing yet."""
+    """Others of its group are offered first."""
     return Plan(tuple(clean_stale(situation)))
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:
-    """Remove copies of an earlier attempt, which nobody may have seen end."""
+    """Remove copies of an earlier attempt: its end may not have been seen."""
     for worker in situation.workers:
         yield from clean(worker, unless=lambda copy: is_of_attempt(copy, situation.attempt))
 
@@ -172,7 +171,7 @@ def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (chosen.name,))
     elif _needs_no_job(situation, chosen):
-        state = CheckState.PENDING if situation.adapter.keeps_check_pending else CheckState.READY
+        state = CheckState.PENDING if situation.adapter.traits.keeps_check_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
     elif tuple(create_missing(situation, chosen)):  # the manager's job can be copied: its Kueue has put it back
         yield from record(situation, chosen.name)
@@ -182,12 +181,12 @@ def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
 
 
 def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
-    """Whether the job is there, all of it, or need not be: it has run, or somebody else brings it."""
+    """Whether the job is there, all of it, or need not be: it has run, or another controller moves it."""
     jobs = situation.jobs_on(chosen)
     if not all(situation.is_current(chosen, job) for job in jobs):
         return False
     has_run = chosen.workload is None or is_finished(chosen.workload)
-    return has_run or situation.adapter.workload_only or (bool(jobs) and not missing_on(situation, chosen))
+    return has_run or situation.adapter.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
 
 
 def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
@@ -220,15 +219,15 @@ def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
 def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if worker.is_empty:
         made = situation.new_copy
-        alone = situation.settings.orchestrated_preemption and not situation.group_places
+        alone = situation.settings.orchestrated_preemption and not situation.group_workers
         yield CreateWorkload(worker.name, gated(made) if alone else made)
     elif worker.workload is None:
-        yield from _clean_current(situation, worker)  # a job that cannot run and is in the way
+        yield from _clean_current(situation, worker)  # a job without its Workload cannot run
     elif (copy := situation.current(worker)) is not None and not is_terminating(copy):
-        yield from _keep_in_line(situation, worker, copy)
+        yield from _update(situation, worker, copy)
 
 
-def _keep_in_line(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
+def _update(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
     """Patch a copy that differs, or remove it so that a new one can be made."""
     if situation.must_be_replaced(copy) or is_spent(copy):
         yield from _clean_current(situation, worker)

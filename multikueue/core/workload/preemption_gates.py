@@ -30,11 +30,10 @@ def gated(workload: Json) -> Json:
 
 
 def open_next(situation: Situation, names: Sequence[str]) -> Plan:
-    """Let the first of the nominated workers preempt that could run the Workload only so; the next one after a while.
+    """Open the gate of the first nominated worker that must preempt for the Workload; of the next one after a while.
 
-    First means first of the config: the workers' clocks decide nothing. When a gate was opened is our own time, noted
-    on the copy. It is written as Kueue's own field manager, with all that one owns: an entry of another manager would
-    stay when Kueue takes the gate away.
+    First means first of the config. When a gate was opened, by our clock, is noted on the copy. It is written under
+    Kueue's field manager, with all fields of that one: Kueue could not remove an entry of another manager.
     """
     offered = [
         (worker, copy)
@@ -44,7 +43,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
         and (copy := situation.current(worker)) is not None
         and _is_waiting(situation, copy)
     ]
-    if not situation.settings.orchestrated_preemption:  # any more: what was made with a gate must not wait for ever
+    if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in offered if _opened_at(copy) is None))
     blocked = [(worker, copy) for worker, copy in offered if _opened_at(copy) is None and is_true(copy, BLOCKED)]
     if not blocked:

@@ -1,7 +1,7 @@
-"""Several Workloads of one job: who owns the job copy, and who is told of a change.
+"""Several Workloads of one job: which one carries the job copy, and which are reconciled after a change of another.
 
 An elastic job has one Workload per size, its slices; a group (LeaderWorkerSet) has one per replica. All of them lead
-to the same job copy, and the copy names at most one. Its owner may remove it; the others share it.
+to the same job copy, and the copy names at most one. One of them carries it and may remove it; the others share it.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from multikueue.core.model.workloads import (
 from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
 
 
-def with_owned_jobs(snapshot: Snapshot) -> Snapshot:
-    """The snapshot in which `Worker.jobs` are the copies this Workload owns, and `Worker.shared` the others'."""
+def with_carried_jobs(snapshot: Snapshot) -> Snapshot:
+    """The snapshot in which `Worker.jobs` are the copies this Workload carries, and `Worker.shared` the others'."""
     if not snapshot.siblings and not any(worker.shared for worker in snapshot.workers):
         return snapshot
     return attrs.evolve(
-        snapshot, workers=tuple(_worker_with_owned_jobs(snapshot, worker) for worker in snapshot.workers)
+        snapshot, workers=tuple(_worker_with_carried_jobs(snapshot, worker) for worker in snapshot.workers)
     )
 
 
-def _worker_with_owned_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
+def _worker_with_carried_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
     own: list[JobCopy] = []
     shared: list[JobCopy] = []
     for copy in (*worker.jobs, *worker.shared):
-        (own if owner_of(snapshot, worker, copy.object) == snapshot.key.name else shared).append(copy)
+        (own if carrier_of(snapshot, worker, copy.object) == snapshot.key.name else shared).append(copy)
     return attrs.evolve(worker, jobs=tuple(own), shared=tuple(shared))
 
 
-def owner_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
-    """The name of the Workload that owns a job copy on a worker."""
+def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
+    """The name of the Workload that carries a job copy on a worker."""
     named = prebuilt_workload(job)
     known = [*snapshot.siblings, *([snapshot.workload] if snapshot.workload is not None else [])]
     members = [one for one in known if (found := owner(one)) is not None and found.name == job["metadata"]["name"]]
@@ -54,14 +54,14 @@ def owner_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     if any(is_elastic(one) for one in members):
         return _of_slices(members, named)
     if not members and worker.workload is not None and component_index(worker.workload) is not None:
-        return snapshot.key.name  # the last of a group that is gone, as its copy tells: nobody else will remove it
+        return snapshot.key.name  # the last of a deleted group, as its copy tells: no other one removes the job
     return named or snapshot.key.name
 
 
 def _of_group(members: list[Json], worker: Worker, named: str) -> str:
-    """The member it names, while that one is on the worker; then the first one that is; last of all the first one.
+    """The member it names, while that one is on the worker; else the first one there; if none is, the first one.
 
-    One that is about to come back, after an eviction of its own, joins what the others run: it is not its to remake.
+    A member that has quota again after its own eviction joins the job that the others run, and does not replace it.
     """
     held = [one for one in members if holds(one, worker.name)]
     pool = [one for one in held if cluster_name(one) == worker.name] or held or members
@@ -84,10 +84,10 @@ def _of_slices(members: list[Json], named: str) -> str:
     a slice that has not yet had quota takes nothing, or the running job would go with what it lacks.
     """
     present = [one for one in members if not is_replaced(one) and not is_terminating(one)]
-    heirs = [one for one in present if has_quota(one) or is_finished(one) or is_true(one, "Evicted")]
-    if any(_name(one) == named for one in present) or not heirs:
+    successors = [one for one in present if has_quota(one) or is_finished(one) or is_true(one, "Evicted")]
+    if any(_name(one) == named for one in present) or not successors:
         return named
-    return _name(max(heirs, key=lambda one: (dig(one, "metadata", "creationTimestamp") or "", _name(one))))
+    return _name(max(successors, key=lambda one: (dig(one, "metadata", "creationTimestamp") or "", _name(one))))
 
 
 def _name(workload: Json) -> str:
@@ -100,7 +100,7 @@ def may_have_siblings(workload: Json) -> bool:
 
 
 def affected(old: Json | None, new: Json | None, siblings: Sequence[Json]) -> list[Json]:
-    """The siblings whose next step may depend on this change: as few as will do, or large groups would storm the queue.
+    """The siblings to reconcile after this change: as few as possible, since a group may have thousands.
 
     Args:
         old: the Workload before; None if it is new.
@@ -111,18 +111,18 @@ def affected(old: Json | None, new: Json | None, siblings: Sequence[Json]) -> li
     if (
         changed is None
         or not may_have_siblings(changed)
-        or (old is not None and new is not None and _says(old) == _says(new))
+        or (old is not None and new is not None and _shown(old) == _shown(new))
     ):
         return []
     if is_elastic(changed):
         return list(siblings)
     place = cluster_name(changed) or (cluster_name(old) if old is not None else None)
-    if place is None:  # it came or went before it had a place: the group may be complete now
+    if place is None:  # it was created or deleted without a worker: the group may be complete now
         return sorted(siblings, key=lambda one: component_index(one) or 0)[:1]
     if any(cluster_name(one) == place for one in siblings):
-        return []  # the group was there before, and is there still
+        return []  # the group was on that worker before, and still is
     return list(siblings)
 
 
-def _says(workload: Json) -> tuple[object, ...]:
+def _shown(workload: Json) -> tuple[object, ...]:
     return (cluster_name(workload), is_replaced(workload))

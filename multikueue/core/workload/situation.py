@@ -1,8 +1,8 @@
-"""A snapshot with the facts the rows of the plan ask about."""
+"""A snapshot, and what follows from it for more than one row of the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 
@@ -21,10 +21,7 @@ from multikueue.core.model.workloads import (
     cluster_name,
     component_index,
     has_members,
-    has_quota,
     is_elastic,
-    is_evicted,
-    is_finished,
     is_of_attempt,
     owner,
     pod_counts,
@@ -89,37 +86,31 @@ class Situation:
         return must_be_replaced(self.workload, copy, self._spec)
 
     @cached_property
-    def attempts_being_evicted(self) -> frozenset[str]:
-        """What copies of the attempt that an eviction ends are marked with: Kueue counts the eviction as it begins."""
-        return frozenset((self.attempt, attempt(self.workload, evictions_ago=1)))
-
-    @cached_property
     def owner(self) -> Owner | None:
         """The job's kind and name."""
         return owner(self.workload)
 
     @cached_property
-    def has_members(self) -> bool:
-        """Whether several jobs stand behind it: see `core.workload.groups`."""
-        return has_members(self.workload)
-
-    @property
-    def jobs(self) -> Mapping[str, Json]:
-        """The manager's jobs by name: one for most kinds."""
-        return self.snapshot.jobs
-
-    @cached_property
     def job(self) -> Json | None:
         """The manager's job, any of several; None while none can be seen."""
+        jobs = self.snapshot.jobs
         if self.owner is None:
             return None
-        named = self.jobs.get(self.owner.name)
-        return next(iter(self.jobs.values()), None) if named is None and self.has_members else named
+        named = jobs.get(self.owner.name)
+        return next(iter(jobs.values()), None) if named is None and has_members(self.workload) else named
 
-    def job_of(self, copy: Json) -> Json | None:
-        """The manager's job that a copy was made of; None if it cannot be seen, or is another by now."""
-        job = self.jobs.get(copy["metadata"]["name"])
-        return job if job is not None and is_copy_of(copy, job) else None
+    @cached_property
+    def not_delegated(self) -> str | RuleError | None:
+        """Why the manager's own controllers would run the job; None if they leave it to us, or it cannot be seen.
+
+        An error if that cannot be told: either answer would be wrong.
+        """
+        if self.job is None:
+            return None
+        try:
+            return self.adapter.not_delegated(self.job, self.settings.controller_name)
+        except RuleError as error:
+            return error
 
     @property
     def stamp(self) -> Stamp:
@@ -128,24 +119,15 @@ class Situation:
         return Stamp(self.settings.origin, self.snapshot.key.name, self.attempt, counts)
 
     @property
-    def finished(self) -> bool:
-        """Whether the job has ended."""
-        return is_finished(self.workload)
-
-    @property
-    def has_quota(self) -> bool:
-        """Whether the manager holds quota for it."""
-        return has_quota(self.workload)
-
-    @property
-    def evicted(self) -> bool:
-        """Whether the manager is taking it out of its quota."""
-        return is_evicted(self.workload)
-
-    @property
     def assigned_to(self) -> str | None:
-        """The worker that keeps it."""
+        """The name of the recorded worker; it may not be known any more."""
         return cluster_name(self.workload)
+
+    @property
+    def assigned_worker(self) -> Worker | None:
+        """The recorded worker; None if none is recorded, or it is not known any more."""
+        name = self.assigned_to
+        return self.snapshot.worker(name) if name else None
 
     @cached_property
     def group(self) -> tuple[Json, ...]:
@@ -158,39 +140,36 @@ class Situation:
         )
 
     @cached_property
-    def group_places(self) -> tuple[str, ...]:
-        """The workers that have others of its group."""
+    def group_workers(self) -> tuple[str, ...]:
+        """The names of the workers that have others of its group."""
         return tuple(sorted({name for one in self.group if (name := cluster_name(one)) is not None}))
 
-    def jobs_on(self, worker: Worker) -> list[Json]:
-        """The copies of its jobs on that worker: one for most kinds."""
-        if self.has_members:
-            return [copy.object for copy in worker.jobs if copy.resource == self.adapter.resource]
-        job = self.job_on(worker)
-        return [] if job is None else [job]
+    def job_of(self, copy: Json) -> Json | None:
+        """The manager's job that a copy was made of; None if it cannot be seen, or is another by now."""
+        job = self.snapshot.jobs.get(copy["metadata"]["name"])
+        return job if job is not None and is_copy_of(copy, job) else None
 
-    def have_ended(self, jobs: Sequence[Json]) -> bool:
-        """Whether none of these jobs goes on. There must be one."""
-        return bool(jobs) and all(self.adapter.outcome(job) is not None for job in jobs)
+    def jobs_on(self, worker: Worker) -> list[Json]:
+        """The copies of its jobs on that worker: one for most kinds. The Workloads of a group share one."""
+        if has_members(self.workload):
+            return [copy.object for copy in worker.jobs if copy.resource == self.adapter.resource]
+        shares = component_index(self.workload) is not None
+        return self._copies((*worker.jobs, *worker.shared) if shares else worker.jobs)
 
     def job_on(self, worker: Worker) -> Json | None:
-        """The copy of the job on that worker: this Workload's own, or the one it shares with its group."""
-        if self.has_members:
-            return next(iter(self.jobs_on(worker)), None)
-        shared = component_index(self.workload) is not None
-        return self._owners_job((*worker.jobs, *worker.shared) if shared else worker.jobs)
+        """The copy of the job on that worker, any of several."""
+        return next(iter(self.jobs_on(worker)), None)
 
     def shared_job_on(self, worker: Worker) -> Json | None:
         """The copy of the job on that worker, where it belongs to another Workload."""
-        return self._owners_job(worker.shared)
+        return next(iter(self._copies(worker.shared)), None)
 
-    def _owners_job(self, copies: Sequence[JobCopy]) -> Json | None:
+    def _copies(self, listed: Sequence[JobCopy]) -> list[Json]:
+        """Those of the owner's name and kind: one at most, as names are unique."""
         if self.owner is None:
-            return None
-        for copy in copies:
-            if copy.resource == self.adapter.resource and copy.object["metadata"]["name"] == self.owner.name:
-                return copy.object
-        return None
+            return []
+        name, resource = self.owner.name, self.adapter.resource
+        return [copy.object for copy in listed if copy.resource == resource and copy.object["metadata"]["name"] == name]
 
     def current(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it was made for this attempt."""
@@ -198,22 +177,14 @@ class Situation:
         return copy if copy is not None and is_of_attempt(copy, self.attempt) else None
 
     def is_current(self, worker: Worker, job: Json) -> bool:
-        """Whether a job there is this attempt's. One that others of the group run on is nobody's leftover."""
+        """Whether a job there is this attempt's. One that others of the group share is never stale."""
         return is_of_attempt(job, self.attempt) or job is self.shared_job_on(worker)
 
     def stale_jobs_on(self, worker: Worker) -> list[JobCopy]:
-        """The jobs there that an earlier attempt has left behind. What others of a group run on is no leftover."""
+        """The jobs there that an earlier attempt has left behind. One that others of the group share is never stale."""
         if component_index(self.workload) is not None:
             return []
         return [copy for copy in worker.jobs if not is_of_attempt(copy.object, self.attempt)]
-
-    @property
-    def is_delegated(self) -> bool:
-        """Whether it is certain that the manager's controllers leave the job to us."""
-        try:
-            return self.job is not None and self.adapter.not_delegated(self.job, self.settings.controller_name) is None
-        except RuleError:
-            return False
 
 
 def _owner_uids(workload: Json) -> set[str]:

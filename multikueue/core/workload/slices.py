@@ -21,7 +21,7 @@ from multikueue.core.model.workloads import (
     replaces_slice,
 )
 from multikueue.core.workload.assigned import follow_finished, on_recorded_worker
-from multikueue.core.workload.check_updates import admit, finish, retry
+from multikueue.core.workload.check_updates import admit, finish, retry_vanished
 from multikueue.core.workload.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_workload, sync_status
 from multikueue.core.workload.situation import Situation
@@ -46,8 +46,8 @@ def _leads_to(situation: Situation, worker: Worker) -> bool:
 
 def is_placed_slice(situation: Situation) -> bool:
     """Whether a slice that takes another's place has a worker that has not taken it yet. A first slice is a new job."""
-    pending = situation.state is CheckState.PENDING and not situation.adapter.keeps_check_pending
-    ours = not situation.adapter.workload_only
+    pending = situation.state is CheckState.PENDING and not situation.adapter.traits.keeps_check_pending
+    ours = not situation.adapter.traits.workload_only
     return ours and pending and situation.assigned_to is not None and replaces_slice(situation.workload)
 
 
@@ -63,7 +63,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     if _cannot_go_on(situation, worker):
         if situation.snapshot.quiet_for < KUEUE_GRACE:
             return Plan(look_again=KUEUE_GRACE.total_seconds())
-        return Plan((retry(situation, "Admitting remote no longer exists"),))
+        return Plan((retry_vanished(situation),))
     return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
 
 
@@ -93,7 +93,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif _is_useless(situation, copy):
         yield from delete_workload(worker.name, copy)
     elif is_terminating(copy) or is_evicted(copy):
-        return  # its end, or another try there
+        return  # it goes, or its worker queues it again
     elif is_admitted(copy):
         yield from _take_over(situation, worker, copy)
     elif (patch := drift_patch(situation.workload, copy)) is not None:

@@ -149,7 +149,7 @@ class Refusal:
 
 @attrs.frozen
 class Worker:
-    """What is known of one worker, and what of this Workload lies there.
+    """What is known of one worker, and what of this Workload is there.
 
     Copies are only ever objects that carry our origin label; objects of others are not in the snapshot.
     """
@@ -184,7 +184,7 @@ class Worker:
 
     @property
     def seen(self) -> bool:
-        """Whether this process knows, or knew before the worker was lost, what lies there."""
+        """Whether this process knows, or knew before the worker was lost, what is there."""
         match self.reach, self.kind:
             case Connecting(), _:
                 return False

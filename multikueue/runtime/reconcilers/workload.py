@@ -90,7 +90,7 @@ class SnapshotReader:
         configured = clusters(config) if config is not None else []
         known: dict[str, WorkerCluster] = {worker.name: worker for worker in self.workers}
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
-        workload_only = kind is not None and kind.workload_only
+        workload_only = kind is not None and kind.traits.workload_only
         for name in (*configured, *sorted(set(known).difference(configured))):
             if name in known:
                 worker = known[name].view(key, owned_by, configured=name in configured, workload_only=workload_only)

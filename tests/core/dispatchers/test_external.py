@@ -18,7 +18,7 @@ def words(seen: Snapshot) -> list[str]:
     return in_words(seen, decide(seen, External()))
 
 
-def test_until_somebody_is_named_nothing_is_made_or_written() -> None:
+def test_until_a_worker_is_named_nothing_is_created_or_written() -> None:
     seen = snapshot(workload(), worker("w1"), worker("w2"))
     assert words(seen) == []
     assert decide(seen, External()).look_again is None
@@ -31,7 +31,7 @@ def test_copies_are_made_where_the_names_say_and_removed_where_they_no_longer_do
 
 
 @pytest.mark.parametrize("name", ["unknown", "unconfigured", "lost"])
-def test_a_name_that_leads_nowhere_is_ignored(name: str) -> None:
+def test_an_unknown_name_is_ignored(name: str) -> None:
     """The others are offered it, and no error repeats (item 43). The name stays: it is not ours to take away."""
     workers = (
         worker("w1"),

@@ -88,7 +88,7 @@ def test_with_few_workers_the_first_round_asks_them_all() -> None:
     assert waiting.ask().look_again is None
 
 
-def test_the_message_tells_people_and_the_next_process_where_it_is() -> None:
+def test_the_message_holds_the_round_for_people_and_the_next_process() -> None:
     waiting = Pending(Incremental(step=2))
     waiting.ask()
     assert waiting.message == "The workload is offered to [w3 w1], round 1 since 2026-11-21T12:00:00.000Z"
@@ -110,7 +110,7 @@ def test_one_out_of_reach_is_not_asked() -> None:
     assert Pending(Incremental(step=2), lost=frozenset({"w1"})).ask().names == ("w3", "w2")
 
 
-def test_one_that_drops_is_made_up_for_at_once_and_stays_nominated() -> None:
+def test_for_a_lost_worker_the_next_is_asked_at_once_and_it_stays_nominated() -> None:
     """Nobody waits out a round for a worker that cannot answer; it may still win when it is back."""
     waiting = Pending(Incremental(step=2))
     waiting.ask()
@@ -123,14 +123,14 @@ def test_one_that_drops_is_made_up_for_at_once_and_stays_nominated() -> None:
     assert waiting.ask(3).names == ("w3", "w1", "w2", "w5")
 
 
-def test_if_a_whole_round_drops_the_next_is_asked_at_once() -> None:
+def test_if_all_workers_of_a_round_are_lost_the_next_are_asked_at_once() -> None:
     waiting = Pending(Incremental(step=2))
     waiting.ask()
     waiting.lost = frozenset({"w3", "w1"})
     assert waiting.ask(1).names == ("w3", "w1", "w2", "w5")
 
 
-def test_every_round_asks_somebody_new_however_many_came_back() -> None:
+def test_every_round_adds_a_worker_however_many_have_reconnected() -> None:
     waiting = Pending(Incremental(step=1))
     waiting.ask()
     for lost in ({"w3"}, {"w3", "w1"}):
@@ -141,7 +141,7 @@ def test_every_round_asks_somebody_new_however_many_came_back() -> None:
     assert waiting.ask(5).names == ("w3", "w1", "w2", "w5")
 
 
-def test_one_that_comes_back_when_all_others_were_asked_is_asked_at_once() -> None:
+def test_a_worker_that_reconnects_after_all_others_were_asked_is_asked_at_once() -> None:
     """Nothing is parked until somebody restarts something."""
     waiting = Pending(Incremental(step=2), fleet=("w1", "w2", "w3"), lost=frozenset({"w2", "w3"}))
     assert waiting.ask().names == ("w1",)
@@ -151,14 +151,14 @@ def test_one_that_comes_back_when_all_others_were_asked_is_asked_at_once() -> No
     assert waiting.ask(60).names == ("w1", "w2", "w3")
 
 
-def test_with_nobody_in_reach_it_waits_and_remembers_nothing() -> None:
+def test_with_no_worker_in_reach_nothing_is_nominated_or_noted() -> None:
     waiting = Pending(Incremental(), lost=frozenset(FLEET))
     assert waiting.ask() == Nomination((), None, None)
     waiting.lost = frozenset()
     assert waiting.ask(60).names == ("w3", "w1", "w2")
 
 
-def test_one_that_left_the_config_is_dropped_and_made_up_for() -> None:
+def test_a_worker_removed_from_the_config_is_dropped_and_the_next_is_asked() -> None:
     waiting = Pending(Incremental(step=2))
     waiting.ask()
     waiting.fleet = ("w1", "w2", "w5", "w4")
@@ -168,7 +168,7 @@ def test_one_that_left_the_config_is_dropped_and_made_up_for() -> None:
     assert waiting.message == "The workload is offered to [w1], round 1 since 2026-11-21T12:00:00.000Z"
 
 
-def test_an_eviction_begins_anew_at_once() -> None:
+def test_an_eviction_begins_the_first_round_at_once() -> None:
     """Kueue's own remembers the round of the attempt before, and lets the next one wait for its end (item 42)."""
     waiting = Pending(Incremental(step=2))
     waiting.ask()
@@ -178,7 +178,7 @@ def test_an_eviction_begins_anew_at_once() -> None:
     assert (answer.names, answer.look_again) == (("w3", "w1"), 300.0)
 
 
-def test_a_manager_that_has_just_started_asks_nobody_in_the_place_of_those_it_has_yet_to_reach() -> None:
+def test_after_a_start_workers_that_have_not_answered_keep_their_place() -> None:
     """A restart neither shortens a round nor asks whoever happens to answer first."""
     waiting = Pending(Incremental(step=2), awaited=frozenset(FLEET))
     assert waiting.ask() == Nomination(())
@@ -253,7 +253,7 @@ def test_within_an_attempt_names_are_only_added_and_only_of_workers_in_reach(
 
 
 @given(dispatchers, st.lists(st.integers(0, 40).map(lambda number: f"w{number}"), unique=True))
-def test_rounds_end_with_everybody_asked_and_never_name_too_many(dispatcher: Incremental, fleet: list[str]) -> None:
+def test_rounds_end_with_all_asked_and_never_name_too_many(dispatcher: Incremental, fleet: list[str]) -> None:
     waiting = Pending(dispatcher, fleet=tuple(fleet))
     counts = [0]
     while (answer := waiting.ask()).look_again is not None:

@@ -40,13 +40,13 @@ class TestMending:
         assert patch.patch == {"metadata": {"uid": "uid-copy"}, "spec": {"priority": 100}}
 
     @pytest.mark.parametrize("reason", ["OutOfSync", "OwnerNotFound"])
-    def test_a_copy_that_can_never_run_is_made_anew(self, reason: str) -> None:
+    def test_a_copy_that_can_never_run_is_replaced(self, reason: str) -> None:
         """A copy its worker gave up does not hold the Workload for ever (item 19)."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, finished=reason), job_copy_of(local, suspended=True)))
         assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
 
-    def test_a_copy_deactivated_on_its_worker_is_made_anew(self) -> None:
+    def test_a_copy_deactivated_on_its_worker_is_replaced(self) -> None:
         """An inactive Workload is never admitted: left alone, it would hold the manager's quota for ever."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, evicted=True, spec={"active": False})))

@@ -140,7 +140,7 @@ class TestCheckEntry:
         assert entry["message"].endswith(" ...")
 
     def test_alone_it_is_all_there_is(self) -> None:
-        """Under our own manager name the other checks are none of our business."""
+        """An apply under our own manager name has no other checks."""
         seen = workload(other_checks={"budget": "Ready"})
         entry = check_entry(seen, CHECK, CheckState.REJECTED, "no", NOW)
         body = check_status(seen, entry)

@@ -1,4 +1,4 @@
-"""A Workload that a worker has: only the copy there counts, and what it says comes home."""
+"""A Workload that a worker has: only the copy there counts, and its status is synced to the manager."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ class TestStickiness:
         ],
         ids=["admitted", "admitted earlier", "finished", "out of sync", "evicted"],
     )
-    def test_what_a_copy_elsewhere_says_is_never_believed(self, said: Json) -> None:
+    def test_a_copy_on_another_worker_is_removed_whatever_its_status(self, said: Json) -> None:
         """A worker back from a partition neither takes, ends nor evicts the job that runs (items 16 to 19)."""
         other = worker("w2", copy_of(LOCAL, **said), job_copy_of(LOCAL, status=COMPLETE))
         for workers in ((running(), other), (other, running())):
             seen = snapshot(LOCAL, *workers, job=RUNNING_JOB)
             assert in_words(seen, decide(seen)) == ["delete job on w2", "delete workload on w2"]
 
-    def test_a_copy_elsewhere_is_left_until_its_worker_is_back(self) -> None:
+    def test_a_copy_on_a_lost_worker_stays_until_that_reconnects(self) -> None:
         """Nothing can be done there now, and nothing here waits for it."""
         seen = snapshot(LOCAL, running(), worker("w2", copy_of(LOCAL), reach=Lost()), job=RUNNING_JOB)
         assert decide(seen).effects == ()
@@ -90,7 +90,7 @@ class TestStickiness:
         seen = snapshot(LOCAL, worker("w2"), running(configured=False), job=RUNNING_JOB)
         assert decide(seen).effects == ()
 
-    def test_ready_without_a_worker_is_sent_back(self) -> None:
+    def test_ready_without_a_recorded_worker_is_retried(self) -> None:
         """Kueue admits on Ready: without a worker nothing would ever run (item 20)."""
         local = workload(check="Ready")
         seen = snapshot(local, worker("w1", copy_of(local, evicted=True)))
@@ -104,7 +104,9 @@ class TestLostWorkers:
         [(0, [], 900.0), (10, [], 300.0), (15, ["retry: Admitting remote lost"], None)],
         ids=["just now", "for 10 minutes", "for 15 minutes"],
     )
-    def test_it_is_waited_for_and_then_given_up(self, minutes: int, words: list[str], look_again: float | None) -> None:
+    def test_the_assignment_is_kept_until_the_timeout_and_then_retried(
+        self, minutes: int, words: list[str], look_again: float | None
+    ) -> None:
         """The job may well be running: it is not started elsewhere before the operator's timeout."""
         lost = worker("w1", reach=Lost(NOW - timedelta(minutes=minutes)))
         seen = snapshot(LOCAL, lost)
@@ -119,22 +121,22 @@ class TestLostWorkers:
         assert in_words(seen, decide(seen, settings=settings)) == ["retry: Admitting remote lost"]
 
     @pytest.mark.parametrize("workers", [(), (worker("w1", reach=Lost()),)], ids=["unknown", "no word yet"])
-    def test_a_worker_nobody_has_heard_of_is_waited_for(self, workers: tuple[Worker, ...]) -> None:
+    def test_the_assignment_to_an_unknown_worker_is_kept(self, workers: tuple[Worker, ...]) -> None:
         """A manager that has just started does not evict what runs on workers it has not reached yet."""
         decided = decide(snapshot(LOCAL, *workers))
         assert (decided.effects, decided.look_again) == ((), 900.0)
 
-    def test_what_lies_elsewhere_goes_meanwhile(self) -> None:
+    def test_copies_on_other_workers_are_removed_meanwhile(self) -> None:
         """Waiting for one worker is no reason to hold another's quota."""
         seen = snapshot(LOCAL, worker("w1", reach=Lost(NOW)), worker("w2", copy_of(LOCAL)))
         assert in_words(seen, decide(seen)) == ["delete workload on w2"]
 
     def test_a_worker_that_stopped_serving_the_kind_is_waited_for(self) -> None:
-        """Without a view of the jobs, a missing job is not a fact."""
+        """While the jobs cannot be seen, a missing job proves nothing."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True), kind=Unserved()), worker("w2"))
         assert decide(seen).effects == ()
 
-    def test_while_it_is_first_asked_that_it_was_lost_before_the_start_says_nothing(self) -> None:
+    def test_a_loss_noted_before_the_start_does_not_count_until_the_first_answer(self) -> None:
         """The manager was off for an hour: it must not evict everything before the first connection attempt."""
         w1 = worker("w1", reach=Connecting())
         decided = decide(snapshot(LOCAL, w1, running_for=timedelta(0)))
@@ -163,7 +165,7 @@ class TestLostWorkers:
         decided = decide(seen)
         assert (in_words(seen, decided), decided.look_again) == (words, look_again)
 
-    def test_an_eviction_is_believed_of_kinds_that_stay_pending_too(self) -> None:
+    def test_an_eviction_counts_for_kinds_that_stay_pending_too(self) -> None:
         local = workload(cluster="w1")
         made = copy_of(local, admitted=True, evicted=True)
         pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
@@ -198,7 +200,7 @@ class TestEnds:
     @pytest.mark.parametrize(
         ("ended", "reason"), [("Complete", "Succeeded"), ("Failed", "Failed")], ids=["succeeded", "failed"]
     )
-    def test_a_finished_job_whose_workload_was_retained_away_ends_here_too(self, ended: str, reason: str) -> None:
+    def test_a_finished_job_whose_workload_was_removed_by_retention_is_finished(self, ended: str, reason: str) -> None:
         """The worker's retention policy removed the Workload before we saw its end (item 15)."""
         status = {"conditions": [{"type": ended, "status": "True", "message": "so it ended"}]}
         seen = snapshot(LOCAL, worker("w1", None, job_copy_of(LOCAL, status=status)), job=RUNNING_JOB)
@@ -208,7 +210,7 @@ class TestEnds:
         assert isinstance(finished, ApplyStatus)
         assert finished.object["status"]["conditions"][-1]["message"] == "so it ended"
 
-    def test_a_running_job_whose_workload_vanished_is_sent_back(self) -> None:
+    def test_a_running_job_whose_workload_vanished_is_retried(self) -> None:
         """The worker's Kueue stops such a job: the manager must find it a place again."""
         seen = snapshot(LOCAL, worker("w1", None, job_copy_of(LOCAL)), job=RUNNING_JOB)
         assert in_words(seen, decide(seen)) == ["retry: Admitting remote no longer exists"]
@@ -224,7 +226,7 @@ class TestEnds:
         assert write.object["status"]["clusterName"] == "w1"
         assert event == Announce("Normal", text)
 
-    def test_an_out_of_sync_copy_is_sent_back_with_a_warning(self) -> None:
+    def test_an_out_of_sync_copy_is_retried_with_a_warning(self) -> None:
         """Retrying in silence would look like a job that never starts for no reason."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True, finished="OutOfSync"), job_copy_of(LOCAL)))
         write, event = decide(seen).effects
@@ -245,12 +247,12 @@ class TestEnds:
         ],
         ids=["no longer admitted", "being deleted", "changed"],
     )
-    def test_a_copy_that_is_no_more_what_was_admitted_is_sent_back(self, w1: Worker) -> None:
+    def test_a_copy_that_is_no_longer_what_was_admitted_is_retried(self, w1: Worker) -> None:
         """Nothing runs there any more: the manager finds it a place again."""
         seen = snapshot(LOCAL, w1, job=RUNNING_JOB)
         assert in_words(seen, decide(seen)) == ["retry: Admitting remote no longer exists"]
 
-    def test_a_job_that_is_gone_is_sent_back_after_a_moment(self) -> None:
+    def test_a_job_that_is_gone_is_retried_after_a_moment(self) -> None:
         """One that ended may be removed (its TTL) a moment before its Workload says Finished: it has run."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True)), job=RUNNING_JOB)
         decided = decide(seen)
@@ -280,7 +282,7 @@ class TestFollowing:
         assert effect.patch["metadata"]["uid"] == "uid-job-copy"
 
     @pytest.mark.parametrize("look", ["missing", "evicted"])
-    def test_a_kind_that_stays_pending_is_sent_back_all_the_same(self, look: str) -> None:
+    def test_a_kind_that_stays_pending_is_retried_too(self, look: str) -> None:
         """Its check never says Ready, so Pending is no reason to do nothing."""
         pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
         local = workload(cluster="w1", check="Pending")
@@ -298,10 +300,10 @@ class TestUnchecked:
         seen = snapshot(local, *workers, check=None)
         return in_words(seen, decide(seen))
 
-    def test_the_job_runs_on_and_its_status_comes_home(self) -> None:
+    def test_the_job_runs_on_and_its_status_is_synced(self) -> None:
         assert self.words(running(self.TAKEN_OFF)) == ["copy job status"]
 
-    def test_its_end_comes_home(self) -> None:
+    def test_its_end_is_synced(self) -> None:
         made = copy_of(self.TAKEN_OFF, admitted=True, finished="Succeeded")
         assert self.words(worker("w1", made, job_copy_of(self.TAKEN_OFF, status=COMPLETE))) == ["copy job status"]
         seen = snapshot(self.TAKEN_OFF, worker("w1", made), check=None)
@@ -319,7 +321,7 @@ class TestUnchecked:
     def test_nothing_else_can_be_asked_of_kueue(self, w1: Worker) -> None:
         assert self.words(w1) == []
 
-    def test_what_lies_elsewhere_goes(self) -> None:
+    def test_copies_on_other_workers_are_removed(self) -> None:
         """A worker that was lost and is back may still run an earlier attempt."""
         back = worker("w2", copy_of(self.TAKEN_OFF, attempt=EARLIER), job_copy_of(self.TAKEN_OFF, attempt=EARLIER))
         removed = ["delete job on w2", "delete workload on w2"]
@@ -372,7 +374,7 @@ class TestCreatingOnce:
         late = attrs.evolve(seen, quiet_for=timedelta(seconds=5))
         assert in_words(late, decide(late)) == ["retry: Admitting remote no longer exists"]
 
-    def test_nor_one_that_was_created_and_whose_adoption_has_yet_to_show(self) -> None:
+    def test_nor_one_that_was_created_and_is_not_adopted_yet(self) -> None:
         """The watch of Workloads may be behind that of jobs, which saw it come and go."""
         assert self.words(self.admitted(creation=Created())) == []
 
@@ -411,13 +413,13 @@ class TestCreatingOnce:
         unclear = Unclear(**{field.name: getattr(ADAPTER, field.name) for field in attrs.fields(JobKind)})
         assert "create job on w1" not in self.words(self.admitted(), adapter=unclear)
 
-    def test_a_refusal_for_good_sends_it_back_in_the_workers_words(self) -> None:
+    def test_a_job_that_the_worker_refuses_is_retried_with_its_reason(self) -> None:
         denied = Refusal('admission webhook "policy" denied the request: no', timedelta(minutes=5))
         assert self.words(self.admitted(refusal=denied)) == [
             'retry: Worker cluster "w1" refuses the job: admission webhook "policy" denied the request: no'
         ]
 
-    def test_a_worker_lost_before_anything_was_sent_is_given_up_at_once(self) -> None:
+    def test_a_worker_lost_before_anything_was_sent_is_retried_at_once(self) -> None:
         """Nobody waits for a job that cannot be there."""
         lost = self.admitted(reach=Lost(NOW), creation=NothingSent())
         assert self.words(lost) == ["retry: Admitting remote lost"]

@@ -1,4 +1,4 @@
-"""The end of a job: its status comes home, its Workload is finished, its copies go; in this order."""
+"""The end of a job: first its status is synced to the manager, then its Workload is finished, then its copies go."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def done(*, ago: timedelta = timedelta(minutes=1), status: Json = COMPLETE) -> W
     return worker("w1", copy, job_copy_of(LOCAL, status=status))
 
 
-def test_the_jobs_status_comes_home_first() -> None:
+def test_the_jobs_status_is_synced_first() -> None:
     """Whoever waits for the Workload finds the job's result when it says Finished."""
     decided = decide(snapshot(LOCAL, done(), job=RUNNING_JOB))
     (patch,) = decided.effects
@@ -66,7 +66,7 @@ def test_a_job_whose_end_is_not_seen_yet_is_waited_for() -> None:
 
 
 def test_a_job_whose_end_never_comes_does_not_hold_its_workload_for_ever() -> None:
-    """A worker that finished the Workload for a reason of its own has the last word after a while."""
+    """If the worker's Kueue finished the Workload for another reason, that counts after a while."""
     seen = attrs.evolve(snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB), quiet_for=timedelta(seconds=5))
     assert "finish Succeeded" in in_words(seen, decide(seen))
 
@@ -81,12 +81,12 @@ def test_a_kind_that_does_not_end_is_finished_with_its_workload() -> None:
 class TestCleaning:
     FINISHED = workload(finished="Succeeded", cluster="w1", check="Ready")
 
-    def test_the_copies_go_when_the_end_is_home(self) -> None:
+    def test_the_copies_are_removed_once_the_end_is_synced(self) -> None:
         """The worker's quota and the job's objects are free."""
         seen = snapshot(self.FINISHED, done(), worker("w2", copy_of(LOCAL)), job=ENDED_JOB)
         assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1", "delete workload on w2"]
 
-    def test_they_stay_until_the_last_status_is_home(self) -> None:
+    def test_they_stay_until_the_last_status_is_synced(self) -> None:
         """Deleted before, the job's result would be gone for good."""
         seen = snapshot(self.FINISHED, done(), worker("w2", copy_of(LOCAL)), job=RUNNING_JOB)
         assert in_words(seen, decide(seen)) == ["copy job status", "delete workload on w2"]
@@ -104,7 +104,7 @@ class TestCleaning:
         assert in_words(changed, decide(changed)) == ["copy job status"]
 
     def test_they_stay_while_the_job_cannot_be_seen(self) -> None:
-        """Its kind's watch is down: its result comes home when it is up again."""
+        """Its kind's watch is down: its result is synced when it is up again."""
         hidden = worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded"), kind=Unserved())
         assert decide(snapshot(self.FINISHED, hidden, job=RUNNING_JOB)).effects == ()
 
@@ -115,12 +115,12 @@ class TestCleaning:
         assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
 
     @pytest.mark.parametrize("workers", [(), (worker("w1", reach=Lost()),)], ids=["unknown", "lost"])
-    def test_a_worker_out_of_reach_holds_up_nobody_elses_cleaning(self, workers: tuple[Worker, ...]) -> None:
+    def test_a_worker_out_of_reach_does_not_delay_the_others_cleaning(self, workers: tuple[Worker, ...]) -> None:
         """The others' copies go now."""
         seen = snapshot(self.FINISHED, *workers, worker("w2", copy_of(LOCAL)), job=RUNNING_JOB)
         assert in_words(seen, decide(seen)) == ["delete workload on w2"]
 
-    def test_a_kind_that_is_registered_no_more_is_cleaned(self) -> None:
-        """What its row made can still be deleted without it."""
+    def test_copies_of_a_kind_that_is_no_longer_registered_are_removed(self) -> None:
+        """Copies can be deleted without the row that made them."""
         seen = snapshot(self.FINISHED, done(), adapter=None)
         assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]

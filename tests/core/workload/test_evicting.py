@@ -50,7 +50,7 @@ def test_it_is_asked_once() -> None:
     assert decide(snapshot(EVICTED, w1(admitted=True, stopping=True), job=RUNNING_JOB)).effects == ()
 
 
-def test_while_the_job_stops_its_status_comes_home() -> None:
+def test_while_the_job_stops_its_status_is_synced() -> None:
     """The manager's Kueue frees the quota when the job shows no active pod."""
     stopped = w1(evicted=True, suspended=True, status={"active": 0})
     (patch,) = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
@@ -58,7 +58,7 @@ def test_while_the_job_stops_its_status_comes_home() -> None:
     assert patch.patch["status"] == {"active": 0, "ready": None}
 
 
-def test_a_stopped_job_whose_status_is_home_costs_nothing() -> None:
+def test_a_stopped_job_whose_status_is_synced_costs_nothing() -> None:
     """The rest is Kueue's; without quota the copies go."""
     stopped = w1(evicted=True, suspended=True, status={"active": 0})
     assert decide(snapshot(EVICTED, stopped, job=job(status={"active": 0}))).effects == ()
@@ -73,7 +73,7 @@ def test_a_workload_evicted_before_it_ran_is_not_offered_again() -> None:
 @pytest.mark.parametrize(
     "workers", [(), (worker("w1"),), (worker("w1", reach=Lost()),)], ids=["no worker", "no copy", "lost"]
 )
-def test_when_nothing_can_be_seen_running_the_quota_is_let_go(workers: tuple[Worker, ...]) -> None:
+def test_when_nothing_can_be_seen_running_the_quota_is_released(workers: tuple[Worker, ...]) -> None:
     """A job lost with its worker would show active pods, and hold its quota, for ever."""
     (patch,) = decide(snapshot(EVICTED, *workers, job=RUNNING_JOB)).effects
     assert isinstance(patch, PatchJobStatus)
@@ -87,7 +87,7 @@ def test_the_quota_is_held_while_the_worker_is_first_asked() -> None:
     assert (decided.effects, decided.look_again) == ((), 60)
 
 
-def test_what_was_known_of_a_kind_that_is_lost_is_not_believed() -> None:
+def test_the_outdated_status_of_a_kind_that_is_lost_does_not_count() -> None:
     """The worker's Kueue has stopped it. Its last known status says that it runs, and was written again and again."""
     stopped = worker("w1", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, status={"active": 1}), kind=Unserved())
     (patch,) = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
@@ -113,7 +113,7 @@ def test_the_quota_is_held_while_another_worker_still_runs_the_job() -> None:
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["in this order", "in the other"])
-def test_of_two_copies_the_one_with_pods_is_what_comes_home(turned: bool) -> None:
+def test_of_two_copies_the_status_of_the_one_with_pods_is_synced(turned: bool) -> None:
     """A stopped copy that hid a running one would free the quota too early, and the two would take turns for ever."""
     busy = job_copy_of(BEFORE, suspended=True, status={"active": 1})
     idle = job_copy_of(BEFORE, suspended=True, status={"active": 0})
@@ -124,14 +124,14 @@ def test_of_two_copies_the_one_with_pods_is_what_comes_home(turned: bool) -> Non
     assert patch.patch["status"] == {"active": 1}
 
 
-def test_nothing_comes_home_while_another_copy_has_not_begun_to_stop() -> None:
+def test_nothing_is_synced_while_another_copy_has_not_begun_to_stop() -> None:
     """Its pods run: the quota is not free."""
     idle = worker("w2", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, suspended=True, status={"active": 0}))
     seen = snapshot(EVICTED, w1(admitted=True), idle, job=RUNNING_JOB)
     assert in_words(seen, decide(seen)) == ["stop on w1"]
 
 
-def test_a_job_that_has_let_go_is_not_written_again() -> None:
+def test_a_job_that_is_released_is_not_written_again() -> None:
     """Nothing runs and the job says so."""
     assert decide(snapshot(EVICTED, worker("w1"), job=job(status={"active": 0}))).effects == ()
 

@@ -43,13 +43,13 @@ def words(seen: Snapshot) -> list[str]:
 
 
 class TestWaiting:
-    def test_nobody_goes_until_all_parts_exist(self) -> None:
+    def test_no_part_is_offered_until_all_exist(self) -> None:
         """A group that cannot be complete should not hold quota."""
         seen = group(part(0), worker("w1"), siblings=(part(1),))
         decided = decide(seen)
         assert (decided.effects, decided.row) == ((), "waiting group")
 
-    def test_the_first_goes_when_all_are_there(self) -> None:
+    def test_the_first_is_offered_once_all_exist(self) -> None:
         """It looks for a worker as any Workload does."""
         seen = group(part(0), worker("w1"), siblings=(part(1), part(2)))
         assert words(seen) == ["nominate w1", "create workload on w1"]
@@ -60,26 +60,26 @@ class TestWaiting:
         siblings = tuple(part(other) for other in (0, 1, 2, 3) if other != index)
         assert words(group(part(index), worker("w1"), siblings=siblings)) == []
 
-    def test_a_part_that_does_not_say_where_it_stands_is_nobodys_first(self) -> None:
+    def test_a_part_without_an_index_is_never_the_first(self) -> None:
         """The known ones go without it."""
         assert words(group(part(1), worker("w1"), siblings=(part("odd"), part(2)))) == [
             "nominate w1",
             "create workload on w1",
         ]
 
-    def test_waiting_parts_lose_what_is_left_of_earlier_attempts(self) -> None:
+    def test_copies_of_earlier_attempts_are_removed_while_parts_wait(self) -> None:
         """Waiting is no reason to hold a worker's quota."""
         local = part(1)
         seen = group(local, worker("w1", copy_of(local, attempt=EARLIER)), siblings=(part(0), part(2)))
         assert words(seen) == ["delete workload on w1"]
 
-    def test_a_part_on_its_way_out_does_not_count(self) -> None:
+    def test_a_part_that_is_being_deleted_does_not_count(self) -> None:
         """Nor does one of an earlier job of the same name."""
         other = part(1)
         other["metadata"]["ownerReferences"][0]["uid"] = "uid-of-the-job-before"
         assert words(group(part(0), worker("w1"), siblings=(part(2, deleting=True), other))) == []
 
-    def test_a_workload_that_is_alone_waits_for_nobody(self) -> None:
+    def test_a_workload_without_a_group_does_not_wait(self) -> None:
         """Two Workloads of one plain job have nothing to do with each other."""
         seen = snapshot(workload(), worker("w1"), siblings=(workload(name="other", cluster="w2"),))
         assert words(seen) == ["nominate w1", "create workload on w1"]
@@ -99,7 +99,7 @@ class TestFollowing:
         seen = group(part(0), worker("w1"), worker("w2"), siblings=siblings)
         assert words(seen) == ["nominate w2", "create workload on w2"]
 
-    def test_it_takes_part_in_the_job_that_is_there(self) -> None:
+    def test_it_shares_the_job_that_is_there(self) -> None:
         """The first part has made it; a second one of that name cannot be."""
         local = part(1, nominated=("w2",))
         running = job_copy_of(part(0), of=None)
@@ -107,7 +107,7 @@ class TestFollowing:
         assert words(seen) == ["admit on w2 as Ready", "tell", "count cq w2"]
 
     def test_it_is_not_taken_by_another_worker(self) -> None:
-        """A copy from a time when the group was nowhere is removed."""
+        """A copy made before the group had a worker is removed."""
         local = part(1, nominated=("w1", "w2"))
         seen = group(local, worker("w1", copy_of(local, admitted=True)), worker("w2"), siblings=self.PLACED)
         assert sorted(words(seen)) == ["create workload on w2", "delete workload on w1", "nominate w2"]
@@ -118,7 +118,7 @@ class TestFollowing:
         assert words(seen) == []
 
     def test_a_split_group_is_told_and_left_alone(self) -> None:
-        """Somebody has to say which half moves."""
+        """An operator must evict one of the two parts."""
         siblings = (part(0, cluster="w2", check="Ready"), part(2, cluster="w1", check="Ready"))
         decided = decide(group(part(1), worker("w1"), worker("w2"), siblings=siblings))
         told = 'Component workloads are assigned to different clusters: "w1" and "w2"'
@@ -141,13 +141,13 @@ class TestSharing:
         assert words(seen) == ["delete workload on w1"]
 
     def test_the_last_one_takes_the_job_along(self) -> None:
-        """Whoever made it is gone or has left before."""
+        """The Workload that created it is gone, or has another worker."""
         leaving = part(1, quota=False)
         for siblings in ((), (part(0, quota=False, deleting=True),)):
             seen = group(leaving, worker("w1", copy_of(part(1)), shared=job_copy_of(part(1))), siblings=siblings)
             assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
-    def test_a_job_that_names_nobody_goes_with_the_first_of_those_left(self) -> None:
+    def test_a_job_that_names_no_workload_is_carried_by_the_first_of_those_left(self) -> None:
         """Kueue's own copies of a LeaderWorkerSet do not say whose they are."""
         unnamed = job_copy_of(part(0))
         unnamed["metadata"] |= {"annotations": {}, "labels": {}}
@@ -172,12 +172,12 @@ class TestSharing:
         assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
     def test_an_evicted_part_does_not_hold_its_quota_for_the_others_pods(self) -> None:
-        """Once its own copy is gone, what runs there is not its."""
+        """Once its own copy is removed, the job there is the others'."""
         leaving = part(1, evicted="Preempted", evictions=1)
         seen = group(leaving, worker("w1", shared=job_copy_of(self.HERE)), siblings=(self.HERE,))
         assert words(seen) == []
 
-    def test_a_part_that_comes_back_joins_what_the_others_run(self) -> None:
+    def test_a_part_with_quota_again_joins_the_job_of_the_others(self) -> None:
         """The copy is of its own earlier attempt, but the others' replicas run in it."""
         local = part(0, nominated=("w1",), evictions=1)
         others = (part(1, cluster="w1", check="Ready"), part(2, cluster="w1", check="Ready"))
@@ -215,6 +215,6 @@ class TestSharing:
 
 
 def test_the_group_decides_before_the_operators_dispatcher() -> None:
-    """Whatever that would say."""
+    """Whatever the operator's dispatcher would nominate."""
     seen = group(part(1), worker("w1"), worker("w2"), siblings=TestFollowing.PLACED)
     assert in_words(seen, decide(seen, AllAtOnce())) == ["nominate w2", "create workload on w2"]

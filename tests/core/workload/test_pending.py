@@ -189,14 +189,14 @@ class TestWinning:
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=with_value(job(), label, "main"))
         assert in_words(seen, decide(seen)) == []
 
-    def test_a_job_on_its_way_out_is_not_started_any_more(self) -> None:
+    def test_a_job_that_is_being_deleted_is_not_started(self) -> None:
         """Its Workload goes with it."""
         local, leaving = workload(nominated=("w1",)), job()
         leaving["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=leaving)
         assert in_words(seen, decide(seen)) == []
 
-    def test_a_loser_out_of_reach_holds_nobody_up(self) -> None:
+    def test_a_loser_out_of_reach_does_not_delay_the_winner(self) -> None:
         """Its copy goes when it is back (item 31)."""
         seen = snapshot(
             OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED), reach=Lost())
@@ -227,7 +227,7 @@ class TestWinning:
         [CopyFacts(admitted=True, deleting=True), CopyFacts(admitted=True, evicted=True)],
         ids=["deleted", "evicted"],
     )
-    def test_a_copy_that_is_on_its_way_out_does_not_win(self, spoiled: CopyFacts) -> None:
+    def test_a_copy_that_is_evicted_or_being_deleted_does_not_win(self, spoiled: CopyFacts) -> None:
         """A job created there would be stopped at once, and the manager's quota lost for a round."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, **spoiled)))
@@ -296,14 +296,14 @@ class TestWinning:
         assert in_words(seen, decide(seen)) == ["record w1"]
 
 
-def test_a_worker_that_is_left_alone_for_a_while_is_looked_at_again_afterwards() -> None:
+def test_a_worker_that_refused_is_asked_again_after_its_back_off() -> None:
     """Nobody tells when a block ends: it is a time."""
     for left in (timedelta(seconds=120), timedelta(seconds=7)):
         decided = decide(snapshot(OFFERED, worker("w1", refusal=Refusal("denied", left))))
         assert decided.look_again == left.total_seconds()
 
 
-def test_a_deactivated_workload_is_offered_to_nobody() -> None:
+def test_a_deactivated_workload_is_not_offered() -> None:
     """Its copies would say so, too, and be of no use: they were made and removed as fast as the worker took it."""
     local = workload(nominated=("w1",), spec={"active": False})
     assert decide(snapshot(local, worker("w1"))).effects == ()

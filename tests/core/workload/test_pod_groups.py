@@ -79,7 +79,7 @@ class TestHandingOver:
         """The Workload's watch was faster."""
         assert decide(seen(NOMINATED, [], place("w1", admitted(NOMINATED)))).row == "job unknown"
 
-    def test_a_pod_nobody_noted_as_owner_speaks_for_the_group_as_well(self) -> None:
+    def test_a_pod_that_is_not_noted_as_owner_counts_as_a_member_too(self) -> None:
         """Kueue adds owners as it goes; the first one may have been replaced."""
         decided = decide(seen(PLACED, [pod("z")], place("w1", admitted(PLACED))))
         assert names(decided, CreateJob) == ["z"]
@@ -152,7 +152,7 @@ class TestFinishing:
         copies = [copied(PLACED, one, status) for one, status in zip(pods, statuses, strict=False)]
         return seen(PLACED, pods, place("w1", copy_of(PLACED, finished="Succeeded"), *copies), **facts)
 
-    def test_every_status_comes_home_first(self) -> None:
+    def test_every_status_is_synced_first(self) -> None:
         """The manager's Kueue finishes the group by them."""
         shown = self.ended(DONE, DONE)
         assert words(shown) == ["copy job status", "copy job status"]
@@ -171,7 +171,7 @@ class TestFinishing:
         assert words(shown) == ["finish Succeeded"]
 
     def test_a_finished_workload_takes_all_pods_along(self) -> None:
-        """When their last status is home."""
+        """Once their last status is synced to the manager."""
         over = group("a", "b", cluster="w1", finished="Succeeded")
         copies = copied(over, pod("a"), DONE), copied(over, pod("b"), DONE)
         shown = seen(over, [pod("a", DONE)], place("w1", admitted(over), *copies))
@@ -223,7 +223,7 @@ class TestEvicting:
         shown = seen(self.LEAVING, [pod("a", RUNNING), pod("b", RUNNING)], place("w1", admitted(PLACED), *copies))
         assert words(shown) == ["stop on w1"]
 
-    def test_each_pod_is_let_go_when_its_copy_is(self) -> None:
+    def test_each_pod_is_released_when_its_copy_is(self) -> None:
         """The manager's Kueue holds the quota while one shows that it runs."""
         stopping = copy_of(PLACED, admitted=True, evicted=True)
         shown = seen(
@@ -235,7 +235,7 @@ class TestEvicting:
         assert isinstance(patch, PatchJobStatus)
         assert (patch.key.name, patch.patch["status"]) == ("a", {"phase": "Pending"})
 
-    def test_without_copies_all_are_let_go(self) -> None:
+    def test_without_copies_all_are_released(self) -> None:
         shown = seen(self.LEAVING, [pod("a", RUNNING), pod("b", DONE)], place("w1", None))
         (patch,) = decide(shown).effects
         assert isinstance(patch, PatchJobStatus)

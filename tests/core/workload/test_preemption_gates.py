@@ -99,7 +99,7 @@ def test_the_next_one_may_after_a_while(ago: timedelta, words: list[str], look_a
     assert (in_words(seen, decided), decided.look_again) == (words, look_again)
 
 
-def test_the_while_is_the_operators() -> None:
+def test_the_timeout_is_the_operators() -> None:
     """Clusters with long grace periods need more of it."""
     seen = snapshot(OFFERED, opened("w1", ago=timedelta(minutes=2)), closed("w2"))
     settings = attrs.evolve(ON, preemption_timeout=timedelta(minutes=1))
@@ -117,13 +117,13 @@ def test_the_while_is_the_operators() -> None:
     ids=["made without a gate", "being deleted", "open already", "out of reach"],
 )
 def test_nothing_is_opened_where_that_would_do_nothing(where: Worker) -> None:
-    """The turn would be lost."""
+    """Its gate would be opened for nothing, and the next one's only after the timeout."""
     seen = snapshot(workload(nominated=("w1",)), where)
     assert with_gates(seen).effects == ()
 
 
 def test_a_follower_of_a_group_gets_no_gate() -> None:
-    """It has one worker to go to; there is nobody to take turns with."""
+    """Only one worker can be nominated, so no order is needed."""
     local, other = (
         workload(name=name, index=index, nominated=nominated, cluster=cluster)
         for name, index, nominated, cluster in (("b", "1", ("w1",), None), ("a", "0", (), "w1"))

@@ -1,4 +1,4 @@
-"""Who hears of a change of a Workload of the same job."""
+"""Which Workloads are reconciled after a change of another one of the same job."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ A, B, C = part("0"), part("1"), part("2")
 PLACED = part("0", "w1")
 
 
-def test_plain_workloads_have_no_kin() -> None:
-    """They pay nothing for groups."""
+def test_plain_workloads_have_no_siblings() -> None:
+    """They cost nothing for groups."""
     assert not may_have_siblings(workload())
     assert affected(None, workload(cluster="w1"), [A]) == []
     assert affected(None, None, [A]) == []
 
 
-def test_a_place_found_or_lost_is_told_to_all() -> None:
+def test_a_group_that_gets_or_loses_its_worker_wakes_all_its_members() -> None:
     """They follow, or look for another."""
     assert names(affected(A, PLACED, [B, C])) == ["set-1", "set-2"]
     assert names(affected(PLACED, A, [B, C])) == ["set-1", "set-2"]
     assert names(affected(PLACED, None, [B, C])) == ["set-1", "set-2"]
 
 
-def test_a_place_the_group_has_is_no_news() -> None:
+def test_a_member_that_gets_the_worker_of_its_group_wakes_no_other() -> None:
     """Or n members would wake each other n times over (item 7)."""
     assert affected(B, part("1", "w1"), [PLACED, C]) == []
 
 
 @pytest.mark.parametrize("changed", [(A, A), (PLACED, PLACED)], ids=["unplaced", "placed"])
-def test_other_changes_are_told_to_nobody(changed: tuple[Json, Json]) -> None:
+def test_other_changes_wake_no_other(changed: tuple[Json, Json]) -> None:
     """Conditions and counters change all the time."""
     assert affected(*changed, [B, C]) == []
 
 
-def test_a_new_part_is_told_to_the_first_alone() -> None:
+def test_a_new_member_wakes_the_first_only() -> None:
     """The group may be complete now; only the first one acts on that."""
     assert names(affected(None, C, [B, A])) == ["set-0"]
     assert affected(None, A, []) == []
 
 
-def test_slices_hear_when_one_is_replaced() -> None:
+def test_a_replaced_slice_wakes_the_others() -> None:
     """The newer one takes the job over."""
     old, new = workload(elastic=True, cluster="w1"), workload(name="bigger", elastic=True)
     replaced = workload(elastic=True, cluster="w1", finished="WorkloadSliceReplaced")

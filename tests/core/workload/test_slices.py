@@ -77,7 +77,7 @@ class TestGrowing:
         assert words(growing(worker("w1", shared=OLD_JOB), worker("w2"))) == ["create workload on w1"]
 
     def test_while_it_waits_there_the_job_stays_as_it_is(self) -> None:
-        """Its status comes home all the same."""
+        """Its status is synced to the manager all the same."""
         seen = growing(worker("w1", copy_of(NEW), shared=OLD_JOB))
         assert words(seen) == []
 
@@ -117,7 +117,7 @@ class TestGrowing:
         seen = snapshot(old(), running, job=RUNNING_BIG)
         assert words(seen) == []
 
-    def test_a_slice_that_is_no_more_the_latest_waits_for_the_latest(self) -> None:
+    def test_a_slice_that_is_no_longer_the_latest_waits_for_the_latest(self) -> None:
         """The job has grown once more meanwhile."""
         bigger = job(elastic=True, parallelism=9, generation=7, suspended=False, status={"active": 1})
         seen = snapshot(
@@ -125,7 +125,7 @@ class TestGrowing:
         )
         assert words(seen) == []
 
-    def test_a_change_that_is_none_of_its_size_does_not_make_it_wait(self) -> None:
+    def test_a_change_of_something_else_than_the_size_does_not_make_it_wait(self) -> None:
         """Kueue makes no slice for it, and shrinks one that waits in place; its name is of an earlier generation."""
         edited = job(elastic=True, parallelism=5, generation=4, suspended=False)
         seen = snapshot(
@@ -148,7 +148,7 @@ class TestGrowing:
         quiet = attrs.evolve(seen, quiet_for=KUEUE_GRACE)
         assert words(quiet) == ["retry: Admitting remote no longer exists"]
 
-    def test_a_job_on_its_way_out_is_waited_for(self) -> None:
+    def test_a_job_that_is_being_deleted_is_waited_for(self) -> None:
         """Neither patched nor created over."""
         leaving = job_copy_of(old(), of=SMALL, deleting=True)
         assert words(growing(worker("w1", copy_of(NEW, admitted=True), shared=leaving))) == []
@@ -163,7 +163,7 @@ class TestGrowing:
         ],
         ids=["of an earlier attempt", "of another spec", "deactivated there", "evicted for that"],
     )
-    def test_a_copy_that_cannot_be_used_is_made_anew_without_touching_the_job(self, spoiled: Json) -> None:
+    def test_a_copy_that_cannot_be_used_is_replaced_without_touching_the_job(self, spoiled: Json) -> None:
         """The job runs on the old slice's quota."""
         assert words(growing(worker("w1", copy_of(NEW, **spoiled), shared=OLD_JOB))) == ["delete workload on w1"]
 
@@ -173,13 +173,13 @@ class TestGrowing:
         assert words(growing(worker("w1", copy_of(NEW, **said), shared=OLD_JOB))) == []
 
     def test_a_new_priority_reaches_a_waiting_slice(self) -> None:
-        """As it does any copy."""
+        """As in any copy."""
         urgent = slice_of(NEW_NAME, 5, cluster="w1", replaces=OLD_NAME)
         urgent["spec"]["priority"] = 9
         assert words(growing(worker("w1", copy_of(NEW), shared=OLD_JOB), local=urgent)) == ["patch workload on w1"]
 
-    def test_what_lies_elsewhere_goes(self) -> None:
-        """The worker is settled."""
+    def test_copies_on_other_workers_are_removed(self) -> None:
+        """The worker is recorded and does not change."""
         seen = growing(worker("w1", copy_of(NEW), shared=OLD_JOB), worker("w2", copy_of(NEW, uid="b")))
         assert words(seen) == ["delete workload on w2"]
 
@@ -201,8 +201,8 @@ class TestGrowing:
         seen = growing(worker("w1", waiting, shared=made, **facts))
         decided = decide(seen)
         assert (in_words(seen, decided), decided.look_again) == (["copy job status"], 5)
-        home = {**BIG, "status": COMPLETE}
-        seen = attrs.evolve(seen, jobs={JOB_NAME: home}, quiet_for=timedelta(seconds=5))
+        shown = {**BIG, "status": COMPLETE}
+        seen = attrs.evolve(seen, jobs={JOB_NAME: shown}, quiet_for=timedelta(seconds=5))
         assert words(seen) == ["finish Succeeded"]
 
     @pytest.mark.parametrize(
@@ -219,12 +219,12 @@ class TestGrowing:
         """The job is there: going elsewhere would run it twice."""
         assert words(growing(where)) == expected
 
-    def test_a_finished_old_slice_is_no_news_of_the_job(self) -> None:
+    def test_a_finished_old_slice_does_not_end_the_job(self) -> None:
         """While our cache still shows the old slice as the job's owner, the job is handed over all the same."""
         seen = growing(worker("w1", copy_of(NEW, admitted=True), shared=OLD_JOB), sibling=old())
         assert words(seen)[0] == "patch job on w1"
 
-    def test_without_a_place_it_waits_for_the_old_slices_end(self) -> None:
+    def test_without_a_recorded_worker_it_waits_for_the_old_slices_end(self) -> None:
         """The job has the name that the new copy would need."""
         unplaced = slice_of(NEW_NAME, 5, nominated=("w1",), replaces=OLD_NAME)
         where = worker("w1", copy_of(unplaced, admitted=True), shared=OLD_JOB)
@@ -263,14 +263,14 @@ class TestReplaced:
         seen = attrs.evolve(seen, workers=(taken,))
         assert words(seen) == ["delete workload on w1"]
 
-    def test_deleted_with_all_its_kin_it_leaves_nothing(self) -> None:
+    def test_deleted_with_all_its_siblings_it_leaves_nothing(self) -> None:
         """The user deleted the job."""
         for siblings in ((), (slice_of(NEW_NAME, 5, cluster="w1", deleting=True),)):
             seen = snapshot(None, worker("w1", copy_of(old()), OLD_JOB), siblings=siblings, check=None, job={})
             seen = attrs.evolve(seen, key=seen.key._replace(name=OLD_NAME))
             assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
-    def test_what_another_slice_left_is_for_that_one_to_remove(self) -> None:
+    def test_a_copy_of_another_slice_is_removed_by_that_one(self) -> None:
         """Each copy is removed by the one Workload it names."""
         seen = snapshot(None, worker("w1", shared=OLD_JOB), check=None, job={})
         assert words(seen) == []
@@ -316,7 +316,7 @@ class TestShrinking:
         assert isinstance(forward, PatchJob)
         assert forward.patch == {"metadata": {"uid": "uid-job-copy"}, "spec": {"parallelism": 2}}
 
-    def test_afterwards_it_is_in_line(self) -> None:
+    def test_afterwards_there_is_nothing_to_patch(self) -> None:
         """What the copy was made from is noted anew."""
         smaller = slice_of(OLD_NAME, 2, nominated=("w1",))
         seen = snapshot(smaller, worker("w1", copy_of(slice_of(OLD_NAME, 3))), job=SMALL)
@@ -352,7 +352,7 @@ class TestShrinking:
         ids=["grown", "not elastic", "other pod sets"],
     )
     def test_other_changes_are_no_shrinking(self, local: Json, made: Json) -> None:
-        """They get a new copy, as ever."""
+        """They get a new copy, as with any other Workload."""
         assert drift_patch(local, copy_of(made)) is None
 
     def test_a_job_that_has_the_right_size_is_not_written(self) -> None:

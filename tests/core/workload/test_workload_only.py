@@ -25,7 +25,7 @@ def test_it_is_offered_without_its_job_being_known() -> None:
 
 
 def test_the_worker_that_admits_it_has_it_at_once() -> None:
-    """Whoever brings the job waits for `clusterName`."""
+    """The controller that moves the job waits for `clusterName`."""
     local = workload(nominated=("w1", "w2"))
     shown = seen(local, worker("w1", copy_of(local, admitted=True)), worker("w2", copy_of(local)))
 
@@ -38,12 +38,12 @@ def test_while_it_runs_there_is_nothing_to_do() -> None:
 
 
 @pytest.mark.parametrize("reason", ["Succeeded", "Failed"])
-def test_its_end_comes_home_with_the_words_of_the_worker(reason: str) -> None:
+def test_its_end_is_synced_with_the_workers_reason_and_message(reason: str) -> None:
     shown = seen(ASSIGNED, worker("w1", copy_of(ASSIGNED, admitted=True, finished=reason)))
     assert in_words(shown, decide(shown)) == [f"finish {reason}"]
 
 
-def test_a_copy_that_is_gone_sends_it_back() -> None:
+def test_it_is_retried_when_the_copy_is_gone() -> None:
     shown = seen(ASSIGNED, worker("w1"))
     assert in_words(shown, decide(shown)) == ["retry: Admitting remote no longer exists"]
 
