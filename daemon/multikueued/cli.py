@@ -1,6 +1,6 @@
-"""The command line: `multikueue SUBCOMMAND`. What a subcommand needs is imported when it is called.
+"""The command line: `multikueue SUBCOMMAND`. A subcommand's module is imported when it is called.
 
-A command that fails tells a person one message, never a traceback.
+A command that fails prints one message and never a traceback.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ SUBCOMMANDS: Final[Mapping[str, str]] = {
 """Where each subcommand is: `module:attribute`."""
 
 USAGE: Final = 2
-"""Exit code for what the user must fix before trying again: settings, kubeconfig, arguments."""
+"""Exit code for errors that the user must fix before trying again: settings, kubeconfig, arguments."""
 FAILURE: Final = 1
-"""Exit code for everything else that went wrong."""
+"""Exit code for all other errors."""
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
 
 class LazyGroup(click.Group):
-    """A group whose subcommands are imported on use, and whose failures are one line."""
+    """A group that imports subcommands on use, and prints an error as one message."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, without importing anything."""
@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
             if any(isinstance(one, KeyboardInterrupt) for one in errors):
                 ctx.exit(INTERRUPTED)
             if any(isinstance(one, BrokenPipeError) for one in errors):
-                raise BrokenPipeError(errno.EPIPE, "whoever read our output is gone") from error
+                raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone") from error
             known = known_error(error)
             click.echo(f"multikueue: error: {known or _unexpected(errors[0])}", file=sys.stderr)
             ctx.exit(USAGE if isinstance(known, SettingsError | KubeconfigError | AdapterError) else FAILURE)
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def known_error(error: BaseException) -> MultiKueueError | None:
-    """The first of our own errors, looking into groups; None if there is none."""
+    """The first of our own errors, also inside exception groups; None if there is none."""
     return next((one for one in _ungrouped(error) if isinstance(one, MultiKueueError)), None)
 
 

@@ -1,4 +1,4 @@
-"""The daemon's settings. In the file they are written in camelCase; `multikueued.loading` reads it."""
+"""The daemon's settings. The file has them in camelCase; `multikueued.loading` reads it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
 
 ControllerName = NewType("ControllerName", str)
-"""A domain and a path, `example.com/dispatcher`: what Kubernetes takes in a job's `managedBy`."""
+"""A domain and a path, `example.com/dispatcher`: what Kubernetes accepts in a job's `managedBy`."""
 LabelValue = NewType("LabelValue", str)
-"""A text that Kubernetes takes as a label's value."""
+"""A text that Kubernetes accepts as a label's value."""
 ObjectName = NewType("ObjectName", str)
-"""A text that Kubernetes takes as the name of a namespace or a Lease."""
+"""A text that Kubernetes accepts as the name of a namespace or a Lease."""
 Port = NewType("Port", int)
 """A TCP port; 0 for any free one."""
 ServerUrl = NewType("ServerUrl", str)
 """`https://HOST:PORT`."""
 
 DispatcherName = NewType("DispatcherName", str)
-"""One of Kueue's two dispatchers, one of an installed package's, or another controller's domain and path."""
+"""One of Kueue's two dispatchers, a dispatcher of an installed package, or another controller's domain and path."""
 StepSize = NewType("StepSize", int)
 """How many workers; at least 1."""
 RoundLength = NewType("RoundLength", timedelta)
 """How long a round lasts; at least a second."""
 
 FrameworkName = NewType("FrameworkName", str)
-"""What Kueue calls a kind that is built into it: `batch/job`."""
+"""Kueue's name of a kind that is built into it: `batch/job`."""
 
 LEASE_DEFAULTS = LeaseSettings()
 INCREMENTAL_DEFAULTS = Incremental()
@@ -41,14 +41,14 @@ DEFAULT_ROUND = RoundLength(INCREMENTAL_DEFAULTS.round)
 
 @attrs.frozen
 class IncrementalSettings:
-    """How the incremental dispatcher asks; see `multikueue.core.dispatchers.incremental.Incremental`."""
+    """Settings of the incremental dispatcher; see `multikueue.core.dispatchers.incremental.Incremental`."""
 
     step_size: StepSize = StepSize(INCREMENTAL_DEFAULTS.step)
-    """How many more workers a round asks."""
+    """How many more workers each round adds."""
     order: Literal["config", "alphabetical"] = "config"
-    """Who is asked first: the first of the MultiKueueConfig's list, or of the alphabet."""
+    """The order of the workers: that of the MultiKueueConfig's list, or of their names."""
     round: RoundLength = DEFAULT_ROUND
-    """How long those asked so far are left alone with a job before more are asked."""
+    """How long the workers so far have to admit a job before more are added."""
 
 
 @attrs.frozen
@@ -56,8 +56,8 @@ class DispatcherSettings:
     """Which workers a job is offered to."""
 
     name: DispatcherName | None = None
-    """One of Kueue's, by default the one that asks all workers at once; or one that an installed package brings, see
-    `multikueue.runtime.plugins`. Any other name says that another controller writes `status.nominatedClusterNames`."""
+    """One of Kueue's, by default the one that offers a job to all workers at once; or one of an installed package, see
+    `multikueue.runtime.plugins`. Any other name means that another controller writes `status.nominatedClusterNames`."""
     incremental: IncrementalSettings | None = None
     """Only for the incremental dispatcher."""
 
@@ -70,7 +70,7 @@ class IntegrationSettings:
     """Kinds built into Kueue, by Kueue's names; the default is the kind every cluster serves. Each is watched on every
     worker, so list those in use."""
     external_frameworks: tuple[Declaration, ...] = ()
-    """As `externalFrameworks`. Kueue has its list of such kinds here."""
+    """The same as `externalFrameworks`. Kueue has the list here."""
 
 
 @attrs.frozen
@@ -78,22 +78,22 @@ class LeaderElectionSettings:
     """Which of several replicas works."""
 
     enabled: bool = True
-    """On: during a rolling update two replicas run for a while, and only one may work. Turn it off where there is
-    never more than one process, such as on a developer's machine."""
+    """On: during a rolling update two replicas run for a while, and only one may work. Turn it off only if there is
+    never more than one process, as on a developer's machine."""
     lease_name: ObjectName = ObjectName("multikueue")
     """The Lease in the daemon's namespace. Two daemons with different `controllerName`s need two names."""
     lease_duration: timedelta = timedelta(seconds=LEASE_DEFAULTS.duration)
-    """How long a leader that died keeps others waiting; see `multikueue.core.machinery.lease.LeaseSettings`."""
+    """How long the others wait after a leader has died; see `multikueue.core.machinery.lease.LeaseSettings`."""
     renew_deadline: timedelta = timedelta(seconds=LEASE_DEFAULTS.renew_deadline)
-    """How long a leader works on without being able to renew the Lease."""
+    """How long a leader goes on without being able to renew the Lease."""
     retry_period: timedelta = timedelta(seconds=LEASE_DEFAULTS.retry_period)
     """Between two attempts to get or renew it."""
 
     def lease_settings(self) -> LeaseSettings:
-        """The same in the library's words.
+        """The same as the library's settings.
 
         Raises:
-            SettingsError: the times do not leave room for each other.
+            SettingsError: the times contradict each other.
         """
         return LeaseSettings(
             duration=self.lease_duration.total_seconds(),
@@ -109,7 +109,7 @@ class LoggingSettings:
     format: Literal["json", "console"] = "json"
     """`json`: one object a line, for a cluster's log collector. `console`: for people at a terminal."""
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """`info` says what happens to clusters and what is retried; a workload that goes its way costs no line."""
+    """`info` reports what happens to clusters and what is retried. A workload without trouble causes no line."""
 
 
 @attrs.frozen
@@ -117,20 +117,20 @@ class ServingSettings:
     """Where health and metrics are served."""
 
     bind_address: str = ""
-    """Empty: all addresses, of IPv4 and IPv6, since kubelet and Prometheus come from outside the pod."""
+    """Empty: all addresses, IPv4 and IPv6, because kubelet and Prometheus connect from outside the pod."""
     port: Port = Port(8080)
     """One port for `/healthz`, `/readyz` and `/metrics`: nothing on it is secret, so it is plain HTTP."""
 
 
 @attrs.frozen
 class PreemptionSettings:
-    """Whether workers may preempt for our copies."""
+    """Whether copies may preempt other workloads on workers."""
 
     orchestrated: bool = False
-    """On: a copy may preempt on one worker at a time, so that one job does not clear several. Off as in Kueue, where it
-    is an alpha feature that the workers' Kueue must have on, too."""
+    """On: a copy may preempt on one worker at a time, so that one job does not preempt on several. Off as in Kueue,
+    where it is an alpha feature. The workers' Kueue must have it on, too."""
     timeout: timedelta = timedelta(minutes=5)
-    """How long a worker may take to preempt before the next one is let. Kueue's."""
+    """How long one worker may take to preempt before the next one may. Kueue's default."""
 
 
 @attrs.frozen
@@ -138,36 +138,36 @@ class WebhookSettings:
     """The admission webhook that fills in `managedBy` of new jobs whose queue leads to worker clusters."""
 
     enabled: bool = False
-    """Off: users write it themselves, and a job without it is Rejected with what to set. On: every replica serves the
-    webhook, and the one that leads registers it."""
+    """Off: users write it themselves, and a job without it is Rejected with a message that says what to set. On: every
+    replica serves the webhook, and the leader registers it."""
     bind_address: str = ""
-    """Empty: all addresses, since API servers come from outside the pod."""
+    """Empty: all addresses, because API servers connect from outside the pod."""
     port: Port = Port(9443)
-    """HTTPS only: API servers speak nothing else to webhooks."""
+    """HTTPS: API servers call webhooks by nothing else."""
     cert_dir: str = ""
-    """A folder with `tls.crt` and `tls.key`, which somebody else renews, and `ca.crt` if API servers are to be told
-    whom to trust. Empty: the daemon makes a certificate and its authority, and renews them."""
+    """A folder with `tls.crt` and `tls.key`, which somebody else renews, and `ca.crt` if the daemon is to write the
+    `caBundle`. Empty: the daemon makes a certificate and its authority, and renews them."""
     secret_name: ObjectName = ObjectName("multikueue-webhook")
-    """The Secret in the daemon's namespace in which replicas share a certificate of their own making."""
+    """The Secret in the daemon's namespace through which replicas share the certificate they make."""
     configuration_name: ObjectName = ObjectName("multikueue-webhook")
-    """The MutatingWebhookConfiguration. API servers ask in the order of the names, and Kueue's, which gives jobs a
-    default queue, is to be asked first: `kueue-mutating-webhook-configuration`."""
+    """The MutatingWebhookConfiguration. API servers call webhooks in the order of these names. Kueue's must be first,
+    because it gives jobs a default queue: `kueue-mutating-webhook-configuration`."""
     service_name: ObjectName = ObjectName("multikueue-webhook")
     """The Service in front of the replicas."""
     service_namespace: ObjectName = ObjectName("")
-    """Where it is. Empty: the daemon's namespace."""
+    """The Service's namespace. Empty: the daemon's."""
     service_port: Port = Port(443)
     url: ServerUrl = ServerUrl("")
-    """Instead of a Service: where API servers reach a daemon that runs outside of the cluster."""
+    """Instead of a Service: the address of a daemon that runs outside of the cluster."""
     failure_policy: Literal["Ignore", "Fail"] = "Ignore"
-    """What API servers do when no replica answers. `Ignore`: they create the job, and it is Rejected for lack of
-    `managedBy`. `Fail`: they refuse it, so that nobody can create jobs with a queue while the daemon is down."""
+    """What API servers do when no replica answers. `Ignore`: they create the job, and it is Rejected because it has no
+    `managedBy`. `Fail`: they refuse it, so nobody can create jobs with a queue while the daemon is down."""
 
 
 @attrs.frozen
 class MultiKueueSettings:
-    """The section `multiKueue` of Kueue's configuration: copied from there it says what the settings of the same names
-    say, and takes their place."""
+    """The section `multiKueue` of Kueue's configuration, which can be copied: each of its settings replaces the one of
+    the same name outside of the section."""
 
     origin: LabelValue | None = None
     gc_interval: timedelta | None = None
@@ -182,29 +182,28 @@ class Settings:
     """All settings. An empty file gives the defaults, which are Kueue's where Kueue has the same setting."""
 
     controller_name: ControllerName = ControllerName(CONTROLLER_NAME)
-    """Which AdmissionChecks are ours, and what delegated jobs may say in `managedBy`, beside Kueue's own name, which
-    is the only one that many kinds accept. The default takes the place of the MultiKueue built into Kueue, which must
-    then be off. Another name leaves that one alone, and its AdmissionChecks; see
-    docs/operating.md for what it still does to workers that both use."""
+    """Which AdmissionChecks are ours, and which value jobs may have in `managedBy`, beside Kueue's own name, which is
+    the only one that many kinds accept. The default replaces the MultiKueue built into Kueue, which must then be off.
+    With another name both can run; see docs/operating.md for what Kueue's does to workers that both use."""
     origin: LabelValue = LabelValue("multikueue")
-    """Marks our copies on the workers. Managers that share a worker need different ones."""
+    """The label's value on our copies. Managers that share a worker need different ones."""
     namespace: ObjectName = ObjectName("")
     """Where the kubeconfig Secrets and the Lease are. Empty: the pod's own, or `kueue-system` outside a pod."""
     gc_interval: timedelta = timedelta(minutes=1)
-    """How often all copies are looked at again; 0 turns it off. It reads caches only, so it costs little."""
+    """How often all copies are checked for leftovers; 0 turns it off. It reads caches only, so it costs little."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
-    """How long a job stays assigned to a worker that cannot be reached, before it is sent elsewhere."""
+    """How long a job stays assigned to a worker that cannot be reached."""
     kubeconfig_path_prefix: str = KUBECONFIG_PREFIX
     """The only folder from which kubeconfig files of workers are read (`locationType: Path`). Kueue's."""
     quota_automation: bool = False
-    """Whether MultiKueueConfigs may ask for quotas to be kept as the sum of the workers'. Off as in Kueue: it changes
-    ClusterQueues of the manager, and needs permissions for that."""
+    """Whether the daemon sets quotas to the sum of the workers' where a MultiKueueConfig asks for it. Off as in Kueue:
+    it changes ClusterQueues of the manager, and needs permissions for that."""
     preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)
     dispatcher_name: DispatcherName | None = None
-    """`dispatcher.name` as Kueue calls it."""
+    """Kueue's name of `dispatcher.name`."""
     incremental_dispatcher_config: IncrementalSettings | None = None
-    """`dispatcher.incremental` as Kueue calls it."""
+    """Kueue's name of `dispatcher.incremental`."""
     integrations: IntegrationSettings = attrs.field(factory=IntegrationSettings)
     external_frameworks: tuple[Declaration, ...] = ()
     """Kinds that are not built into Kueue, each declared; see `multikueue.adapters.declaration`."""

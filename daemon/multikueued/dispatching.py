@@ -1,4 +1,4 @@
-"""Which dispatcher the settings choose."""
+"""The dispatcher that the settings choose."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from multikueued.config import IncrementalSettings, Settings
 
 
 def dispatcher_name(settings: Settings) -> str:
-    """The name of the dispatcher, in our way of writing it or in Kueue's."""
+    """The name of the dispatcher, from our setting or Kueue's."""
     return settings.dispatcher.name or settings.dispatcher_name or ALL_AT_ONCE
 
 
 def chosen_dispatcher(settings: Settings) -> Dispatcher:
-    """What the settings come to. They must have no `contradictions`.
+    """The dispatcher. The settings must have no `dispatcher_contradictions`.
 
     Raises:
         SettingsError: an installed package's dispatcher cannot be used.
@@ -31,7 +31,7 @@ def chosen_dispatcher(settings: Settings) -> Dispatcher:
 
 
 def dispatcher_contradictions(settings: Settings) -> Iterator[str]:
-    """What does not go together: the setting, why, and what to do."""
+    """Settings that cannot be used together: the setting, why, and what to do."""
     own, kueues_name, kueues = settings.dispatcher, settings.dispatcher_name, settings.incremental_dispatcher_config
     name = dispatcher_name(settings)
     if own.name is not None and kueues_name is not None:

@@ -1,4 +1,4 @@
-"""YAML that people write: the documents of a text, or one message that names the place of the fault."""
+"""Reads YAML that people write. An error is one message that names the place."""
 
 from __future__ import annotations
 
@@ -12,18 +12,23 @@ import yaml
 from multikueue.errors import SettingsError
 
 MAX_DEPTH: Final = 100
-"""Levels of nesting: real files have ten, and a thousand would exhaust Python's stack."""
+"""Levels of nesting. Real files have ten; a thousand would exhaust Python's stack."""
+
+
+def fault(problem: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
+    """A YAML error about one place."""
+    return yaml.constructor.ConstructorError(None, None, problem, mark)
 
 
 class Loader(yaml.SafeLoader):
-    """Every fault is a YAML error with its place: also a value that its tag cannot be made of."""
+    """Raises a YAML error with its place for every fault, also for a value that does not fit its tag."""
 
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """See `yaml.composer.Composer`."""
         if parent is not None and self.depth == MAX_DEPTH:
-            raise _fault(f"more than {MAX_DEPTH} levels of nesting", parent.start_mark)
+            raise fault(f"more than {MAX_DEPTH} levels of nesting", parent.start_mark)
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
@@ -35,16 +40,16 @@ class Loader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except (ValueError, TypeError, AttributeError, LookupError) as error:
             kind = node.tag.rpartition(":")[2]
-            told = f'"{node.value}" is no {kind}: put it in quotes if it is a text'
-            raise _fault(told, node.start_mark) from error
+            problem = f'"{node.value}" is no {kind}: put it in quotes if it is a text'
+            raise fault(problem, node.start_mark) from error
 
 
 @contextmanager
 def reading(source: str) -> Iterator[None]:
-    """What is done inside reads YAML with a `Loader`.
+    """Turn YAML errors of a `Loader` into a `SettingsError`.
 
     Args:
-        source: what is read, for the message.
+        source: the file, for the message.
 
     Raises:
         SettingsError: it is not YAML.
@@ -69,7 +74,3 @@ def read_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsError(f"cannot read {path}: {why}") from error
-
-
-def _fault(told: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, told, mark)

@@ -1,7 +1,7 @@
-"""Health and metrics over HTTP, in the loop that does the work: if that loop is stuck, so is the answer.
+"""Health and metrics over HTTP, in the same event loop as all other work: if the loop is stuck, so is the answer.
 
-* `/healthz`: the loop is alive. It never fails because of a cluster: restarting the process would not help.
-* `/readyz`: the caches are complete, or another replica leads. A standby is ready, or a rolling update would not end.
+* `/healthz`: the loop is alive. It does not fail because of a cluster: a restart would not help.
+* `/readyz`: the caches have synced, or another replica leads. A standby is ready, or a rolling update would not end.
 * `/metrics`: for Prometheus.
 """
 
@@ -23,12 +23,12 @@ from multikueued.metrics import Metrics
 HEARTBEAT: Final = 1.0
 """Seconds between heartbeats."""
 MAX_LAG: Final = 10.0
-"""Seconds a heartbeat may be late: far beyond any garbage collection, within kubelet's usual patience of 30 s."""
+"""Seconds a heartbeat may be late: longer than any garbage collection, shorter than kubelet's usual 30 s."""
 
 
 @attrs.define(eq=False)
 class Heartbeat:
-    """Notes how late the loop runs a task that only sleeps."""
+    """Measures how late the loop wakes a task that only sleeps."""
 
     on_lag: Callable[[float], None]
     """Called with the lag of each beat, in seconds."""
@@ -45,7 +45,7 @@ class Heartbeat:
 
     @property
     def lag(self) -> float:
-        """Seconds the last beat was late, or the next one is by now."""
+        """Seconds by which the last beat was late, or the next one is already."""
         return max(self._lag, anyio.current_time() - self._last - HEARTBEAT)
 
 
@@ -57,8 +57,8 @@ async def serving(
 
     Args:
         settings: where to listen.
-        metrics: what `/metrics` shows.
-        why_not_ready: what is being waited for; None if nothing.
+        metrics: served at `/metrics`.
+        why_not_ready: what readiness waits for; None: ready.
 
     Raises:
         SettingsError: the address cannot be listened on.

@@ -1,4 +1,4 @@
-"""Which job kinds the daemon dispatches: the settings in Kueue's own words, their rows, and what the manager serves."""
+"""The job kinds the daemon dispatches: from the settings, from installed packages, and as the manager serves them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from multikueued.config import Settings
 log = structlog.get_logger(__name__)
 
 RETRY: Final = 5.0
-"""Seconds between two attempts to ask a manager that does not answer: nothing can be done before it does."""
+"""Seconds between two attempts to ask a manager that does not answer."""
 PATIENCE: Final = 6
-"""Attempts for a manager that answers, but has trouble with some kind: an API group of its own may be down for long,
-and the others must not wait for it."""
+"""Attempts for a manager that answers, but not about some kind: an aggregated API may be down for long, and the other
+kinds must not wait for it."""
 ALIASES = {"deployment": "pod"}
-"""Kinds that are dispatched as others: the pods of a Deployment are queued and sent one by one."""
+"""Kinds that are dispatched as another: the pods of a Deployment are queued and dispatched one by one."""
 
 
 def configured_kinds(settings: Settings) -> list[JobKind]:
-    """The rows that the settings come to. They must have no `contradictions`."""
+    """The rows of the kinds in the settings, which must have no `kind_contradictions`."""
     kinds, complaints = _rows(settings)
     assert not complaints, complaints
     return kinds
 
 
 def kind_contradictions(settings: Settings) -> Iterator[str]:
-    """What cannot be used: the setting, why, and what to do."""
+    """Kinds that cannot be used: the setting, why, and what to do."""
     kinds, complaints = _rows(settings)
     yield from complaints
     sources: dict[GVK, str] = {}
@@ -51,7 +51,7 @@ def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
     kinds = list(_built_in(settings))
     complaints: list[str] = []
     for setting, declaration in _declared(settings):
-        # What compiles expressions costs 0.3 s to import: only whoever declares a kind waits for it.
+        # Imported here because the CEL compiler takes 0.3 s to import, and only declared kinds need it.
         from multikueue.adapters.declared import DeclarationError, declared_kind
 
         try:
@@ -76,7 +76,7 @@ def _declared(settings: Settings) -> Iterator[tuple[str, Declaration]]:
         "multiKueue.externalFrameworks": settings.multi_kueue.external_frameworks,
     }
     named = {declaration.name for declarations in places.values() for declaration in declarations}
-    # Kueue wants a kind in this list of its own, too: the second time it is only named.
+    # Kueue wants the kind in this list, too. A bare name repeats a declaration from the other lists.
     places["integrations.externalFrameworks"] = settings.integrations.external_frameworks
     for place, declarations in places.items():
         for number, declaration in enumerate(declarations):
@@ -86,7 +86,7 @@ def _declared(settings: Settings) -> Iterator[tuple[str, Declaration]]:
 
 
 def chosen_kinds(settings: Settings) -> list[JobKind]:
-    """All rows, before any server is asked.
+    """The rows of all kinds, before the manager is asked about them.
 
     Raises:
         AdapterError: an installed package's row cannot be used, or there are two for one kind.
@@ -97,7 +97,7 @@ def chosen_kinds(settings: Settings) -> list[JobKind]:
 
 
 async def known_kinds(kinds: list[JobKind], manager: Discoverer) -> AdapterRegistry:
-    """The rows as the manager has their kinds; waits until it answers, and logs what it does not have."""
+    """The rows of the kinds that the manager serves. It waits for the manager's answer and logs the kinds it lacks."""
     attempt = 1
     while True:
         try:
@@ -114,12 +114,12 @@ async def known_kinds(kinds: list[JobKind], manager: Discoverer) -> AdapterRegis
 
 
 def framework_names() -> list[str]:
-    """What may stand in `integrations.frameworks`."""
+    """The valid names in `integrations.frameworks`."""
     names = {kind.framework for kind in AVAILABLE if kind.framework}
     return sorted(names | {alias for alias, name in ALIASES.items() if name in names})
 
 
 def rows_of(framework: str) -> list[JobKind]:
-    """The rows behind one of Kueue's names."""
+    """The rows of one of Kueue's names."""
     wanted = ALIASES.get(framework, framework)
     return [kind for kind in AVAILABLE if kind.framework == wanted]

@@ -1,4 +1,4 @@
-"""A port of the daemon: opened and closed in time, or told why it cannot be opened."""
+"""Opens and closes a port of the daemon; the error says why it cannot be opened."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ async def listening(
     """Serve an application while the context lasts; it yields the port.
 
     Args:
-        application: what answers.
+        application: handles the requests.
         address: empty for all addresses.
         port: 0 for any free one.
-        settings: the group of settings that says where, for the error.
+        settings: the group of settings that has the address, for the error.
         tls: for HTTPS.
 
     Raises:
@@ -39,18 +39,18 @@ async def listening(
         try:
             await web.TCPSite(runner, address or None, port, ssl_context=tls).start()
         except OSError as error:
-            raise SettingsError(_told(error, address, port, settings)) from error
+            raise SettingsError(_error_message(error, address, port, settings)) from error
         yield runner.addresses[0][1]
     finally:
         with anyio.move_on_after(_CLOSE_TIMEOUT, shield=True):
             await runner.cleanup()
 
 
-def _told(error: OSError, address: str, port: int, settings: str) -> str:
+def _error_message(error: OSError, address: str, port: int, settings: str) -> str:
     where = f"{address or 'port'}{':' if address else ' '}{port}"
     if error.errno == errno.EADDRINUSE:
         return f"cannot listen on {where}: it is in use; set {settings}.port to a free one"
-    # asyncio's own text names the address again; what a resolver says has no number of the system's.
+    # asyncio's own text repeats the address; a resolver's error has no errno of the system.
     why = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
     return (
         f"cannot listen on {where}: {why}; set {settings}.bindAddress and {settings}.port to an address of this "

@@ -1,4 +1,4 @@
-"""Reading the settings file: YAML in, `Settings` out, or one message that lists everything that is wrong with it."""
+"""Reads the settings file: YAML in, `Settings` out, or one message that lists all errors."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueued.config import ObjectName, Settings
 from multikueued.dispatching import dispatcher_contradictions
-from multikueued.documents import Loader, read_text, reading
+from multikueued.documents import Loader, fault, read_text, reading
 from multikueued.kinds import kind_contradictions
 from multikueued.values import Hook, advice, is_list, register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-"""Where a pod finds its own namespace."""
+"""Where kubelet writes the pod's own namespace."""
 KUEUE_NAMESPACE: Final = "kueue-system"
 
 
@@ -29,10 +29,10 @@ def load_settings(path: Path | None, *, namespace_file: Path = NAMESPACE_FILE) -
 
     Args:
         path: the file.
-        namespace_file: where the pod's own namespace is found, for settings that name none.
+        namespace_file: holds the pod's own namespace, for settings that name none.
 
     Raises:
-        SettingsError: the file cannot be read or used; the message names every setting at fault and what to do.
+        SettingsError: the file cannot be read or used; the message names every wrong setting and what to do.
     """
     settings = Settings() if path is None else parse_settings(read_text(path), source=str(path))
     return settings if settings.namespace else attrs.evolve(settings, namespace=_own_namespace(namespace_file))
@@ -61,14 +61,14 @@ def parse_settings(text: str, *, source: str = "settings") -> Settings:
 
 
 def _given(settings: Settings) -> dict[str, Any]:
-    """What Kueue's section sets of the settings outside of it, by their names."""
+    """The settings that Kueue's section replaces, by name."""
     section = settings.multi_kueue
     names = [field.name for field in attrs.fields(type(section)) if field.default is None]
     return {name: value for name in names if (value := getattr(section, name)) is not None}
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:
-    """Settings that can be used one by one, but not together."""
+    """Settings that cannot be used together: the setting, and why."""
     try:
         settings.leader_election.lease_settings()
     except SettingsError as error:
@@ -87,17 +87,17 @@ def _own_namespace(file: Path) -> ObjectName:
 
 
 class _Loader(Loader):
-    """Refuses a setting that is written twice, of which YAML would silently keep the last."""
+    """Refuses a setting that is written twice. YAML would silently keep the last."""
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping whose keys all differ."""
+        """Build a mapping of distinct keys."""
         if not isinstance(node, yaml.MappingNode):
-            raise yaml.constructor.ConstructorError(None, None, "a mapping is expected here", node.start_mark)
+            raise fault("a mapping is expected here", node.start_mark)
         seen: set[str] = set()
         for key, _ in node.value:
             name = str(key.value)
             if name in seen:
-                raise yaml.constructor.ConstructorError(None, None, f'"{name}" is written twice', key.start_mark)
+                raise fault(f'"{name}" is written twice', key.start_mark)
             seen.add(name)
         return super().construct_mapping(node, deep)
 
@@ -108,7 +108,7 @@ def _camel(name: str) -> str:
 
 
 def _group(cls: type[Any], converter: cattrs.Converter) -> Hook:
-    """How a group of settings is read: its keys in camelCase, and no others."""
+    """The hook of a group of settings: its keys in camelCase, and no others."""
     fields, types = attrs.fields(cls), get_type_hints(cls)
     lists = {_camel(field.name) for field in fields if is_list(types[field.name])}
     empty = {_camel(field.name) for field in fields if field.default in ("", None)}
@@ -118,11 +118,11 @@ def _group(cls: type[Any], converter: cattrs.Converter) -> Hook:
     read: Hook = structure(cls, converter, _cattrs_forbid_extra_keys=True, **renamed)
 
     def says_nothing(key: str, item: Any) -> bool:
-        """Whether it is a list whose every line is commented out, or the default, written out."""
+        """Whether it is a list of which every line is commented out, or the default."""
         return (item is None and key in lists) or (item == "" and key in empty)
 
     def checked(value: Any, _: Any) -> Any:
-        value = {} if value is None else value  # a group whose every line is commented out
+        value = {} if value is None else value  # every line of the group is commented out
         if not isinstance(value, dict):
             raise ValueError(f"{shown(value)} is not a group of settings: write its settings below it, indented")
         return read({str(key): item for key, item in value.items() if not says_nothing(key, item)}, cls)
@@ -131,7 +131,7 @@ def _group(cls: type[Any], converter: cattrs.Converter) -> Hook:
 
 
 def _declaration(group: Hook) -> Hook:
-    """How a declared kind is read: as a group of settings, or as Kueue has it, a name alone."""
+    """The hook of a declared kind: a group of settings, or a name alone as in Kueue."""
 
     def read(value: Any, kind: Any) -> Any:
         if isinstance(value, str):
@@ -144,12 +144,12 @@ def _declaration(group: Hook) -> Hook:
 
 
 def _complaints(error: BaseException, path: str = "") -> Iterator[str]:
-    """What is wrong: each setting's place, and what to write."""
+    """The errors: each setting's place, and what to write."""
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
         known = [_camel(field.name) for field in attrs.fields(error.cl)]
         for key in sorted(error.extra_fields):
-            told = advice(key, known, f"the settings here are {', '.join(known)}")
-            yield f"{path}.{key}: there is no such setting: {told}".lstrip(".")
+            hint = advice(key, known, f"the settings here are {', '.join(known)}")
+            yield f"{path}.{key}: there is no such setting: {hint}".lstrip(".")
     elif isinstance(error, cattrs.BaseValidationError):
         for nested in error.exceptions:
             yield from _complaints(nested, f"{path}{_step_of(nested)}".lstrip("."))
@@ -158,7 +158,7 @@ def _complaints(error: BaseException, path: str = "") -> Iterator[str]:
 
 
 def _step_of(error: BaseException) -> str:
-    """Which setting of its group, or entry of its list, an error is about."""
+    """The setting of its group, or the entry of its list, that an error is about."""
     for note in getattr(error, "__notes__", []):
         if isinstance(note, cattrs.AttributeValidationNote):
             return f".{_camel(note.name)}"

@@ -1,7 +1,7 @@
 """Logging: one JSON object a line on standard error, or coloured lines for people. Only the daemon configures it.
 
-The library logs through structlog; aiohttp, asyncio and other libraries log through the standard library, whose
-warnings and errors are written in the same form.
+The library logs through structlog. aiohttp, asyncio and other libraries log through the standard library; their
+warnings and errors have the same format.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def _console(stream: TextIO) -> Processor:
 
 
 def redact(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor that hides the values of keys which sound like secrets, at any depth.
+    """A structlog processor that hides the values of keys that look like secrets, at any depth.
 
-    The second line of defence: the first is that nobody logs one.
+    It is a second safeguard: no code should log a secret.
     """
     del logger, name
     return {key: _redacted(key, value) for key, value in event.items()}
@@ -77,7 +77,7 @@ def _route_standard_library(shared: list[Processor], as_json: bool, stream: Text
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    # It warns of each failing call of a function, with its arguments. What fails of a job's rules is told by us, once.
+    # cel warns of each failing function call, with its arguments. We report a failing rule once.
     logging.getLogger("cel").setLevel(logging.CRITICAL)
     logging.captureWarnings(True)
 

@@ -1,7 +1,7 @@
 """Metrics: the library's hooks as Prometheus metrics, in a registry of their own.
 
-A scrape runs in the loop that does the work and costs about 8 us a series, so there are fewer than 3,000: no label
-names a workload, and a metric that would have too many label values adds the rest up under `other`.
+A scrape runs in the event loop and costs about 8 us a series, so there are fewer than 3,000: no label names a workload,
+and a metric with too many label values counts the rest under `other`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OTHER: Final = "other"
 """The label value of everything beyond a metric's limit."""
 
 MAX_PAIRS: Final = 500
-"""ClusterQueues and workers whose workloads are counted one by one: 25 queues on 20 workers."""
+"""Pairs of ClusterQueue and worker with a series of their own: 25 queues on 20 workers."""
 
 Role = Literal["leader", "standalone"]
 QueueSource = Callable[[], Mapping[str, QueueStatistics]]
@@ -30,7 +30,7 @@ QueueSource = Callable[[], Mapping[str, QueueStatistics]]
 M = TypeVar("M", bound=MetricWrapperBase)
 
 _REQUEST_SECONDS: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0)
-"""From a request in the same data centre to the client's deadline."""
+"""Buckets from a request in the same data centre to the client's deadline."""
 _RECONCILE_SECONDS: Final = (0.001, 0.01, 0.1, 1.0, 10.0)
 
 
@@ -41,9 +41,9 @@ class Children(Generic[M]):
     metric: M
     limit: int
     last: tuple[str, ...] = ()
-    """The values of its last labels, which are the same in all series, that of all others included."""
+    """The values of its last labels: the same in all series, also in that of all others."""
     _known: dict[tuple[str, ...], M] = attrs.field(factory=dict, init=False)
-    """Kept here since looking one up in the metric costs four times as much as counting does."""
+    """Kept here because a lookup in the metric takes four times as long as counting."""
 
     def of(self, *values: str) -> M:
         """The series of these label values, or of all others."""
@@ -69,7 +69,7 @@ class Children(Generic[M]):
 
 @attrs.define(eq=False)
 class _Queues(Collector):
-    """Reads the controllers' queues when asked, instead of being told of each change."""
+    """Reads the controllers' queues at each scrape."""
 
     source: QueueSource | None = None
 
@@ -85,7 +85,7 @@ class _Queues(Collector):
 
 
 class Registry(CollectorRegistry):
-    """A registry that leaves out when each series was created: that doubles the series and nobody asks."""
+    """A registry without `_created` samples, which would double the series."""
 
     def collect(self) -> Iterator[Metric]:
         """The metrics, without `_created` samples."""
@@ -158,7 +158,7 @@ class Metrics:
     def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
         """See `RequestHook`."""
         self._requests.of(cluster, verb, resource, str(status)).inc()
-        if verb != "watch":  # a watch lasts as long as it lasts
+        if verb != "watch":  # a watch's duration says nothing
             self._request_seconds.of(cluster, verb).observe(seconds)
 
     def reviewed(self, outcome: str) -> None:
@@ -166,12 +166,12 @@ class Metrics:
         self._reviews.of(outcome).inc()
 
     def began(self, queues: QueueSource) -> None:
-        """This process works from now on; its queues are read at each scrape."""
+        """This process leads from now on; its queues are read at each scrape."""
         self._leading.set(1)
         self._queues.source = queues
 
     def ended(self) -> None:
-        """It works no more, and watches no cluster."""
+        """It does not lead any more, and watches no cluster."""
         self._leading.set(0)
         self._queues.source = None
         self._connected.clear()

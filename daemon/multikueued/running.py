@@ -40,12 +40,12 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None) -> Non
     settings = load_settings(config)
     manager = _manager_cluster(kubeconfig, context)
     configure_logging(settings.logging, sys.stderr)
-    gc.set_threshold(50_000, 20, 100)  # rare: of reading a big list, three quarters of the time is the collector's
+    gc.set_threshold(50_000, 20, 100)  # reading a big list would spend three quarters of its time in the collector
     uvloop = importlib.util.find_spec("uvloop") is not None
     try:
         anyio.run(serve, settings, manager, backend_options={"use_uvloop": uvloop})
     except Exception as error:
-        if known_error(error) is None:  # a bug: its traceback belongs into the log, not in front of the user
+        if known_error(error) is None:  # a bug: the traceback goes to the log only
             structlog.get_logger(__name__).error("internal error", exc_info=error)
         raise
 

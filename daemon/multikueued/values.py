@@ -1,4 +1,4 @@
-"""Reading one value of the settings file: what may stand there, and what is said about what may not."""
+"""Reads one value of the settings file: which values are valid, and the error for others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DURATION_PART: Final = re.compile(rf"(\d+\.?\d*|\.\d+)({'|'.join(_SECONDS)})(?!
 
 
 def register_values(converter: cattrs.Converter) -> None:
-    """Teach a converter to read the settings' values; each error is a ValueError that says what to write."""
+    """Register the hooks of all values; each error is a ValueError that says what to write."""
     for kind, hook in _HOOKS.items():
         converter.register_structure_hook(kind, hook)
     converter.register_structure_hook_func(lambda kind: _origin(kind) is Literal, _choice)
@@ -50,7 +50,7 @@ def register_values(converter: cattrs.Converter) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as a message quotes it."""
+    """A value as error messages show it."""
     if value is None:
         return "an empty value"
     return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
@@ -61,9 +61,9 @@ def advice(value: object, known: Iterable[str], otherwise: str, *, most: int = 1
 
     Args:
         value: the name.
-        known: those there are.
-        otherwise: what to say if none of them is like it.
-        most: how many of them to offer.
+        known: the names there are.
+        otherwise: the advice if none of them is similar.
+        most: how many of them to suggest.
     """
     close = difflib.get_close_matches(str(value), known, n=most)
     return f'did you mean "{" or ".join(close)}"?' if close else otherwise
@@ -115,12 +115,12 @@ def _choice(value: Any, kind: Any) -> Any:
     return value
 
 
-def _checked(holds: Callable[[Any], bool], told: str) -> Hook:
-    """For values that are kept as they are; `told` says what another one is not, and what to write."""
+def _checked(holds: Callable[[Any], bool], error: str) -> Hook:
+    """A hook for values that are kept as they are. `error` is the message for others, after the value."""
 
     def structure(value: Any, _: Any) -> Any:
         if not holds(value):
-            raise ValueError(f"{shown(value)} {told}")
+            raise ValueError(f"{shown(value)} {error}")
         return value
 
     return structure
@@ -165,16 +165,16 @@ def _dispatcher_name(value: Any, _: Any) -> DispatcherName:
             "most 63 characters"
         )
     if value.startswith(_KUEUES_DOMAIN):
-        told = advice(value, known, f"there are {' and '.join(known)}")
-        raise ValueError(f'Kueue has no dispatcher "{value}": {told}')
+        hint = advice(value, known, f"there are {' and '.join(known)}")
+        raise ValueError(f'Kueue has no dispatcher "{value}": {hint}')
     return DispatcherName(value)
 
 
 def _framework_name(value: Any, _: Any) -> FrameworkName:
     known = framework_names()
     if value not in known:
-        told = advice(value, known, f"there are {', '.join(known)}", most=2)
-        raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {told}")
+        hint = advice(value, known, f"there are {', '.join(known)}", most=2)
+        raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {hint}")
     return FrameworkName(value)
 
 

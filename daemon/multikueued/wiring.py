@@ -1,4 +1,4 @@
-"""Putting the daemon together: settings in, the library's parts connected, one task tree until it is told to stop."""
+"""Builds the daemon from its settings and runs it: one tree of tasks until it is told to stop."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from multikueued.webhook.running import Webhook
 
 DRAIN_TIMEOUT: Final = 10.0
-"""Seconds that work under way may take after SIGTERM; one that takes longer is broken off."""
+"""Seconds that work under way may take after SIGTERM; then it is cancelled."""
 
 log = structlog.get_logger(__name__)
 
 
 @attrs.define(eq=False)
 class Term:
-    """The time this process works: from being elected to losing that, or from start to end."""
+    """The time in which this process leads: from its election until it loses the Lease, or from start to end."""
 
     elected: bool
-    """Whether there is a time before it, as a standby."""
+    """Whether there is leader election: before a term this process is a standby."""
     manager: Manager | None = None
     working: bool = False
-    """Whether the manager has begun to decide: before that nothing is under way."""
+    """Whether the manager has started to reconcile: before that nothing is under way."""
     _ended: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     async def drain(self) -> None:
-        """Let the manager end what is under way, for a limited time."""
+        """Let the manager finish what is under way, for `DRAIN_TIMEOUT`."""
         if self.manager is None or not self.working:
             return
         self.manager.drain()
@@ -58,7 +58,7 @@ class Term:
             await self._ended.wait()
 
     async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
-        """Do the work until cancelled."""
+        """Run the manager and register the webhook until cancelled."""
         self.manager, self._ended = manager, anyio.Event()
         metrics.began(manager.statistics)
         try:
@@ -78,7 +78,7 @@ class Term:
             metrics.ended()
 
     def why_not_ready(self) -> str | None:
-        """What readiness waits for; None if nothing. A standby is ready: it has nothing to wait for but its turn."""
+        """What readiness waits for; None: ready. A standby is ready."""
         if self.manager is None:
             return None if self.elected else "starting"
         unread = ", ".join(str(resource) for resource in self.manager.cluster.unread)
@@ -86,11 +86,11 @@ class Term:
 
 
 async def serve(settings: Settings, config: ClusterConfig) -> None:
-    """Be the daemon until SIGTERM or SIGINT; then stop in order: work, lease, connections.
+    """Run the daemon until SIGTERM or SIGINT; then stop in order: work, lease, connections.
 
     Args:
-        settings: the operator's choices.
-        config: how to reach the manager cluster.
+        settings: of the daemon.
+        config: of the manager cluster.
 
     Raises:
         SettingsError: the port of health and metrics cannot be opened.
@@ -98,7 +98,7 @@ async def serve(settings: Settings, config: ClusterConfig) -> None:
     """
     async with anyio.create_task_group() as tasks:
         with anyio.CancelScope() as scope:
-            # Outside of the work: a second signal while it stops must not kill it half-way.
+            # Outside of the work: a second signal must not kill the process while it stops.
             term = Term(elected=settings.leader_election.enabled)
             await tasks.start(_stop_on_signal, term, scope)
             await work(settings, config, term)
@@ -122,16 +122,16 @@ async def _stop_on_signal(
 
 
 async def work(settings: Settings, config: ClusterConfig, term: Term | None = None) -> None:
-    """Be the daemon until cancelled: health and metrics, election, and dispatching while elected.
+    """Run the daemon until cancelled: health and metrics, election, and the manager while elected.
 
     Raises:
-        SettingsError: the port of health and metrics cannot be opened, or an installed package's dispatcher not used.
+        SettingsError: the port of health and metrics cannot be opened, or an installed dispatcher cannot be used.
         KubeconfigError: the certificates in `config` cannot be used.
-        AdapterError: an installed package's job kind cannot be used.
+        AdapterError: an installed job kind cannot be used.
     """
     election = settings.leader_election
     kinds = chosen_kinds(settings)
-    dispatcher = type(chosen_dispatcher(settings)).__name__  # a package's that cannot be used ends this here
+    dispatcher = type(chosen_dispatcher(settings)).__name__  # raises if a package's cannot be used
     metrics = Metrics("leader" if election.enabled else "standalone")
     term = term or Term(elected=election.enabled)
     adapters: AdapterRegistry | None = None
@@ -139,7 +139,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
 
     def why_not_ready() -> str | None:
         if adapters is None:
-            return "the manager cluster has not said yet which kinds it serves"
+            return "the manager cluster has not answered yet which kinds it serves"
         return term.why_not_ready() or (hook.why_not_ready() if hook is not None else None)
 
     async with (
@@ -153,7 +153,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             adapters = found
 
             async def lead() -> None:
-                # Each term has a manager of its own: what an earlier one knew is out of date.
+                # Each term has a new manager: the caches of an earlier one are out of date.
                 await term.lead(build_manager(settings, client, metrics, found), metrics, hook)
 
             if not election.enabled:
@@ -175,13 +175,13 @@ def _webhook(
 ) -> AbstractAsyncContextManager[Webhook | None]:
     if not settings.webhook.enabled:
         return nullcontext()
-    from multikueued.webhook.running import webhook  # it brings what makes certificates, which few need
+    from multikueued.webhook.running import webhook  # imports what makes certificates, which few need
 
     return webhook(settings, client, adapters, metrics)
 
 
 def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapters: AdapterRegistry) -> Manager:
-    """The library's manager, as these settings want it."""
+    """The library's manager with these settings."""
     return Manager(
         client,
         adapters,
@@ -208,7 +208,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapt
 
 
 def _freeze() -> None:
-    """Take what the caches hold out of the garbage collector's sight: it would stop the loop for 250 ms to look."""
+    """Exempt the objects in the caches from garbage collection: a full one would stop the loop for 250 ms."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any, Self, TypeGuard
 
 import attrs
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
-from multikueue.errors import Expired, NotFound, Unreachable
+from multikueue.errors import Expired, NotFound, NotSent, Unreachable
 from multikueue.kube import requests
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
-from multikueue.kube.exchange import ClientOptions, Exchange
+from multikueue.kube.exchange import ClientOptions, Exchange, open_exchange
 from multikueue.kube.requests import Request
 from multikueue.kube.transport import MAX_LINE
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
@@ -54,13 +55,13 @@ class KubeClient:
     """The cluster's name, for errors and metrics."""
     options: ClientOptions = attrs.field(factory=ClientOptions, kw_only=True)
     hook: RequestHook | None = attrs.field(default=None, kw_only=True)
-    _exchange: Exchange = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._exchange = Exchange(self.config, self.name, self.options, self.hook)
+    _lifetime: AsyncExitStack = attrs.field(factory=AsyncExitStack, init=False)
+    _opened: Exchange | None = attrs.field(default=None, init=False)
+    """None until the client is used as a context manager; closed afterwards."""
 
     def __repr__(self) -> str:
-        return f"<KubeClient {self.name}: {self.config.server}, {self._exchange.state}>"
+        state = "not opened" if self._opened is None else "closed" if self._opened.calls.closed else "open"
+        return f"<KubeClient {self.name}: {self.config.server}, {state}>"
 
     async def __aenter__(self) -> Self:
         """Open the sessions. This sends nothing yet.
@@ -68,12 +69,23 @@ class KubeClient:
         Raises:
             KubeconfigError: the certificates cannot be used.
         """
-        await self._exchange.__aenter__()
+        opening = open_exchange(self.config, self.name, self.options, self.hook)
+        self._opened = await self._lifetime.enter_async_context(opening)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Close the connections, also while being cancelled."""
-        await self._exchange.__aexit__()
+        await self._lifetime.aclose()
+
+    @property
+    def _exchange(self) -> Exchange:
+        """
+        Raises:
+            NotSent: the client has not been opened.
+        """
+        if self._opened is None:
+            raise NotSent(f"{self.name}: the client is not open: use it as an async context manager")
+        return self._opened
 
     async def discover(self, gvk: GVK) -> Served | None:
         """How the server serves a kind; None if it does not. Every authenticated identity may ask.

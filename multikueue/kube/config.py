@@ -18,7 +18,7 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import KubeconfigError
-from multikueue.kube.kubeconfig_document import Document, Selection, refuse, resolved, split_url
+from multikueue.kube.kubeconfig_document import Document, Selection, refuse, refused_as, resolved, split_url
 
 REASON: Final = "BadKubeConfig"
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -81,7 +81,8 @@ def load_incluster(environment: Mapping[str, str], *, root: Path = SERVICE_ACCOU
         authority = (root / "ca.crt").read_text()
         namespace = (root / "namespace").read_text().strip() if (root / "namespace").is_file() else ""
     except (OSError, UnicodeDecodeError):
-        refuse(REASON, "this is not a pod with a service account: name a kubeconfig with --kubeconfig or KUBECONFIG")
+        message = "this is not a pod with a service account: name a kubeconfig with --kubeconfig or KUBECONFIG"
+        raise KubeconfigError(REASON, message) from None
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return ClusterConfig(server, ca_pem=authority, token_file=str(root / "token"), namespace=namespace)
 
@@ -100,23 +101,20 @@ def load_kubeconfig(path: Path | Sequence[Path], context: str | None = None) -> 
     paths = [path] if isinstance(path, Path) else list(path)
     if len(paths) > 1:
         paths = [path for path in paths if path.exists()] or paths[:1]
-    merged = Document(REASON)
+    merged = Document()
     for one in paths:
-        merged = merged.merged(_read(one))
-    where = os.pathsep.join(str(one) for one in paths)
-    try:
-        return attrs.evolve(_config(merged, context), source=where)
-    except KubeconfigError as error:
-        refuse(REASON, f"{where}: {error}")
+        with refused_as(REASON, str(one)):
+            merged = merged.merged(_read(one))
+    source = os.pathsep.join(str(one) for one in paths)
+    with refused_as(REASON, source):
+        return _config(merged, context, source)
 
 
 def _read(path: Path) -> Document:
     try:
-        document = Document.parse(path.read_bytes(), REASON)
+        document = Document.parse(path.read_bytes())
     except OSError as error:
-        refuse(REASON, f"{path}: cannot be read: {error.strerror}")
-    except KubeconfigError as error:
-        refuse(REASON, f"{path}: {error}")
+        refuse(f"cannot be read: {error.strerror}")
     for section in (*document.clusters.values(), *document.users.values()):
         for field in _FILES:
             if section.get(field):
@@ -127,7 +125,7 @@ def _read(path: Path) -> Document:
     return document
 
 
-def _config(document: Document, context: str | None) -> ClusterConfig:
+def _config(document: Document, context: str | None, source: str) -> ClusterConfig:
     selection = document.select(context)
     cluster, user = selection.cluster, selection.user
     _check(selection)
@@ -143,18 +141,19 @@ def _config(document: Document, context: str | None) -> ClusterConfig:
         proxy=selection.proxy,
         verify_tls=not cluster.get("insecure-skip-tls-verify"),
         namespace=selection.namespace,
+        source=source,
     )
 
 
 def _check(selection: Selection) -> None:
     url = split_url(selection.server)
     if url is None or url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
-        refuse(REASON, "server must be an http:// or https:// URL without a query")
+        refuse("server must be an http:// or https:// URL without a query")
     user = selection.user
     if user.get("username") or user.get("password") or url.username is not None:
-        refuse(REASON, "basic auth is not supported, by API servers neither: use a token or a client certificate")
+        refuse("basic auth is not supported, by API servers neither: use a token or a client certificate")
     if user.get("auth-provider"):
-        refuse(REASON, "auth-provider is not supported any more: use the exec plugin of your provider")
+        refuse("auth-provider is not supported any more: use the exec plugin of your provider")
 
 
 def _plugin(selection: Selection) -> ExecPlugin | None:
@@ -162,7 +161,7 @@ def _plugin(selection: Selection) -> ExecPlugin | None:
     if not section:
         return None
     if not isinstance(section, dict) or not section.get("command") or not section.get("apiVersion"):
-        refuse(REASON, "exec needs at least apiVersion and command")
+        refuse("exec needs at least apiVersion and command")
     cluster = json.dumps(_cluster_info(selection), sort_keys=True) if section.get("provideClusterInfo") else ""
     return ExecPlugin(str(section["command"]), json.dumps(section, sort_keys=True), cluster)
 
@@ -187,4 +186,4 @@ def _data_or_file(selection: Selection, section: Json, field: str) -> str:
     try:
         return Path(section[field]).read_text()
     except (OSError, UnicodeDecodeError):
-        refuse(REASON, f"{field} {section[field]} cannot be read")
+        refuse(f"{field} {section[field]} cannot be read")

@@ -99,6 +99,18 @@ class TokenFile:
         return text
 
 
+@attrs.frozen
+class HeldToken:
+    """A token of a plugin, and until when it is used. Times are on the loop's clock."""
+
+    value: str = attrs.field(default="", repr=False)
+    """Empty: no token yet."""
+    renew_at: float = float("-inf")
+    ends_at: float = float("-inf")
+    refused: bool = False
+    """Whether the server has answered with 401 to it."""
+
+
 @attrs.define(eq=False)
 class PluginToken:
     """A token from an exec plugin.
@@ -113,61 +125,58 @@ class PluginToken:
     clock: Callable[[], datetime] = attrs.field(default=lambda: datetime.now(UTC), kw_only=True)
     """The wall clock, for the expiry that the plugin prints."""
     run: Callable[[ExecPlugin], Awaitable[Credential]] = attrs.field(default=run_plugin, kw_only=True)
-    _value: str = attrs.field(default="", init=False)
-    _refused: str | None = attrs.field(default=None, init=False)
-    _failure: str = attrs.field(default="", init=False)
-    _renew_at: float = attrs.field(default=float("-inf"), init=False)
-    _ends_at: float = attrs.field(default=float("-inf"), init=False)
-    _pause_until: float = attrs.field(default=float("-inf"), init=False)
+    _held: HeldToken = attrs.field(factory=HeldToken, init=False)
     _renewal: Flight[None] | None = attrs.field(default=None, init=False)
+    """The last run."""
+    _pause_until: float = attrs.field(default=float("-inf"), init=False)
 
     def __repr__(self) -> str:
-        return f"<PluginToken {self.plugin.command}: {'has a token' if self._value else 'no token'}>"
+        return f"<PluginToken {self.plugin.command}: {'has a token' if self._held.value else 'no token'}>"
 
     async def token(self, refused: str | None = None) -> str:
         """See `TokenSource`."""
-        if refused is not None and refused == self._value:
-            self._refused = refused
+        if refused is not None and refused == self._held.value:
+            self._held = attrs.evolve(self._held, refused=True)
         if self._due():
             self._renewal = self.flights.begin(self._renew)
-        if self._renewal is not None and not self._good_until(self._ends_at):
+        if self._renewal is not None and not self._good_until(self._held.ends_at):
             await self._renewal.result()
-        if self._failure and not self._good_until(self._ends_at):
-            raise Unauthorized(self._failure)
-        return self._value
+        return self._held.value
 
     def _good_until(self, end: float) -> bool:
-        return bool(self._value) and self._value != self._refused and anyio.current_time() < end
+        return not self._held.refused and anyio.current_time() < end
 
     def _due(self) -> bool:
         if self._renewal is not None and not self._renewal.ended:
             return False
-        return not self._good_until(self._renew_at) and anyio.current_time() >= self._pause_until
+        return not self._good_until(self._held.renew_at) and anyio.current_time() >= self._pause_until
 
     async def _renew(self) -> None:
+        """Run the plugin and hold its token.
+
+        Raises:
+            Unauthorized: the plugin failed.
+        """
         try:
             credential = await self.run(self.plugin)
         except Unauthorized as error:
-            self._failure = str(error)
-            if self._good_until(self._ends_at):
-                log.warning("token not renewed", error=self._failure)
+            if self._good_until(self._held.ends_at):
+                log.warning("token not renewed", error=str(error))
             self._pause()
-            return
-        if self._value == self._refused:
+            raise
+        if self._held.refused:
             self._pause()
-        self._take(credential)
+        self._held = self._received(credential)  # the server may accept the same token now
 
     def _pause(self) -> None:
         self._pause_until = anyio.current_time() + PLUGIN_PAUSE
 
-    def _take(self, credential: Credential) -> None:
-        # The server may accept the same token now.
-        self._failure, self._value, self._refused = "", credential.token, None
-        self._renew_at = self._ends_at = float("inf")
-        if credential.expires is not None:
-            left = (credential.expires - self.clock()).total_seconds()
-            self._ends_at = anyio.current_time() + left
-            self._renew_at = self._ends_at - min(EARLY, left / 10)
+    def _received(self, credential: Credential) -> HeldToken:
+        if credential.expires is None:
+            return HeldToken(credential.token, renew_at=float("inf"), ends_at=float("inf"))
+        left = (credential.expires - self.clock()).total_seconds()
+        ends_at = anyio.current_time() + left
+        return HeldToken(credential.token, renew_at=ends_at - min(EARLY, left / 10), ends_at=ends_at)
 
 
 def token_source(config: ClusterConfig, flights: SingleFlight) -> TokenSource:

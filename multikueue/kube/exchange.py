@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from typing import Final, Literal, Self
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
 
 import aiohttp
 import anyio
@@ -41,48 +43,42 @@ class ClientOptions:
     user_agent: str = "multikueue"
 
 
-@attrs.define(eq=False)
+@asynccontextmanager
+async def open_exchange(
+    config: ClusterConfig, name: str, options: ClientOptions, hook: RequestHook | None
+) -> AsyncIterator[Exchange]:
+    """Open the sessions with a server; this sends nothing yet. They are closed also while being cancelled.
+
+    Raises:
+        KubeconfigError: the certificates cannot be used.
+    """
+    tls = ssl_context(config)
+    async with SingleFlight() as flights:
+        names = NameLookup(flights, options.connect_deadline)
+        calls = open_session(config, tls, names, options.connections, options.user_agent)
+        watches = open_session(config, tls, names, 0, options.user_agent)
+        try:
+            yield Exchange(config, name, options, hook, token_source(config, flights), calls, watches)
+        finally:
+            with anyio.move_on_after(CLOSE_DEADLINE, shield=True):
+                await calls.close()
+                await watches.close()
+
+
+@attrs.frozen(eq=False)
 class Exchange:
-    """The sessions of one server: one for calls and one for watches, so that no watch waits for a free connection."""
+    """The open sessions with one server: one for calls and one for watches, so that no watch waits for a connection."""
 
     config: ClusterConfig
     name: str
     options: ClientOptions
     hook: RequestHook | None
-    _flights: SingleFlight = attrs.field(init=False)
-    _tokens: TokenSource = attrs.field(init=False)
-    _calls: aiohttp.ClientSession = attrs.field(init=False)
-    _watches: aiohttp.ClientSession = attrs.field(init=False)
-    state: Literal["not opened", "open", "closed"] = attrs.field(default="not opened", init=False)
+    tokens: TokenSource
+    calls: aiohttp.ClientSession
+    watches: aiohttp.ClientSession
 
     def __repr__(self) -> str:
-        return f"<Exchange {self.name}: {self.config.server}, {self.state}>"
-
-    async def __aenter__(self) -> Self:
-        """Open the sessions. This sends nothing yet.
-
-        Raises:
-            KubeconfigError: the certificates cannot be used.
-        """
-        tls = ssl_context(self.config)
-        self._flights = SingleFlight()
-        self._tokens = token_source(self.config, self._flights)
-        names = NameLookup(self._flights, self.options.connect_deadline)
-        self._calls = open_session(self.config, tls, names, self.options.connections, self.options.user_agent)
-        self._watches = open_session(self.config, tls, names, 0, self.options.user_agent)
-        await self._flights.__aenter__()
-        self.state = "open"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close the connections, also while being cancelled, and cancel the flights."""
-        self.state = "closed"
-        try:
-            with anyio.move_on_after(CLOSE_DEADLINE, shield=True):
-                await self._calls.close()
-                await self._watches.close()
-        finally:
-            await self._flights.__aexit__()
+        return f"<Exchange {self.name}: {self.config.server}, {'closed' if self.calls.closed else 'open'}>"
 
     async def call(self, request: Request) -> Json:
         """Send a request and read its answer within the deadline. Retry if the server answers with Retry-After.
@@ -109,7 +105,7 @@ class Exchange:
         raise DeadlineExceeded(f"{where(self.name, request)}: no answer within {self.options.deadline:g} s")
 
     async def _authorized(self, request: Request) -> Json:
-        response = await self._open(self._calls, request)
+        response = await self._open(self.calls, request)
         with ErrorMapping(self.name, request):
             async with response:
                 body = await response.read()
@@ -128,7 +124,7 @@ class Exchange:
         """
         try:
             with anyio.fail_after(self.options.deadline):  # a server may accept a connection and say nothing
-                response = await self._open(self._watches, request, idle)
+                response = await self._open(self.watches, request, idle)
                 if response.status == 200:
                     return response
                 with ErrorMapping(self.name, request):
@@ -142,12 +138,12 @@ class Exchange:
         self, session: aiohttp.ClientSession, request: Request, idle: float | None = None
     ) -> aiohttp.ClientResponse:
         """Send a request and wait for the answer's headers. After a 401, try once more if there is a newer token."""
-        token = await self._tokens.token()
+        token = await self.tokens.token()
         response = await self._send(session, request, token, idle)
         if response.status != 401:
             return response
         try:
-            fresh = await self._tokens.token(refused=token)
+            fresh = await self.tokens.token(refused=token)
         except BaseException:
             response.close()
             raise

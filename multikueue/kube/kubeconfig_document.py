@@ -6,7 +6,8 @@ import base64
 import binascii
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NoReturn
 from urllib.parse import SplitResult, urlsplit
@@ -53,33 +54,25 @@ _Loader.yaml_implicit_resolvers = {
 class Document:
     """The sections of a kubeconfig by name. The repr shows no secret."""
 
-    reason: str
-    """The reason of its `KubeconfigError`s."""
     current_context: str = ""
     clusters: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
     users: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
     contexts: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
 
     @classmethod
-    def parse(cls, data: bytes, reason: str) -> Document:
+    def parse(cls, data: bytes) -> Document:
         """Parse YAML or JSON.
 
         Raises:
-            KubeconfigError: it is no kubeconfig. The message names the place and quotes nothing.
+            Refusal: it is no kubeconfig. The message names the place and quotes nothing.
         """
-        parsed = _parsed(data, reason)
-        return cls(
-            reason,
-            text(parsed, "current-context", reason),
-            _named(parsed, "clusters", "cluster", reason),
-            _named(parsed, "users", "user", reason),
-            _named(parsed, "contexts", "context", reason),
-        )
+        parsed = _parsed(data)
+        sections = (_named(parsed, f"{field}s", field) for field in ("cluster", "user", "context"))
+        return cls(text(parsed, "current-context"), *sections)
 
     def merged(self, other: Document) -> Document:
         """Both documents. This one wins where both name something, as kubectl merges the files of KUBECONFIG."""
         return Document(
-            self.reason,
             self.current_context or other.current_context,
             {**other.clusters, **self.clusters},
             {**other.users, **self.users},
@@ -90,22 +83,22 @@ class Document:
         """Cluster, user and namespace of a context; None: the current one.
 
         Raises:
-            KubeconfigError: there is no such context, or it names no cluster with a server.
+            Refusal: there is no such context, or it names no cluster with a server.
         """
         name = context or self.current_context
         if not name:
-            refuse(self.reason, "no current-context is set")
+            refuse("no current-context is set")
         found = self.contexts.get(name)
         if found is None:
-            refuse(self.reason, f'context "{name}" does not exist')
-        cluster = self.clusters.get(text(found, "cluster", self.reason))
+            refuse(f'context "{name}" does not exist')
+        cluster = self.clusters.get(text(found, "cluster"))
         if cluster is None or not cluster.get("server"):
-            refuse(self.reason, f'context "{name}" names no cluster with a server')
-        user_name = text(found, "user", self.reason)
+            refuse(f'context "{name}" names no cluster with a server')
+        user_name = text(found, "user")
         if user_name and user_name not in self.users:
-            refuse(self.reason, f'context "{name}" names user "{user_name}", which does not exist')
-        namespace = text(found, "namespace", self.reason)
-        selection = Selection(self.reason, cluster, self.users.get(user_name, {}), namespace)
+            refuse(f'context "{name}" names user "{user_name}", which does not exist')
+        namespace = text(found, "namespace")
+        selection = Selection(cluster, self.users.get(user_name, {}), namespace)
         selection.check()
         return selection
 
@@ -114,7 +107,6 @@ class Document:
 class Selection:
     """What a context selects, with decoded values."""
 
-    reason: str
     cluster: Json = attrs.field(repr=False)
     user: Json = attrs.field(repr=False)
     namespace: str = ""
@@ -123,64 +115,85 @@ class Selection:
         """Refuse settings that this client would ignore or cannot use.
 
         Raises:
-            KubeconfigError: the message names the field and never its value.
+            Refusal: the message names the field and never its value.
         """
         for field in ("as", "as-uid", "as-groups", "as-user-extra"):
             if self.user.get(field):
-                refuse(self.reason, f"impersonation ({field}) is not supported: use credentials of the identity itself")
+                refuse(f"impersonation ({field}) is not supported: use credentials of the identity itself")
         proxy = split_url(self.proxy)
         if self.proxy and (proxy is None or proxy.scheme not in ("http", "https") or not is_host(proxy.hostname)):
-            refuse(self.reason, "proxy-url must be an http:// or https:// URL")
+            refuse("proxy-url must be an http:// or https:// URL")
         if self.tls_server_name and not is_host(self.tls_server_name):
-            refuse(self.reason, "tls-server-name must be a host name or an IP address")
+            refuse("tls-server-name must be a host name or an IP address")
 
     @property
     def server(self) -> str:
         """The server's address without a trailing slash."""
-        return text(self.cluster, "server", self.reason).strip().rstrip("/")
+        return text(self.cluster, "server").strip().rstrip("/")
 
     @property
     def token(self) -> str:
         """The bearer token; empty: none."""
-        token = text(self.user, "token", self.reason).strip()
+        token = text(self.user, "token").strip()
         if not is_token(token):
-            refuse(self.reason, "token is not one word of plain characters")
+            refuse("token is not one word of plain characters")
         return token
 
     @property
     def proxy(self) -> str:
         """The proxy's URL. It may hold a password."""
-        return text(self.cluster, "proxy-url", self.reason)
+        return text(self.cluster, "proxy-url")
 
     @property
     def tls_server_name(self) -> str:
         """The name that the server's certificate must have, if it differs from the server's address."""
-        return text(self.cluster, "tls-server-name", self.reason)
+        return text(self.cluster, "tls-server-name")
 
     def pem(self, section: Json, field: str) -> str:
         """The decoded text of a `…-data` field; empty: none."""
         try:
-            return base64.b64decode("".join(text(section, field, self.reason).split()), validate=True).decode("ascii")
+            return base64.b64decode("".join(text(section, field).split()), validate=True).decode("ascii")
         except (binascii.Error, ValueError):
-            refuse(self.reason, f"{field} is not base64 of a PEM text")
+            refuse(f"{field} is not base64 of a PEM text")
 
 
-def refuse(reason: str, message: str) -> NoReturn:
-    """Raise a `KubeconfigError` without a cause: a parser's error quotes what it could not read."""
-    raise KubeconfigError(reason, message) from None
+class Refusal(Exception):
+    """Why a kubeconfig cannot be used. It does not leave this layer: `refused_as` makes a `KubeconfigError` of it."""
 
 
-def text(section: Json, field: str, reason: str) -> str:
+def refuse(message: str) -> NoReturn:
+    """Raise a `Refusal` without a cause: a parser's error quotes what it could not read."""
+    raise Refusal(message) from None
+
+
+@contextmanager
+def refused_as(reason: str, source: str = "") -> Iterator[None]:
+    """Turn a refusal into an error for users.
+
+    Args:
+        reason: Kueue's condition reason.
+        source: the file, if the user may not know it.
+
+    Raises:
+        KubeconfigError: something inside was refused.
+    """
+    try:
+        yield
+    except Refusal as refusal:
+        raise KubeconfigError(reason, f"{source}: {refusal}" if source else str(refusal)) from None
+
+
+def text(section: Json, field: str) -> str:
     """The value of a field; empty: none.
 
     Raises:
-        KubeconfigError: it is not a string.
+        Refusal: it is not a string.
     """
     value = section.get(field)
     if value is None:
         return ""
     if not isinstance(value, str):
-        refuse(reason, f"failed to parse kubeconfig(apiconfig): {field} is not a text")
+        refuse(f"failed to parse kubeconfig(apiconfig): {field} is not a text")
     return value
 
 
@@ -212,34 +225,34 @@ def resolved(named: object, folder: Path) -> str:
     return str(folder / str(named)) if named else ""
 
 
-def _parsed(data: bytes, reason: str) -> Json:
+def _parsed(data: bytes) -> Json:
     if len(data) > MAX_SIZE:
-        refuse(reason, f"failed to parse kubeconfig(apiconfig): larger than {MAX_SIZE} bytes")
+        refuse(f"failed to parse kubeconfig(apiconfig): larger than {MAX_SIZE} bytes")
     try:
         document = yaml.load(data, _Loader)
     except yaml.MarkedYAMLError as error:
         # The parser quotes the text around the error, which may be a credential. We report only the place.
         mark = error.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        refuse(reason, f"failed to parse kubeconfig(apiconfig): it is not YAML{where}")
+        refuse(f"failed to parse kubeconfig(apiconfig): it is not YAML{where}")
     except _TooMuch as error:
-        refuse(reason, f"failed to parse kubeconfig(apiconfig): {error}")
+        refuse(f"failed to parse kubeconfig(apiconfig): {error}")
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
         # unknown tags, encodings or deep nesting
-        refuse(reason, "failed to parse kubeconfig(apiconfig): it is not YAML")
+        refuse("failed to parse kubeconfig(apiconfig): it is not YAML")
     if not isinstance(document, dict):
-        refuse(reason, "failed to parse kubeconfig(apiconfig): it is not a mapping")
+        refuse("failed to parse kubeconfig(apiconfig): it is not a mapping")
     return document
 
 
-def _named(document: Json, section: str, field: str, reason: str) -> dict[str, Json]:
+def _named(document: Json, section: str, field: str) -> dict[str, Json]:
     entries = document.get(section) or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        refuse(reason, f"failed to parse kubeconfig(apiconfig): {section} is not a list of mappings")
+        refuse(f"failed to parse kubeconfig(apiconfig): {section} is not a list of mappings")
     result: dict[str, Json] = {}
     for entry in entries:
         value = entry.get(field) or {}
         if not isinstance(value, dict):
-            refuse(reason, f"failed to parse kubeconfig(apiconfig): {section}[].{field} is not a mapping")
-        result.setdefault(text(entry, "name", reason), value)
+            refuse(f"failed to parse kubeconfig(apiconfig): {section}[].{field} is not a mapping")
+        result.setdefault(text(entry, "name"), value)
     return result

@@ -52,7 +52,11 @@ def ssl_context(config: ClusterConfig) -> ssl.SSLContext:
     # The self-signed certificates of kube-apiserver lack fields that Python 3.13 requires and Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if config.client_cert_pem:
-        _load_client_certificate(context, config)
+        try:
+            load_key_pair(config.client_cert_pem, config.client_key_pem, context)
+        except (ssl.SSLError, OSError) as error:
+            message = "client-certificate-data and client-key-data are not a PEM pair without a password"
+            raise _unusable(config, message) from error
     return context
 
 
@@ -77,17 +81,24 @@ def open_session(
     )
 
 
-def _load_client_certificate(context: ssl.SSLContext, config: ClusterConfig) -> None:
-    """Load it through a temporary file that only we can read: ssl reads certificates from files only."""
+def load_key_pair(certificate: str, key: str, *contexts: ssl.SSLContext) -> None:
+    """Load a certificate and its key, through a temporary file that only we can read: ssl reads them from files only.
+
+    Args:
+        certificate: PEM, perhaps with its chain.
+        key: PEM without a password.
+        contexts: one after the other, up to the first that fails.
+
+    Raises:
+        ssl.SSLError: they are not a pair, or there is a password.
+        OSError: the file cannot be written.
+    """
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-        file.write(config.client_cert_pem + "\n" + config.client_key_pem)
+        file.write(f"{certificate}\n{key}\n")
         file.flush()
-        try:
+        for context in contexts:
             # With an empty password an encrypted key is an error. Without one OpenSSL would prompt at the terminal.
             context.load_cert_chain(file.name, password="")
-        except (ssl.SSLError, OSError) as error:
-            message = "client-certificate-data and client-key-data are not a PEM pair without a password"
-            raise _unusable(config, message) from error
 
 
 def _unusable(config: ClusterConfig, message: str) -> KubeconfigError:

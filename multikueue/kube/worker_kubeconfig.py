@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 from multikueue.kube.config import ClusterConfig
-from multikueue.kube.kubeconfig_document import Document, Selection, is_host, refuse, split_url
+from multikueue.kube.kubeconfig_document import Document, Selection, is_host, refuse, refused_as, split_url
 
 REASON: Final = "InsecureKubeConfig"
 """Kueue's condition reason for a kubeconfig with bad content."""
 
 
+@refused_as(REASON)
 def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
     """Parse a worker's kubeconfig and refuse what is insecure.
 
@@ -23,7 +24,7 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
     Raises:
         KubeconfigError: with Kueue's reason. The message names the field and never its value.
     """
-    document = Document.parse(data, REASON)
+    document = Document.parse(data)
     _check_file(document)
     selection = document.select()
     _check_endpoint(selection.server)
@@ -40,46 +41,44 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
         namespace=selection.namespace,
     )
     if bool(config.client_cert_pem) != bool(config.client_key_pem):
-        refuse(REASON, "client-certificate-data and client-key-data must be given together")
+        refuse("client-certificate-data and client-key-data must be given together")
     return config
 
 
 def _check_file(document: Document) -> None:
     """Check all users and clusters of the file, not only those of the current context."""
     if any(user.get("tokenFile") for user in document.users.values()):
-        refuse(REASON, "tokenFile is not allowed")
+        refuse("tokenFile is not allowed")
     for name, cluster in document.clusters.items():
         if cluster.get("insecure-skip-tls-verify"):
-            refuse(REASON, f"insecure TLS verification is not allowed for cluster {name}")
+            refuse(f"insecure TLS verification is not allowed for cluster {name}")
         if cluster.get("certificate-authority"):
-            refuse(
-                REASON,
-                f"certificate-authority file paths are not allowed, use certificate-authority-data for cluster {name}",
-            )
+            why = "certificate-authority file paths are not allowed, use certificate-authority-data"
+            refuse(f"{why} for cluster {name}")
         if not cluster.get("server"):
-            refuse(REASON, f"server URL is required for cluster {name}")
+            refuse(f"server URL is required for cluster {name}")
 
 
 def _check_endpoint(server: str) -> None:
     url = split_url(server)
     if url is None or not is_host(url.hostname):
-        refuse(REASON, "untrusted server endpoint")
+        refuse("untrusted server endpoint")
     if url.scheme != "https":
-        refuse(REASON, "server URL must start with https://")
+        refuse("server URL must start with https://")
     if url.username is not None or url.password is not None:
-        refuse(REASON, "basic auth is not allowed")
+        refuse("basic auth is not allowed")
     if url.query or url.fragment:
-        refuse(REASON, "server URL must not have a query or a fragment")
+        refuse("server URL must not have a query or a fragment")
 
 
 def _check_user(selection: Selection) -> None:
     user = selection.user
     if user.get("username") or user.get("password"):
-        refuse(REASON, "basic auth is not allowed")
+        refuse("basic auth is not allowed")
     if user.get("exec"):
-        refuse(REASON, "exec plugins are not allowed")
+        refuse("exec plugins are not allowed")
     if user.get("auth-provider"):
-        refuse(REASON, "auth providers are not allowed")
+        refuse("auth providers are not allowed")
     for field in ("client-certificate", "client-key"):
         if user.get(field):
-            refuse(REASON, f"{field} file paths are not allowed, use {field}-data")
+            refuse(f"{field} file paths are not allowed, use {field}-data")

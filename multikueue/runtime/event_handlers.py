@@ -89,7 +89,7 @@ class ManagerHandlers:
         handled(kind, old, new)
 
     def _check_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        if not any(obj and dig(obj, "spec", "controllerName") == self.cluster.controller_name for obj in (old, new)):
+        if not self.cluster.is_ours(old) and not self.cluster.is_ours(new):
             return
         self.recompute_quotas()
         self.work.checks.enqueue(key)

@@ -106,7 +106,7 @@ class KubeconfigFiles:
         finally:
             self._under_way.discard(path)
         self._found[path] = found
-        log.info("kubeconfig file", path=path, error=found.message if isinstance(found, _Refused) else None)
+        log.info("kubeconfig file read", path=path, error=found.message if isinstance(found, _Refused) else None)
         self.changed(path)
 
     async def _read(self, path: str) -> bytes | _Refused:

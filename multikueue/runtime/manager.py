@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import anyio
 import anyio.abc
 import attrs
 
-from multikueue.adapters import AdapterRegistry, SafeAdapter
+from multikueue.adapters import AdapterRegistry
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.machinery.queue import QueueStatistics
-from multikueue.core.model.names import ClusterName, ObjectKey, Resource
+from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
-from multikueue.kube.informer import Handler
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, Reconciler
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.controller import Controller, KeyQueue
@@ -28,11 +27,9 @@ from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, Kub
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.queue_informers import QueueInformers
-from multikueue.runtime.reconcilers.admission_check import AdmissionCheckReconciler
-from multikueue.runtime.reconcilers.cluster import ClusterReconciler
+from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
-from multikueue.runtime.reconcilers.workload import WorkloadReconciler
-from multikueue.runtime.snapshots import SnapshotReader
+from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
 from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool
@@ -96,9 +93,19 @@ class Manager:
         """Build each part from those before it: work queues, caches with their handlers, workers, controllers."""
         settings, work, memory = self.settings, self._work, WorkloadMemory()
         backoffs = PartBackoffs(fraction=self.fraction)
-        queues = self._queue_informers()
+        enqueue_quota = functools.partial(work.quotas.enqueue, after=BATCH)
+        # They run with quota automation only: without it no queue is known, and `recompute` enqueues nothing.
+        queues = QueueInformers.build(self.client, enqueue_quota, fraction=self.fraction, slim=False)
         recompute = functools.partial(enqueue_all, work.quotas, queues)
-        manager_handlers = ManagerHandlers(work, memory, recompute, self._build_cluster)
+        build_cluster = functools.partial(
+            ManagerCluster.build,
+            self.client,
+            self.adapters,
+            controller_name=settings.plan.controller_name,
+            namespace=settings.namespace,
+            fraction=self.fraction,
+        )
+        manager_handlers = ManagerHandlers(work, memory, recompute, build_cluster)
         cluster = self.cluster = manager_handlers.cluster
         worker_handlers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
         workers = self.workers = self._worker_pool(worker_handlers)
@@ -132,24 +139,6 @@ class Manager:
             quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
             self._controllers += (self._controller("clusterqueue", quotas, work.quotas),)
             self._services += (queues.run,)
-
-    def _queue_informers(self) -> QueueInformers:
-        """The informers of the manager's queues. They run with quota automation only: else no queue is ever known."""
-        enqueue = functools.partial(self._work.quotas.enqueue, after=BATCH)
-        return QueueInformers.build(self.client, enqueue, fraction=self.fraction, slim=False)
-
-    def _build_cluster(
-        self, handlers: Mapping[Resource, Handler], job_handler: Callable[[SafeAdapter], Handler]
-    ) -> ManagerCluster:
-        return ManagerCluster.build(
-            self.client,
-            self.adapters,
-            handlers,
-            job_handler,
-            controller_name=self.settings.plan.controller_name,
-            namespace=self.settings.namespace,
-            fraction=self.fraction,
-        )
 
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
         settings = WorkerSettings(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import anyio
@@ -40,22 +40,22 @@ def _owner_entry(gvk: GVK, key: ObjectKey) -> str:
 
 
 def _owner_entries(workload: Json) -> list[str]:
-    found = owner(workload)
-    namespace = dig(workload, "metadata", "namespace") or ""
+    found, namespace = owner(workload), ObjectKey.of(workload).namespace
     return [_owner_entry(found.gvk, ObjectKey(namespace, found.name))] if found else []
 
 
 def _member_entries(workload: Json) -> list[str]:
     """All owners of a Workload that stands for several jobs."""
-    if not has_members(workload):
-        return []
-    namespace = dig(workload, "metadata", "namespace") or ""
-    references = dig(workload, "metadata", "ownerReferences") or []
-    owners = [(GVK.of(one["apiVersion"], one["kind"]), one["name"]) for one in references]
-    return [_owner_entry(gvk, ObjectKey(namespace, name)) for gvk, name in owners]
+    references = dig(workload, "metadata", "ownerReferences") if has_members(workload) else None
+    namespace = ObjectKey.of(workload).namespace
+    return [
+        _owner_entry(GVK.of(one["apiVersion"], one["kind"]), ObjectKey(namespace, one["name"]))
+        for one in references or ()
+    ]
 
 
-def _check_entries(workload: Json) -> list[str]:
+def check_names(workload: Json) -> list[str]:
+    """The AdmissionChecks of a Workload."""
     return [entry.get("name", "") for entry in checks(workload)]
 
 
@@ -113,7 +113,7 @@ class ManagerCluster:
             fraction: the source of jitter.
         """
         informer = functools.partial(Informer, client, fraction=fraction)
-        indexes = {"owner": _owner_entries, "member": _member_entries, "check": _check_entries}
+        indexes = {"owner": _owner_entries, "member": _member_entries, "check": check_names}
 
         def jobs(kind: SafeAdapter) -> MutationCache:
             followed = informer(
@@ -219,16 +219,18 @@ class ManagerCluster:
     def _found_by(self, index: str, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
         return [ObjectKey.of(workload) for workload in self.workloads.informer.by(index, _owner_entry(gvk, key))]
 
-    def our_check(self, workload: Json) -> tuple[str | None, bool]:
-        """Which of the Workload's checks is ours, and whether one refers to an AdmissionCheck that cannot be seen."""
+    def is_ours(self, check: Json | None) -> bool:
+        """Whether an AdmissionCheck is for this controller."""
+        return check is not None and dig(check, "spec", "controllerName") == self.controller_name
+
+    def our_check(self, names: Iterable[str]) -> tuple[str | None, bool]:
+        """The first of these AdmissionChecks that is ours, and whether one before it does not exist."""
         unknown = False
-        for entry in checks(workload):
-            name = entry.get("name", "")
+        for name in names:
             check = self.checks.get(ObjectKey("", name))
-            if check is None:
-                unknown = True
-            elif dig(check, "spec", "controllerName") == self.controller_name:
+            if self.is_ours(check):
                 return name, unknown
+            unknown = unknown or check is None
         return None, unknown
 
     def config_of(self, check_name: str | None) -> Json | None:
@@ -240,7 +242,7 @@ class ManagerCluster:
     def checks_using(self, config: str) -> Iterator[str]:
         """The names of our checks that refer to a config."""
         for check in self.checks.values():
-            if dig(check, "spec", "controllerName") == self.controller_name and config_name(check) == config:
+            if self.is_ours(check) and config_name(check) == config:
                 yield check["metadata"]["name"]
 
     def configs_listing(self, cluster: str) -> Iterator[str]:

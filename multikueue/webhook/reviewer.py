@@ -35,7 +35,7 @@ class Answer:
     body: bytes
 
 
-_CACHED: Final = {
+_FIELDS: Final = {
     LOCAL_QUEUE: "clusterQueue",
     CLUSTER_QUEUE: "admissionChecksStrategy",
     ADMISSION_CHECK: "controllerName",
@@ -50,7 +50,7 @@ class Reviewer:
     adapters: AdapterRegistry
     controller_name: str
     """Which AdmissionChecks are ours."""
-    caches: Mapping[Resource, Informer]
+    informers: Mapping[Resource, Informer]
     """Of the manager's queues and checks; `run` fills them."""
     hook: ReviewHook | None = None
 
@@ -64,7 +64,7 @@ class Reviewer:
         hook: ReviewHook | None = None,
         fraction: Callable[[], float] = lambda: 0.0,
     ) -> Reviewer:
-        """With caches of its own.
+        """With informers of its own.
 
         Args:
             client: the manager's API server.
@@ -73,23 +73,23 @@ class Reviewer:
             hook: told of every review.
             fraction: the source of jitter.
         """
-        caches = {
+        informers = {
             resource: Informer(client, resource, transform=only_spec(field), fraction=fraction)
-            for resource, field in _CACHED.items()
+            for resource, field in _FIELDS.items()
         }
-        return cls(adapters, controller_name, caches, hook)
+        return cls(adapters, controller_name, informers, hook)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Keep the caches until cancelled."""
+        """Follow the queues until cancelled."""
         task_status.started()
-        async with anyio.create_task_group() as watches:
-            for cache in self.caches.values():
-                watches.start_soon(cache.run)
+        async with anyio.create_task_group() as tasks:
+            for informer in self.informers.values():
+                tasks.start_soon(informer.run)
 
     @property
     def ready(self) -> bool:
         """Whether the queues are known."""
-        return all(cache.status.synced for cache in self.caches.values())
+        return all(informer.status.synced for informer in self.informers.values())
 
     def review(self, body: bytes) -> Answer:
         """Answer one request. No body makes it raise."""
@@ -104,7 +104,7 @@ class Reviewer:
         return self._answer(outcome, 200, orjson.dumps(allowed(review, admission.patch, admission.warning)))
 
     def _lookup(self, resource: Resource, key: ObjectKey) -> Json | None:
-        return self.caches[resource].get(key)
+        return self.informers[resource].get(key)
 
     def _admission(self, review: Review) -> Admission:
         kind = self.adapters.get(review.gvk)

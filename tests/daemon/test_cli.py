@@ -1,4 +1,4 @@
-"""The command line: what people see when it works and when it does not."""
+"""The command line: its output and its exit codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def failing_with(error: BaseException) -> LazyGroup:
     return group
 
 
-def test_version_and_help_tell_what_there_is() -> None:
+def test_version_and_help_list_what_there_is() -> None:
     version = CliRunner().invoke(main, ["--version"])
     text = CliRunner().invoke(main, ["--help"])
 
@@ -58,7 +58,7 @@ def test_every_subcommand_has_help(name: str) -> None:
         (["run", "extra"], "unexpected extra argument"),
     ],
 )
-def test_wrong_usage_is_told_and_exits_with_2(arguments: list[str], told: str) -> None:
+def test_wrong_usage_is_reported_and_exits_with_2(arguments: list[str], told: str) -> None:
     result = CliRunner().invoke(main, arguments, env={"KUBECONFIG": ""})
 
     assert result.exit_code == 2
@@ -76,7 +76,7 @@ def test_outside_a_pod_and_without_a_kubeconfig_it_says_what_to_name() -> None:
     )
 
 
-def test_bad_settings_are_told_before_anything_starts(tmp_path: Path) -> None:
+def test_bad_settings_are_reported_before_anything_starts(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("gcInterval: 60\n")
     result = CliRunner().invoke(main, ["run", "--config", str(config)])
@@ -122,7 +122,7 @@ def test_ctrl_c_is_no_error_message(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(32, "pipe"), ExceptionGroup("tasks", [BrokenPipeError(32, "pipe")])])
-def test_a_reader_that_left_is_no_error_message(error: Exception) -> None:
+def test_a_closed_pipe_causes_no_error_message(error: Exception) -> None:
     """`multikueue demo | head` ends quietly."""
     result = CliRunner().invoke(failing_with(error), [])
 
@@ -130,7 +130,7 @@ def test_a_reader_that_left_is_no_error_message(error: Exception) -> None:
     assert result.stderr == ""
 
 
-def test_rich_leaves_a_reader_that_left_to_the_command_line() -> None:
+def test_rich_leaves_a_closed_pipe_to_the_command_line() -> None:
     """By itself it would end the process, in the midst of task groups."""
 
     class Gone(io.StringIO):

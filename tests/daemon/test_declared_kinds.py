@@ -1,4 +1,4 @@
-"""The daemon with declared kinds: a name is enough, and what a cluster lacks takes out that kind there and no more."""
+"""The daemon with declared kinds: a name is enough; a kind that a cluster lacks is left out on that cluster only."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SETTINGS: Json = {
 }
 
 
-async def test_a_kind_travels_by_its_name_alone_and_goes_where_it_is_served(tmp_path: Path) -> None:
-    """Settings as they are copied from Kueue; one kind is nowhere yet, another not on the first worker."""
+async def test_a_kind_declared_by_name_is_dispatched_to_workers_that_serve_it(tmp_path: Path) -> None:
+    """With settings as Kueue has them. One kind is served nowhere, another not on the first worker."""
     async with Sandbox(workers=2, kinds=[BATCH_JOB, BUS], options=QUICK) as sandbox:
         await (
             sandbox.workers["worker1"]
@@ -66,7 +66,7 @@ async def test_a_kind_travels_by_its_name_alone_and_goes_where_it_is_served(tmp_
             await eventually(degraded)
 
 
-async def test_a_worker_whose_definition_is_too_old_is_left_out_and_says_so(tmp_path: Path) -> None:
+async def test_a_worker_with_a_definition_that_is_too_old_is_left_out_with_a_reason(tmp_path: Path) -> None:
     """Its API server would drop the field that holds a copy back, and the copy would run before its turn."""
     settings: Json = {"externalFrameworks": [{"name": "Bus.v1.example.com", "suspendPath": ".spec.suspend"}]}
     async with Sandbox(workers=2, kinds=[BATCH_JOB, BUS], options=QUICK) as sandbox:

@@ -50,7 +50,7 @@ def test_every_job_finishes_on_some_worker_and_nothing_is_left_there() -> None:
     assert 0 < outcome["first_finished_s"] < outcome["seconds"]
 
 
-def test_the_users_own_job_is_submitted_and_a_failed_one_is_told(tmp_path: Path) -> None:
+def test_the_users_own_job_is_submitted_and_a_failure_is_reported(tmp_path: Path) -> None:
     """`-f` takes a file; a job that fails makes the demo fail, and says where it ran."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB % "fail")
@@ -61,8 +61,8 @@ def test_the_users_own_job_is_submitted_and_a_failed_one_is_told(tmp_path: Path)
 
 
 @pytest.mark.timeout(90)
-def test_all_kinds_are_mixed_and_each_goes_its_way() -> None:
-    """What does not end by itself is deleted when it has run for a while; that is a good end, too."""
+def test_jobs_of_all_kinds_finish_or_serve() -> None:
+    """A job that does not end by itself is deleted when it has run for a while; that counts as success."""
     done = run("--kind", "ALL", "--workers", "3", "--json")
     outcome = orjson.loads(done.stdout.splitlines()[-1])
 
@@ -72,7 +72,7 @@ def test_all_kinds_are_mixed_and_each_goes_its_way() -> None:
         assert kind in done.stderr
 
 
-def test_a_kind_that_does_not_exist_is_told_in_one_line_with_those_that_do() -> None:
+def test_an_unknown_kind_is_refused_in_one_line_that_lists_the_known_ones() -> None:
     done = run("--kind", "rayjob", "--kind", "cronjob")
 
     assert done.returncode != 0
@@ -120,7 +120,7 @@ def test_a_file_that_is_no_job_for_our_queue_is_refused_in_one_line(tmp_path: Pa
     assert str(file) in done.stderr
 
 
-def test_a_port_in_use_is_told_in_one_line() -> None:
+def test_a_port_in_use_is_reported_in_one_line() -> None:
     """Another program on the port: no traceback, and nothing keeps running."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -132,7 +132,7 @@ def test_a_port_in_use_is_told_in_one_line() -> None:
 
 
 def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    """The kubeconfigs of `--keep` hold tokens: their folder goes with the process."""
+    """The kubeconfigs of `--keep` hold tokens: their folder is deleted with the process."""
     command = [*DEMO, "--jobs", "1", "--keep"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
@@ -152,8 +152,8 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_demo_that_is_killed_leaves_nothing_behind_either(tmp_path: Path) -> None:
-    """There is no folder before there is something to keep."""
+async def test_a_demo_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The folder is made only when there is something to keep."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [*DEMO, "--jobs", "100", "--workers", "1", "--port", str(port)]

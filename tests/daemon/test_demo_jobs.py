@@ -1,4 +1,4 @@
-"""The files of `multikueue demo -f`: what is refused, and where it is said to be."""
+"""The files of `multikueue demo -f`: what is refused, and which place the error names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POD = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: mine, {LABELS}}}\n"
 
 
 def refusal(tmp_path: Path, *texts: str) -> str:
-    """What is said of files that are refused, without their folder."""
+    """The error for files that are refused, without their folder."""
     files = [tmp_path / f"{number}.yaml" for number in range(1, len(texts) + 1)]
     for file, text in zip(files, texts, strict=True):
         file.write_text(text)
@@ -68,7 +68,7 @@ def refusal(tmp_path: Path, *texts: str) -> str:
         (f"{JOB}---\n---\n{JOB}", '1.yaml, document 3: jobs.batch "mine" already exists'),
     ],
 )
-def test_what_the_clusters_would_refuse_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+def test_what_the_clusters_would_refuse_is_reported_with_its_place(tmp_path: Path, text: str, told: str) -> None:
     """Before anything is started."""
     message = refusal(tmp_path, text)
 
@@ -76,7 +76,7 @@ def test_what_the_clusters_would_refuse_is_told_with_its_place(tmp_path: Path, t
     assert "\n" not in message
 
 
-def test_one_job_in_two_files_is_told_with_the_second(tmp_path: Path) -> None:
+def test_a_job_in_two_files_is_refused_at_the_second(tmp_path: Path) -> None:
     assert refusal(tmp_path, JOB, JOB) == '2.yaml, document 1: jobs.batch "mine" already exists'
 
 

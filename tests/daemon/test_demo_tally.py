@@ -1,4 +1,4 @@
-"""What a demo says of jobs that did not end."""
+"""What a demo reports of jobs that did not end."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def with_one_job() -> Tally:
         (HELD, ""),
     ],
 )
-def test_a_job_that_waits_is_told_with_what_its_workload_says(status: Json, told: str) -> None:
-    """More time may not help it."""
+def test_a_waiting_job_is_reported_with_the_message_of_its_workload(status: Json, told: str) -> None:
+    """More time may not help such a job."""
     tally = with_one_job()
     tally.saw_workload(workload(TOO_BIG), 1.0)
     tally.saw_workload(workload(status), 2.0)
@@ -49,7 +49,7 @@ def test_a_job_that_waits_is_told_with_what_its_workload_says(status: Json, told
     assert problems(tally) == [f'Job "big" did not finish: it is queued{told}']
 
 
-def test_where_the_manager_has_quota_the_workers_are_heard() -> None:
+def test_if_the_manager_has_quota_the_workers_messages_are_shown() -> None:
     """Together they have enough, and none of them by itself."""
     tally = with_one_job()
     tally.saw_workload(workload(HELD), 1.0)

@@ -1,4 +1,4 @@
-"""Which dispatcher the settings choose, in our words and in Kueue's, and what is refused."""
+"""Which dispatcher the settings choose, by our names and by Kueue's, and what is refused."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
         ("dispatcher: {incremental: {step: 5}}", "dispatcher.incremental.step: there is no such setting: did you mean"),
     ],
 )
-def test_what_does_not_go_together_is_refused_by_place_reason_and_remedy(text: str, told: str) -> None:
-    """A dispatcher's name that is only mistyped would leave every job waiting for somebody who does not exist."""
+def test_contradicting_settings_are_refused_with_place_reason_and_remedy(text: str, told: str) -> None:
+    """With a mistyped name of a dispatcher every job would wait for a controller that does not exist."""
     with pytest.raises(SettingsError) as caught:
         parse_settings(text, source="config.yaml")
 
@@ -107,7 +107,7 @@ def test_what_does_not_go_together_is_refused_by_place_reason_and_remedy(text: s
     assert "\n" not in str(caught.value)
 
 
-def test_all_contradictions_are_told_at_once() -> None:
+def test_all_contradictions_are_reported_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         parse_settings("leaderElection: {renewDeadline: 1m}\ndispatcher: {incremental: {}}", source="config.yaml")
 
@@ -116,7 +116,7 @@ def test_all_contradictions_are_told_at_once() -> None:
     assert [line.split(":")[0].strip() for line in rest] == ["leaderElection", "dispatcher.incremental"]
 
 
-def test_the_command_line_tells_it_before_anything_starts(tmp_path: Path) -> None:
+def test_the_command_line_reports_them_before_anything_starts(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("incrementalDispatcherConfig: {stepSize: 2}\n")
     result = CliRunner().invoke(main, ["run", "--config", str(config)])
@@ -185,7 +185,7 @@ class TestOfAnInstalledPackage:
 
         assert type(manager.dispatcher).__name__ == "CheapestFirst"
 
-    def test_an_unknown_name_is_told_with_those_that_are_installed(self) -> None:
+    def test_an_unknown_name_is_refused_with_a_list_of_the_installed_ones(self) -> None:
         with pytest.raises(SettingsError) as caught:
             parse_settings("dispatcherName: cheapset", source="config.yaml")
 
@@ -195,7 +195,7 @@ class TestOfAnInstalledPackage:
             "(acme.example.com/cheapest-first, cheapest, gone, nothing), or for another controller"
         )
 
-    def test_a_domain_and_a_path_that_nobody_has_installed_are_another_controllers(self) -> None:
+    def test_a_domain_and_a_path_that_no_package_has_name_another_controller(self) -> None:
         assert chosen_dispatcher(parse_settings("dispatcherName: acme.example.com/dearest-first")) == External()
 
     @pytest.mark.parametrize(

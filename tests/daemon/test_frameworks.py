@@ -1,4 +1,4 @@
-"""Which job kinds the settings choose: Kueue's own lists work as they are, and what cannot be used is told at start."""
+"""Which job kinds the settings choose: Kueue's own lists work as they are; what cannot be used is refused at start."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def test_kueues_two_lists_may_name_the_same_kind() -> None:
     assert chosen(both)["pipelineruns.tekton.dev"] == "multiKueue.externalFrameworks[0]"
 
 
-def test_a_declaration_can_say_everything() -> None:
-    """The longer form, with every field that there is."""
+def test_a_declaration_can_have_every_field() -> None:
+    """The longer form, with every field."""
     settings = parse_settings(
         """
         externalFrameworks:
@@ -161,7 +161,7 @@ def test_a_declaration_can_say_everything() -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_told_with_its_place(settings: Json, told: str) -> None:
+def test_what_cannot_be_used_is_reported_with_its_place(settings: Json, told: str) -> None:
     message = refused(settings)
     assert message.startswith(f"config.yaml: {told}")
     assert "\n" not in message
@@ -172,7 +172,7 @@ def test_a_built_in_kind_that_is_not_chosen_can_be_declared() -> None:
     assert chosen({"externalFrameworks": [{"name": "RayCluster.v1.ray.io"}]})["rayclusters.ray.io"]
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     entries = [{"name": "x"}, {**PIPELINE_RUN, "finished": "1 +", "failed": "2 +"}]
     head, *rest = refused({"externalFrameworks": entries}).splitlines()
 
@@ -249,7 +249,7 @@ _ENTRY = st.dictionaries(st.sampled_from(_FIELDS), _ANYTHING | _PLAUSIBLE | st.l
 
 @given(st.lists(_ENTRY | _ANYTHING, max_size=2))
 @settings(max_examples=300, deadline=None)
-def test_whatever_is_written_there_is_used_or_refused(entries: list[Any]) -> None:
+def test_any_text_is_used_or_refused(entries: list[Any]) -> None:
     """Never a traceback: a settings file is written by people."""
     used, told = -1, ""
     try:

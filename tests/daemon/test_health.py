@@ -32,14 +32,14 @@ async def test_a_daemon_that_works_is_healthy_and_ready_and_shows_metrics() -> N
     assert "multikueue_leading 0.0" in text
 
 
-async def test_what_readiness_waits_for_is_told_and_does_not_touch_health() -> None:
+async def test_what_readiness_waits_for_is_shown_and_does_not_affect_health() -> None:
     """Restarting a process that reads its caches only makes it begin again."""
     async with serving(ANY, Metrics("leader"), lambda: "caches are not complete") as port:
         assert await answer(port, "/readyz") == (503, "caches are not complete\n")
         assert (await answer(port, "/healthz"))[0] == 200
 
 
-async def test_a_port_in_use_is_told_with_the_setting_to_change() -> None:
+async def test_a_port_in_use_is_reported_with_the_setting_to_change() -> None:
     async with serving(ANY, Metrics("leader"), lambda: None) as port:
         taken = ServingSettings(bind_address="127.0.0.1", port=Port(port))
         with pytest.raises(SettingsError, match=rf"127\.0\.0\.1:{port}: it is in use; set serving\.port"):
@@ -47,7 +47,7 @@ async def test_a_port_in_use_is_told_with_the_setting_to_change() -> None:
                 pytest.fail("served on a port in use")
 
 
-async def test_an_address_of_another_machine_is_told_with_the_setting_to_change() -> None:
+async def test_an_address_of_another_machine_is_reported_with_the_setting_to_change() -> None:
     elsewhere = ServingSettings(bind_address="203.0.113.1", port=Port(0))
     with pytest.raises(SettingsError, match=r"203\.0\.113\.1:0: .*set serving\.bindAddress"):
         async with serving(elsewhere, Metrics("leader"), lambda: None):
@@ -62,7 +62,7 @@ async def test_the_port_is_free_again_afterwards() -> None:
         assert again == port
 
 
-async def test_an_error_inside_comes_out_and_the_port_is_closed() -> None:
+async def test_an_error_inside_is_raised_and_the_port_is_closed() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         async with serving(ANY, Metrics("leader"), lambda: None):
             raise ValueError("broken")
@@ -97,7 +97,7 @@ async def test_a_loop_that_was_blocked_is_late_by_that_long() -> None:
 
 
 def _block(seconds: float) -> None:
-    """What a long garbage collection does to a loop."""
+    """Block the loop, as a long garbage collection does."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         pass

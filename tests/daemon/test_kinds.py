@@ -1,4 +1,4 @@
-"""Asking the manager about the kinds at start, for as long as it takes and no longer."""
+"""Asking the manager about the kinds at start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUS = declared_kind(Declaration(name="Bus.v1.example.com"), "externalFrameworks[
 
 @attrs.define
 class Manager:
-    """A manager that has trouble with the group of the bus for some attempts."""
+    """A manager that does not answer about one group for some attempts."""
 
     error: ApiError
     attempts: float

@@ -1,4 +1,4 @@
-"""The settings file: defaults, what is refused, and how that is told."""
+"""The settings file: defaults, what is refused, and the errors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_empty_file_gives_the_defaults(text: str) -> None:
 
 
 def test_the_defaults_are_kueues() -> None:
-    """Somebody who moves over from the MultiKueue built into Kueue sets nothing."""
+    """Whoever migrates from the MultiKueue built into Kueue needs no settings."""
     settings = Settings()
 
     assert settings.controller_name == "kueue.x-k8s.io/multikueue"
@@ -192,7 +192,7 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("origin: " + "[" * 3000 + "]" * 3000, "not valid YAML in line 1, column 107: more than 100 levels"),
     ],
 )
-def test_a_mistake_is_told_by_place_reason_and_remedy(text: str, told: str) -> None:
+def test_a_mistake_is_reported_with_place_reason_and_remedy(text: str, told: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_settings(text, source="config.yaml")
 
@@ -200,8 +200,8 @@ def test_a_mistake_is_told_by_place_reason_and_remedy(text: str, told: str) -> N
     assert "\n" not in str(caught.value)
 
 
-def test_all_mistakes_are_told_at_once() -> None:
-    """Nobody fixes a file one start at a time."""
+def test_all_mistakes_are_reported_at_once() -> None:
+    """So a file can be fixed in one go."""
     with pytest.raises(SettingsError) as caught:
         parse_settings("orign: x\ngcInterval: 60\nserving: {port: -1, prot: 2}", source="config.yaml")
 

@@ -1,4 +1,4 @@
-"""What the log looks like, and what never gets into it."""
+"""The format of the log, and what is never in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from multikueued.logs import configure_logging
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    """Logging is the process's: put it back."""
+    """Restore the logging of the process."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -65,7 +65,7 @@ def test_less_important_lines_are_left_out() -> None:
     assert [line["event"] for line in lines(stream)] == ["kept"]
 
 
-def test_values_of_keys_that_sound_like_secrets_are_hidden_at_any_depth() -> None:
+def test_values_of_keys_that_look_like_secrets_are_hidden_at_any_depth() -> None:
     stream = configured(LoggingSettings())
     structlog.get_logger().info(
         "connect",
@@ -97,7 +97,7 @@ def test_an_exception_is_one_line_too() -> None:
     assert "ValueError: broken" in line["exception"]
 
 
-def test_warnings_of_other_libraries_come_in_the_same_form() -> None:
+def test_warnings_of_other_libraries_have_the_same_format() -> None:
     stream = configured(LoggingSettings())
     logging.getLogger("aiohttp.client").warning("slow %s", "server", extra={"token": "s3cret"})
     logging.getLogger("asyncio").info("left out")

@@ -1,4 +1,4 @@
-"""What Prometheus is told, and that it stays small."""
+"""The metrics, and that they stay few."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_metrics_implement_every_hook_of_the_library() -> None:
 
 
 def test_kueues_own_metrics_have_kueues_names_and_labels() -> None:
-    """Dashboards made for the MultiKueue built into Kueue go on working."""
+    """Dashboards for the MultiKueue built into Kueue work as before."""
     metrics = Metrics("leader")
     metrics.dispatched("team-a", ClusterName("w1"))
     metrics.dispatched("team-a", ClusterName("w1"))
@@ -76,7 +76,7 @@ def test_queues_and_connections_are_shown_while_the_process_works() -> None:
     assert not any("queue_" in name or "connected" in name for name in series(metrics))
 
 
-def test_a_cluster_that_is_removed_alerts_nobody_and_takes_no_place() -> None:
+def test_a_cluster_that_is_removed_has_no_series() -> None:
     metrics = Metrics("leader")
     for number in range(300):
         cluster = ClusterName(f"worker-{number}")

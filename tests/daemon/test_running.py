@@ -30,7 +30,7 @@ QUICK_JOBS = SandboxOptions(runner=RunnerOptions(mean=0.2, minimum=0.1, maximum=
 
 @attrs.define(eq=False)
 class Daemon:
-    """A running daemon, as its supervisor sees it."""
+    """A running daemon as a process."""
 
     process: anyio.abc.Process
     log: list[dict[str, Any]] = attrs.field(factory=list)
@@ -100,8 +100,8 @@ def delegated_job(name: str, queue: str) -> Json:
     }
 
 
-async def test_a_job_travels_and_sigterm_stops_in_order(tmp_path: Path) -> None:
-    """The way of a deployment: start, work, be asked about it, be told to stop."""
+async def test_a_job_is_dispatched_and_sigterm_stops_in_order(tmp_path: Path) -> None:
+    """As in a Deployment: start, work, answer probes, stop."""
     async with (
         Sandbox(workers=2, options=QUICK_JOBS) as sandbox,
         daemon(tmp_path, sandbox.manager.server.kubeconfig("multikueue")) as running,
@@ -154,7 +154,7 @@ async def test_a_second_replica_takes_over_from_the_first(tmp_path: Path) -> Non
                 assert await first.process.wait() == 0
 
 
-async def test_a_namespace_that_is_missing_is_told_and_does_not_stop_it(tmp_path: Path) -> None:
+async def test_a_missing_namespace_is_reported_and_does_not_stop_the_daemon(tmp_path: Path) -> None:
     async with (
         Sandbox(workers=1) as sandbox,
         daemon(tmp_path, sandbox.manager.kubeconfig, namespace="nowhere") as running,
@@ -168,7 +168,7 @@ async def test_a_namespace_that_is_missing_is_told_and_does_not_stop_it(tmp_path
             assert await running.process.wait() == 0
 
 
-async def test_without_election_nothing_is_written_but_work(tmp_path: Path) -> None:
+async def test_without_election_no_lease_is_written(tmp_path: Path) -> None:
     async with (
         Sandbox(workers=1) as sandbox,
         daemon(tmp_path, sandbox.manager.kubeconfig, leaderElection={"enabled": False}) as running,
@@ -201,7 +201,7 @@ async def test_a_port_in_use_ends_it_with_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "clusters: []\n", "a: ["])
-async def test_a_kubeconfig_that_is_none_ends_it_with_one_line(tmp_path: Path, text: str) -> None:
+async def test_an_invalid_kubeconfig_ends_the_daemon_with_one_line(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(text)
     command = [sys.executable, "-m", "multikueued", "run", "--kubeconfig", str(path)]
@@ -213,7 +213,7 @@ async def test_a_kubeconfig_that_is_none_ends_it_with_one_line(tmp_path: Path, t
 
 
 async def test_every_replica_serves_the_webhook_with_the_certificate_that_the_first_one_made(tmp_path: Path) -> None:
-    """Ready means that API servers can ask; the sandbox has none that would."""
+    """Ready means that API servers can call it; the sandbox's do not call webhooks."""
     folders = [tmp_path / name for name in ("first", "second")]
     for folder in folders:
         folder.mkdir()
@@ -251,7 +251,7 @@ def new_job(queue: str) -> Json:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-async def test_a_webhook_that_cannot_be_asked_yet_keeps_a_replica_from_being_ready(tmp_path: Path) -> None:
+async def test_a_replica_is_not_ready_before_its_webhook_has_a_certificate(tmp_path: Path) -> None:
     """No certificate is made where its Secret cannot be: the Service must not send API servers here."""
     webhook = {"enabled": True, "bindAddress": "127.0.0.1", "port": 0}
     async with (

@@ -27,7 +27,7 @@ def now() -> datetime:
 
 @attrs.define(eq=False)
 class SpyTls(ServingTls):
-    """A context that also notes what it was given."""
+    """A context that also records what was loaded."""
 
     served: list[str] = attrs.field(factory=list)
 
@@ -54,7 +54,7 @@ async def files(folder: Path, *, ahead: timedelta = timedelta(0)) -> tuple[Certi
     return await CertificateFiles.open(folder, tls, lambda: now() + ahead, interval=0.01), tls
 
 
-async def test_a_folder_as_cert_manager_makes_it_is_served_and_its_authority_told(tmp_path: Path) -> None:
+async def test_a_folder_as_cert_manager_makes_it_is_served_and_its_authority_written(tmp_path: Path) -> None:
     found = made()
     put(tmp_path, found)
     folder, tls = await files(tmp_path)
@@ -64,13 +64,13 @@ async def test_a_folder_as_cert_manager_makes_it_is_served_and_its_authority_tol
     assert folder.why_not_usable() is None
 
 
-async def test_without_an_authority_in_it_somebody_else_tells_api_servers(tmp_path: Path) -> None:
+async def test_without_an_authority_in_it_no_ca_bundle_is_written(tmp_path: Path) -> None:
     put(tmp_path, made(), authorities=False)
     folder, _ = await files(tmp_path)
     assert await folder.renew("") == ""
 
 
-async def test_a_new_certificate_is_served_and_told_without_a_restart(tmp_path: Path) -> None:
+async def test_a_new_certificate_is_served_and_its_authority_written_without_a_restart(tmp_path: Path) -> None:
     first, second = made(), made()
     put(tmp_path, first)
     folder, tls = await files(tmp_path)
@@ -86,7 +86,7 @@ async def test_a_new_certificate_is_served_and_told_without_a_restart(tmp_path: 
     assert tls.served[-1] == pem(second.serving.certificate)
 
 
-async def test_a_folder_that_is_damaged_later_is_told_once_and_what_was_served_is_served_on(tmp_path: Path) -> None:
+async def test_a_folder_that_is_damaged_later_is_logged_once_and_the_last_certificate_is_served(tmp_path: Path) -> None:
     first, second = made(), made()
     put(tmp_path, first)
     folder, tls = await files(tmp_path)
@@ -108,8 +108,8 @@ async def test_a_folder_that_is_damaged_later_is_told_once_and_what_was_served_i
     assert tls.served == [pem(one.serving.certificate) for one in (first, second)]
 
 
-async def test_a_disk_that_is_full_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pair is loaded from a file of its own; what was served is served on."""
+async def test_a_full_disk_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pair is loaded from a temporary file; the last certificate stays."""
     put(tmp_path, made())
     folder, _ = await files(tmp_path)
     tries: list[anyio.Event] = [anyio.Event(), anyio.Event()]
@@ -129,7 +129,7 @@ async def test_a_disk_that_is_full_ends_nothing(tmp_path: Path, monkeypatch: pyt
     assert lines[0]["event"] == "certificate unusable"
 
 
-async def test_an_expired_certificate_is_told_by_readiness(tmp_path: Path) -> None:
+async def test_an_expired_certificate_ends_readiness(tmp_path: Path) -> None:
     put(tmp_path, made())
     folder, _ = await files(tmp_path, ahead=timedelta(days=100))
     assert (folder.why_not_usable() or "").startswith(f"the certificate in {tmp_path} has expired on 2")
@@ -192,7 +192,7 @@ class TestBadFolders:
 
 
 def test_a_key_alone_is_never_loaded() -> None:
-    """What OpenSSL says about keys is not passed on."""
+    """The error does not quote OpenSSL's words about keys."""
     pair = make_authority("ours", now(), timedelta(days=1))
     with pytest.raises(UnusableError) as caught:
         ServingTls(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)).load(pair.key_pem, pair.key_pem)

@@ -1,4 +1,4 @@
-"""The webhook's port as an API server, and anybody else, meets it."""
+"""The webhook's port, as API servers and others see it."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ async def test_a_new_certificate_is_served_without_a_restart() -> None:
             await ask(port, first)
 
 
-async def test_without_a_certificate_there_is_no_connection_and_none_is_missed_later() -> None:
-    """A replica listens before the one that leads has made the certificate."""
+async def test_without_a_certificate_there_is_no_connection_and_later_there_is() -> None:
+    """A replica listens before the leader has made the certificate."""
     made, tls = credentials(), ServingTls()
     async with reviewing(ANY, tls, echo) as port:
         with pytest.raises(aiohttp.ClientError):
@@ -125,7 +125,7 @@ async def test_without_a_certificate_there_is_no_connection_and_none_is_missed_l
         assert (await ask(port, made))[0] == 200
 
 
-async def test_what_cannot_be_served_changes_nothing_and_is_not_shown() -> None:
+async def test_a_pair_that_cannot_be_used_changes_nothing_and_is_not_quoted() -> None:
     made, other = credentials(), credentials()
     tls = serving_tls(made)
     async with reviewing(ANY, tls, echo) as port:
@@ -153,7 +153,7 @@ async def test_old_protocols_are_refused() -> None:
                 await session.post(f"https://{HOST}:{port}{PATH}", data=b"{}", ssl=tls)
 
 
-async def test_a_port_in_use_is_told_with_the_setting_to_change() -> None:
+async def test_a_port_in_use_is_reported_with_the_setting_to_change() -> None:
     tls = serving_tls(credentials())
     async with reviewing(ANY, tls, echo) as port:
         taken = WebhookSettings(enabled=True, bind_address=HOST, port=Port(port))
@@ -162,7 +162,7 @@ async def test_a_port_in_use_is_told_with_the_setting_to_change() -> None:
                 pytest.fail("served on a port in use")
 
 
-async def test_a_bug_in_an_answer_is_the_api_servers_to_judge() -> None:
+async def test_a_bug_in_a_review_is_a_500() -> None:
     """It gets a 500 and does as its `failurePolicy` says; the daemon goes on."""
 
     def broken(body: bytes) -> Answer:
@@ -174,7 +174,7 @@ async def test_a_bug_in_an_answer_is_the_api_servers_to_judge() -> None:
         assert (await ask(port, made))[0] == 500
 
 
-async def test_an_address_that_is_no_name_is_told_with_the_setting_to_change() -> None:
+async def test_an_address_that_is_no_name_is_reported_with_the_setting_to_change() -> None:
     nowhere = WebhookSettings(enabled=True, bind_address="no such host", port=Port(0))
     with pytest.raises(SettingsError, match=r"cannot listen on no such host:0: .*; set webhook\.bindAddress") as caught:
         async with reviewing(nowhere, ServingTls(), echo):

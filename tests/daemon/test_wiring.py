@@ -1,4 +1,4 @@
-"""The time in which this process works: what readiness waits for, and how it ends."""
+"""The term of a leader: what readiness waits for, and how it ends."""
 
 from __future__ import annotations
 

@@ -14,13 +14,17 @@ import yaml
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates
 from multikueue.core.dispatchers.guarded import Guarded
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.workload.pending import NOBODY_TAKES_IT
+from multikueue.errors import AlreadyExists, Forbidden, Invalid, NotFound, ServerFault, TooManyRequests
+from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, patience
 from multikueue.runtime.plugins import DISPATCHER_GROUP
 from multikueued.config import DispatcherSettings, Settings
 from multikueued.dispatching import chosen_dispatcher
 from multikueued.loading import parse_settings
 from multikueued.metrics import Metrics
-from tests.integration.permissions import WORKER_RULES, chart_objects
+from tests.integration.permissions import WORKER_RULES, chart_rules, granted
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -30,8 +34,6 @@ SETTINGS = [text for text in BLOCKS if text not in [*OBJECTS, *CHART_VALUES]]
 RULE = re.compile(
     r"^\| (`[a-z/, `]+`)(, in `namespace`)? \| (?:`([a-z0-9.-]+)`|the core group) \| (.*) \|$", re.MULTILINE
 )
-
-Granted = dict[tuple[str, str], frozenset[str]]
 
 
 @pytest.mark.parametrize("text", SETTINGS)
@@ -92,15 +94,31 @@ def test_the_workers_permissions_are_those_the_tests_on_real_servers_run_with() 
 
 def test_the_managers_permissions_are_the_charts() -> None:
     """The chart's are those that the tests on real servers run with."""
-    told: Granted = {}
+    told: dict[tuple[str, str], frozenset[str]] = {}
     for names, _, group, verbs in RULE.findall(PAGE):
         for name in re.findall(r"`([^`]+)`", names):
             told[group, name] = frozenset(re.findall(r"`([^`]+)`", verbs))
-    granted: Granted = {}
-    for rule in (rule for obj in chart_objects() for rule in obj.get("rules", ())):
-        for name in rule["resources"]:
-            granted[rule["apiGroups"][0], name] = frozenset(rule["verbs"])
-    assert told.items() >= granted.items()
+    assert told.items() >= granted(chart_rules()).items()
+
+
+def test_its_times_of_refusals_are_the_codes() -> None:
+    """How long a creation is tried again in place, by the answer; then the back-off."""
+    section = PAGE[PAGE.index("**A worker that refuses.**") :]
+    times = re.findall(r"^\| (?!answer)(.*) \| (not at all|\d+ s) \|$", section, re.MULTILINE)
+    told = [seconds.replace("not at all", "0 s") for _, seconds in times]
+    answers = [
+        (Invalid("spec.template: Invalid value"), Forbidden("admission webhook denied the request")),
+        (AlreadyExists("taken"), Forbidden('User "multikueue" cannot create resource "jobs"')),
+        (Forbidden("exceeded quota: small"), NotFound("no namespace"), TooManyRequests("later"), ServerFault("no")),
+    ]
+    assert told == [f"{seconds:g} s" for row in answers for seconds in {patience(error) for error in row}]
+    assert (REFUSAL_BACKOFF.delay(1), REFUSAL_BACKOFF.delay(2), REFUSAL_BACKOFF.delay(9)) == (300, 600, 3600)
+
+
+@pytest.mark.parametrize("name", [NOBODY_TAKES_IT, LAST_WORKER_ANNOTATION, "its job is being created there"])
+def test_it_tells_what_an_operator_meets_on_a_workload(name: str) -> None:
+    """Whoever searches the page for it finds what it means."""
+    assert name in PAGE
 
 
 def test_the_metrics_it_names_are_all_there_are() -> None:

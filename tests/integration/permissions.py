@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
+import attrs
 import yaml
 
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.faults import Call, Match
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
+
+Granted: TypeAlias = Mapping[tuple[str, str], frozenset[str]]
+"""Verbs by API group and resource."""
 
 _TEMPLATES = Path(__file__).parents[2] / "charts" / "multikueued" / "templates"
 _NAMESPACE = "multikueue"
@@ -48,6 +55,33 @@ def chart_objects(template: str = "rbac.yaml") -> list[Json]:
         text = text.replace("{{ " + name + " }}", value)
     assert "{{" not in text, f"{template} uses a value that is not in _VALUES: {text}"
     return [obj for obj in yaml.safe_load_all(text) if obj is not None]
+
+
+def granted(rules: Iterable[Json]) -> Granted:
+    """The verbs by API group and resource, with the subresource."""
+    found: dict[tuple[str, str], frozenset[str]] = {}
+    for rule in rules:
+        for group, resource in itertools.product(rule["apiGroups"], rule["resources"]):
+            found[group, resource] = found.get((group, resource), frozenset()) | frozenset(rule["verbs"])
+    return found
+
+
+def chart_rules() -> list[Json]:
+    """What the chart grants the daemon on the manager, in the cluster and in Kueue's namespace."""
+    return [rule for obj in chart_objects() for rule in obj.get("rules", ())]
+
+
+@attrs.frozen
+class NotGranted(Match):
+    """The calls of a user that these rules do not allow, for a fault that refuses them. It ignores namespaces."""
+
+    granted: Granted = attrs.field(factory=dict, kw_only=True)
+
+    def fits(self, call: Call) -> bool:
+        """See `Match`."""
+        plural, _, group = call.resource.partition(".")
+        resource = f"{plural}/{call.subresource}" if call.subresource else plural
+        return super().fits(call) and call.verb not in self.granted.get((group, resource), ())
 
 
 async def install_chart_permissions(manager: Cluster) -> Json:

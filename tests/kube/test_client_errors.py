@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 
+import aiohttp
 import anyio
 import pytest
 
@@ -26,6 +27,7 @@ from multikueue.errors import (
     Unreachable,
 )
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
+from multikueue.kube.credentials import StaticToken
 from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import Request
 from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, talking
@@ -102,9 +104,11 @@ async def test_a_call_is_not_notsent_if_an_earlier_try_was_sent(first: int, told
         async def _authorized(self, request: Request) -> Json:
             raise refused.pop(0)
 
-    exchange = Going(ClusterConfig("http://127.0.0.1:1"), "w1", FAST, None)
-    with pytest.raises(Unreachable) as caught:
-        await exchange.call(Request("create", JOB, "POST", "/jobs"))
+    async with aiohttp.ClientSession() as session:
+        config = ClusterConfig("http://127.0.0.1:1")
+        exchange = Going(config, "w1", FAST, None, StaticToken(""), session, session)
+        with pytest.raises(Unreachable) as caught:
+            await exchange.call(Request("create", JOB, "POST", "/jobs"))
     assert type(caught.value) is told
 
 

@@ -13,7 +13,7 @@ from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig, Informer, KubeClient
 from multikueue.kube.config import ExecPlugin
 from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile
-from multikueue.kube.exchange import ClientOptions, Exchange
+from multikueue.kube.exchange import ClientOptions, open_exchange
 from multikueue.kube.indexer import Indexer
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.reflector import Reflector
@@ -51,7 +51,9 @@ async def test_a_client_shows_its_server_and_whether_it_is_open() -> None:
     async with client:
         assert repr(client) == "<KubeClient w1: https://10.0.0.1:6443, open>"
     assert repr(client) == "<KubeClient w1: https://10.0.0.1:6443, closed>"
-    assert repr(Exchange(SECRETS, "w1", ClientOptions(), None)) == "<Exchange w1: https://10.0.0.1:6443, not opened>"
+    async with open_exchange(SECRETS, "w1", ClientOptions(), None) as exchange:
+        assert repr(exchange) == "<Exchange w1: https://10.0.0.1:6443, open>"
+    assert repr(exchange) == "<Exchange w1: https://10.0.0.1:6443, closed>"
 
 
 def test_a_store_shows_how_many_objects_it_has() -> None:

@@ -33,8 +33,8 @@ from multikueue.kube.informer import Informer
 from multikueue.runtime import effect_executor as performing
 from multikueue.runtime import worker_informers
 from multikueue.runtime.event_handlers import WorkerHandlers
-from multikueue.runtime.reconcilers import cluster as clusters
-from multikueue.runtime.snapshots import SnapshotReader
+from multikueue.runtime.reconcilers import configuration
+from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.simulating import Run, simulate
@@ -192,7 +192,7 @@ def errors_quote_kubeconfigs() -> AbstractContextManager[Any]:
         except KubeconfigError as error:
             raise KubeconfigError(error.reason, f"{error}: {raw.decode()}") from error
 
-    return mock.patch.object(clusters, "parse_worker_kubeconfig", parse)
+    return mock.patch.object(configuration, "parse_worker_kubeconfig", parse)
 
 
 def jobs_are_created_before_the_record() -> AbstractContextManager[None]:

@@ -34,8 +34,7 @@ from multikueue.runtime.discovery import Discoverer
 from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.election import LeaseClient
 from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.reconcilers.admission_check import AdmissionCheckReconciler
-from multikueue.runtime.reconcilers.cluster import ClusterReconciler
+from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import QuotaReconciler
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler
 from multikueue.runtime.worker_informers import WorkerInformers

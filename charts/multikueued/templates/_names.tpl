@@ -3,7 +3,7 @@
 {{ .Release.Name | trunc 43 | trimSuffix "-" }}-multikueued-webhook
 {{- end }}
 
-{{/* API servers ask webhooks in the order of these names: this one must come after Kueue's, which begins with "kueue". */}}
+{{/* API servers call webhooks in the order of these names: this one must come after Kueue's, which begins with "kueue". */}}
 {{- define "multikueued.webhookConfiguration" -}}
 multikueued-{{ .Release.Name | trunc 51 | trimSuffix "-" }}
 {{- end }}

@@ -1,1 +1,1 @@
-"""`multikueue demo`: jobs travelling between sandbox clusters, dispatched by the real daemon over real HTTP."""
+"""`multikueue demo`: the daemon dispatches jobs between sandbox clusters, over HTTP."""

@@ -23,6 +23,7 @@ from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs
 from multikueued.demo.keeping import keep
 from multikueued.demo.running import Demo, config_of
 from multikueued.demo.showing import giving_up, print_table, problems, render, summary
+from multikueued.demo.tally import Tally
 from multikueued.logs import configure_logging
 from multikueued.wiring import work
 
@@ -32,15 +33,15 @@ _DAEMON = Settings(
     logging=LoggingSettings(format="console", level="error"),
     serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
 )
-"""The daemon as it is, but quiet, and on any free port of this machine."""
+"""The daemon with few log lines, on any free port of this machine."""
 
 
 class Output(Console):
-    """Where the demo is shown."""
+    """The console that the demo prints to."""
 
     def on_broken_pipe(self) -> None:
-        """Whoever read it is gone: the command line ends quietly then."""
-        raise BrokenPipeError(errno.EPIPE, "whoever read our output is gone")
+        """The reader is gone: the command line ends without an error message."""
+        raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone")
 
 
 @click.command("demo")
@@ -79,7 +80,7 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], **options: Any) -
 
     The clusters run inside this process: API servers that speak HTTPS, each with a small Kueue and a job runner. The
     dispatcher is the real one. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
-    run for a while. Exits with 0 if every job went its way on the worker that the manager names.
+    run for a while. Exits with 0 if every job finished, and ran only on the worker that the manager names.
     """
     jobs = load_jobs(files) if files else []
     if options["port"] and options["port"] + options["workers"] > 65_535:
@@ -101,10 +102,9 @@ async def _demo(
         tasks.start_soon(running.observe)
         tasks.start_soon(running.retire)
         in_time = await _watch(running, jobs, options["timeout"], console)
-        seconds = running.elapsed
-        _report(running, console, in_time=in_time)
+        outcome = summary(running.tally, list(running.sandbox.workers), running.elapsed)
+        _report(running.tally, outcome, console, in_time=in_time)
         if options["as_json"]:
-            outcome = summary(running.tally, list(running.sandbox.workers), seconds)
             click.echo(orjson.dumps(outcome).decode())
         if options["keep_up"]:
             await keep(running.sandbox, console)
@@ -131,14 +131,13 @@ async def _draw(running: Demo, live: Live) -> None:
         await anyio.sleep(1 / _FRAMES_PER_SECOND)
 
 
-def _report(running: Demo, console: Console, *, in_time: bool) -> None:
-    print_table(console, running.tally)
-    counts = summary(running.tally, list(running.sandbox.workers), running.elapsed)
-    spread = ", ".join(f"{count} on {worker}" for worker, count in counts["per_cluster"].items())
-    console.print(f"{counts['finished']} of {counts['jobs']} jobs finished: {spread}.")
+def _report(tally: Tally, outcome: Mapping[str, Any], console: Console, *, in_time: bool) -> None:
+    print_table(console, tally)
+    spread = ", ".join(f"{count} on {worker}" for worker, count in outcome["per_cluster"].items())
+    console.print(f"{outcome['finished']} of {outcome['jobs']} jobs finished: {spread}.")
     if not in_time:
-        console.print(giving_up(running.tally), style="red")
-    for problem in problems(running.tally):
+        console.print(giving_up(tally), style="red")
+    for problem in problems(tally):
         console.print(problem, style="red", markup=False, highlight=False, soft_wrap=True)
-    if counts["leftovers"]:
-        console.print(f"{counts['leftovers']} objects are still on workers.", style="red")
+    if outcome["leftovers"]:
+        console.print(f"{outcome['leftovers']} objects are still on workers.", style="red")

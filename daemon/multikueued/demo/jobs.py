@@ -1,4 +1,4 @@
-"""The jobs a demo submits: drawn ones of the kinds asked for, or the user's own from a file."""
+"""The jobs a demo submits: drawn at random, of the kinds asked for, or read from the user's files."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ class Submission:
     kind: SandboxKind
     name: str
     objects: tuple[Json, ...]
-    """What it is made of: one object, or the pods of a group."""
+    """Its objects: one, or the pods of a group."""
 
     @property
     def requests(self) -> list[PodSetRequest]:
-        """What its pods ask for."""
+        """The resource requests of its pods."""
         return [request(pod_set) for obj in self.objects for pod_set in self.kind.pods.read(obj)]
 
     @property
     def cpus(self) -> float:
-        """CPUs that all its pods ask for."""
+        """The CPUs that its pods request in sum."""
         return sum(dict(found.amounts).get("cpu", 0) for found in self.requests) / MILLI
 
 
 def kinds_named(names: Iterable[str]) -> tuple[SandboxKind, ...]:
-    """The kinds that were asked for, in that order and each once.
+    """The kinds of these names, in that order and each once.
 
     Args:
         names: of kinds in any case, or `all`.
@@ -83,7 +83,7 @@ def with_kinds(settings: Settings, kinds: Iterable[SandboxKind]) -> Settings:
 
 
 def drawn_jobs(kinds: Sequence[SandboxKind], count: int, rng: random.Random) -> list[Submission]:
-    """Jobs of one or two CPUs with readable names, kind by kind; the same for the same random numbers."""
+    """Jobs of one or two CPUs with readable names, of each kind in turn; the same for the same random numbers."""
     made = []
     for number in range(1, count + 1):
         kind = kinds[(number - 1) % len(kinds)]
@@ -93,14 +93,14 @@ def drawn_jobs(kinds: Sequence[SandboxKind], count: int, rng: random.Random) -> 
 
 
 def drawn_job(kind: SandboxKind, name: str, cpus: int) -> Submission:
-    """A job whose pods share so many CPUs."""
+    """A job whose pods request so many CPUs in sum."""
     pods = sum(pod_set["count"] for obj in _examples(kind, name, pod_template("1")) for pod_set in kind.pods.read(obj))
     cpu = str(cpus) if pods == 1 else f"{1000 * cpus // pods}m"
     return Submission(kind, name, tuple(_examples(kind, name, pod_template(cpu))))
 
 
 def pod_template(cpu: str) -> Json:
-    """A pod that asks for something."""
+    """A pod that requests CPU and memory."""
     container = {
         "name": "main",
         "image": "registry.k8s.io/pause:3.10",
@@ -114,10 +114,10 @@ def _examples(kind: SandboxKind, name: str, template: Json) -> list[Json]:
 
 
 class Rehearsal:
-    """The API of one cluster, without HTTP and controllers: what a manager would refuse is found before one is started.
+    """The API server of one cluster in memory. It refuses what a manager would refuse, before one is started.
 
     Args:
-        kinds: what can be created there.
+        kinds: that it serves.
     """
 
     def __init__(self, kinds: Iterable[SandboxKind] = AVAILABLE) -> None:
@@ -129,10 +129,10 @@ class Rehearsal:
                 self._registry.create_object(definition(kind))
 
     def create(self, obj: Json, where: str) -> None:
-        """Create an object, for once and for all that follow.
+        """Create an object. It stays, so a second one of the same name is refused.
 
         Raises:
-            SettingsError: the server refuses it; the message starts with `where`.
+            SettingsError: the server refuses it; the message begins with `where`.
         """
         try:
             self._registry.create_object(obj)
@@ -141,7 +141,7 @@ class Rehearsal:
 
 
 def load_jobs(paths: Iterable[Path]) -> list[Submission]:
-    """The jobs in YAML files, ready to submit: suspended, and delegated unless they say otherwise.
+    """The jobs in YAML files, ready to submit: suspended, and with `managedBy` set unless they have one.
 
     Raises:
         SettingsError: a file cannot be read, is not YAML, or holds something that is not a job for our queue.
@@ -171,7 +171,7 @@ def _together(jobs: Iterable[Submission]) -> list[Submission]:
 
 
 def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:
-    """The objects in the documents, those in Lists too, each with its place."""
+    """The objects in the documents, also those in Lists, each with its place."""
     for number, document in enumerate(documents, 1):
         where = f"{path}, document {number}"
         if document is None:
@@ -189,7 +189,7 @@ def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:
 
 
 def _as_json(value: Any, where: str) -> Json:
-    """What a JSON body of it holds: its dates and keys become texts."""
+    """The value as JSON: dates and keys become texts."""
     try:
         obj = orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
     except orjson.JSONEncodeError as error:
@@ -220,7 +220,12 @@ def _checked(job: Json, where: str, rehearsal: Rehearsal) -> Submission:
     try:
         submission = Submission(kind, kind.job_name(job), (kind.submitted(job),))
         requests = submission.requests
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # of custom kinds the server knows no types
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ) as error:  # the server does not check the types of custom kinds
         raise SettingsError(f'{where}: {what} "{name}" has no pods that can be read: {error}') from error
     if not requests:
         raise SettingsError(f'{where}: {what} "{name}" has no pods')

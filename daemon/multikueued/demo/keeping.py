@@ -1,4 +1,4 @@
-"""`--keep`: the clusters stay up, and kubectl works against them."""
+"""`--keep`: leaves the clusters up, for use with kubectl."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from multikueue.sandbox.kinds import SandboxKind
 from multikueued.demo.jobs import drawn_job
 
 DURATION: Final = "5s"
-"""How long the sandbox lets a sample run."""
+"""How long the sandbox runs a sample job."""
 
 
 def sample(kind: SandboxKind) -> str:
-    """A job of a kind, as YAML to create again and again."""
+    """A job of a kind as YAML, which can be created several times."""
     (job, *more) = drawn_job(kind, f"hello-{kind.name}", 1).objects
     noted = {DURATION_ANNOTATION: DURATION, **(job["metadata"].get("annotations") or {})}
     for obj in (job, *more):
         obj["metadata"]["annotations"] = {**(obj["metadata"].get("annotations") or {}), **noted}
-    if not more and not kind.gated:  # members of a group, and the pods of a set, are known by their names
+    if not more and not kind.gated:  # the names of a group's members and of a set's pods have a meaning
         job["metadata"] = {"generateName": f"{job['metadata'].pop('name')}-", **job["metadata"]}
     return yaml.safe_dump_all((job, *more), sort_keys=False)
 
 
 async def keep(sandbox: Sandbox, console: Console) -> None:
-    """Write a kubeconfig per cluster and a job of each kind to try, say how to use them, and wait for Ctrl-C."""
-    # The receiver first: a signal must not end the process and leave the folder, which holds tokens.
+    """Write a kubeconfig of each cluster and a job of each kind, print how to use them, and wait for Ctrl-C."""
+    # The receiver first: a signal must not end the process and leave the folder behind, because it holds tokens.
     with (
         anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
         tempfile.TemporaryDirectory(prefix="multikueue-demo-") as name,
@@ -49,7 +49,7 @@ async def keep(sandbox: Sandbox, console: Console) -> None:
 async def _write(sandbox: Sandbox, folder: Path) -> None:
     for cluster in sandbox.clusters:
         file = anyio.Path(folder / f"{cluster.name}.yaml")
-        # YAML of plain values: kubectl reads JSON as well, but people read this.
+        # As YAML: kubectl reads JSON as well, but people read this.
         await file.write_text(yaml.safe_dump(orjson.loads(orjson.dumps(cluster.kubeconfig)), sort_keys=False))
         await file.chmod(0o600)
     for kind in sandbox.kinds:

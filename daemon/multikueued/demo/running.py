@@ -1,4 +1,4 @@
-"""One demo from start to end: clusters up, daemon on, jobs in, watch them, clusters down."""
+"""Runs a demo: submits jobs to sandbox clusters, follows them, and waits for their end."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from multikueued.demo.jobs import Submission
 from multikueued.demo.tally import Story, Tally
 
 SETTLE_TIMEOUT: Final = 10.0
-"""Seconds the copies may take to vanish after the last job has ended; they take well under one."""
+"""Seconds until the copies are gone after the last job has ended; it takes less than one."""
 SERVING_TIME: Final = 2.0
-"""Seconds that what does not end by itself is left running."""
+"""Seconds for which a job that does not end by itself runs."""
 CPUS: Final = 4
-"""CPUs of each worker: a few jobs fit, the rest queue, so that there is something to see."""
+"""CPUs of each worker: a few jobs fit, the rest wait in the queue."""
 
 
 @attrs.define(eq=False)
 class Demo:
-    """A running demo, as the view and the report see it."""
+    """A demo: its clusters, and what has been seen of its jobs."""
 
     sandbox: Sandbox
     tally: Tally = attrs.field(factory=Tally)
@@ -56,7 +56,7 @@ class Demo:
         return dict.fromkeys(self.sandbox.workers, float(CPUS))
 
     def used(self) -> dict[str, float]:
-        """CPUs that running jobs have asked for, by worker."""
+        """CPUs that running jobs request, by worker."""
         return {worker: sum(story.cpus for story in self.tally.running_on(worker)) for worker in self.sandbox.workers}
 
     async def submit(self, jobs: Iterable[Submission]) -> None:
@@ -68,7 +68,7 @@ class Demo:
                     await client.create(job.kind.resource, obj)
 
     async def retire(self) -> None:
-        """Delete what does not end by itself, some time after it runs; until cancelled."""
+        """Delete jobs that do not end by themselves, `SERVING_TIME` after they run; until cancelled."""
         async with self._user() as client, anyio.create_task_group() as tasks:
             while True:
                 changed = self._changed
@@ -89,7 +89,7 @@ class Demo:
         return KubeClient(config_of(self.sandbox.manager.kubeconfig), name="manager")
 
     async def observe(self) -> None:
-        """Follow manager and workers until cancelled, as a user with a kubeconfig for each could."""
+        """Follow the jobs and Workloads of all clusters until cancelled, as a user with their kubeconfigs can."""
         async with AsyncExitStack() as stack:
             tasks = await stack.enter_async_context(anyio.create_task_group())
             for cluster in self.sandbox.clusters:
@@ -106,7 +106,7 @@ class Demo:
             await self._changed.wait()
 
     async def wait_clean(self) -> None:
-        """Wait until no copy is left on a worker, for a limited time."""
+        """Wait until no copy is left on a worker, for `SETTLE_TIMEOUT`."""
         with anyio.move_on_after(SETTLE_TIMEOUT):
             while self.tally.leftovers:
                 await self._changed.wait()
@@ -145,5 +145,5 @@ class Demo:
 
 
 def config_of(kubeconfig: Json) -> ClusterConfig:
-    """How to reach a cluster."""
+    """The configuration of a client."""
     return parse_worker_kubeconfig(orjson.dumps(kubeconfig))

@@ -1,4 +1,4 @@
-"""What a demo shows: a live view of the queue and the clusters, then a table for people or an object for programs."""
+"""The output of a demo: a live view of the queue and the clusters, then a table, or an object for programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def render(tally: Tally, quota: Mapping[str, float], used: Mapping[str, float], 
     """The whole view.
 
     Args:
-        tally: what has been seen.
+        tally: the jobs so far.
         quota: CPUs of each worker.
         used: CPUs in use on each worker.
         elapsed: seconds since the start.
@@ -84,7 +84,7 @@ def summary(tally: Tally, workers: list[str], seconds: float) -> dict[str, Any]:
 
 
 def print_table(console: Console, tally: Tally) -> None:
-    """The stories, one line each; with the kinds, and less about times, if there are several."""
+    """One line for each job; with the kinds, and fewer times, if there are several kinds."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     several = len({story.kind for story in tally.stories.values()}) > 1
     columns = ["finished"] if several else ["queued", "admitted", "finished", "ran"]
@@ -99,12 +99,12 @@ def print_table(console: Console, tally: Tally) -> None:
 
 
 def problems(tally: Tally) -> list[str]:
-    """What did not go as it should, one sentence each."""
+    """What went wrong, one sentence each."""
     return [_problem(story) for story in tally.stories.values() if not story.went_well]
 
 
 def giving_up(tally: Tally) -> str:
-    """What is said when the time is over: more of it helps only those that wait for nothing else."""
+    """The message at the timeout: more time helps only jobs that wait for nothing else."""
     if any(story.waits_for for story in tally.stories.values()):
         return "Gave up waiting: if what the jobs wait for can still come, raise --timeout."
     return "Gave up waiting: raise --timeout to wait longer."

@@ -1,4 +1,4 @@
-"""What a demo has seen so far: the story of every job, and what ran where."""
+"""What a demo has seen so far of every job, and which objects are on which worker."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from multikueue.sandbox.kinds import SandboxKind
 from multikueued.demo.jobs import Submission
 
 Place: TypeAlias = tuple[Resource, str]
-"""A job's kind and its name; for a group of pods the group's."""
+"""A job's kind and its name; for a group of pods the group's name."""
 _MANAGER = ""
 
 
 class Stage(StrEnum):
-    """How far a job has come."""
+    """The state of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
     FINISHED = "finished"
     SERVED = "served"
-    """It ran until it was deleted: the end of what does not end by itself."""
+    """It does not end by itself, and ran until it was deleted."""
     FAILED = "failed"
 
 
 @attrs.define(eq=False)
 class Story:
-    """One job's way. Times are seconds since the start."""
+    """What has been seen of one job. Times are seconds since the start."""
 
     kind: SandboxKind
     key: ObjectKey
     queued: float
     cpus: float
-    """What it asks for."""
+    """What it requests."""
     placed: dict[str, str] = attrs.field(factory=dict)
     """The worker that each of its Workloads is assigned to."""
     admitted: float | None = None
@@ -47,13 +47,13 @@ class Story:
     retired: bool = False
     """Whether it was deleted because it does not end by itself."""
     ran_on: set[str] = attrs.field(factory=set)
-    """The workers on which it was really seen to run."""
+    """The workers on which it was seen to run."""
     objects: dict[str, Json] = attrs.field(factory=dict)
-    """What it is made of, as the manager shows it."""
+    """Its objects on the manager, by name."""
     ready: bool = False
-    """Whether users would see that it runs."""
+    """Whether its status shows that it runs."""
     held_up: dict[str, str] = attrs.field(factory=dict)
-    """What its Workload waits for, by the worker that says so; empty for the manager."""
+    """What its Workload waits for, by worker; an empty name: the manager."""
 
     @property
     def clusters(self) -> set[str]:
@@ -62,12 +62,12 @@ class Story:
 
     @property
     def cluster(self) -> str:
-        """The same for people."""
+        """The same as text."""
         return ", ".join(sorted(self.clusters))
 
     @property
     def stage(self) -> Stage:
-        """How far it has come."""
+        """Its state."""
         if self.ended is not None:
             if self.failed:
                 return Stage.FAILED
@@ -81,7 +81,7 @@ class Story:
 
     @property
     def waits_for(self) -> str:
-        """What its Workload waits for: the manager says it, or else the workers; empty if nobody does."""
+        """What its Workload waits for, by the manager's message or else the workers'; empty: there is no message."""
         if self.stage is not Stage.QUEUED:
             return ""
         if self.held_up.get(_MANAGER):
@@ -93,11 +93,11 @@ class Story:
 
     @property
     def went_well(self) -> bool:
-        """Whether it finished, ran on one worker, and on the one that the manager names."""
+        """Whether it finished, and ran only on the worker that the manager names."""
         return self.stage in (Stage.FINISHED, Stage.SERVED) and self.ran_on == self.clusters
 
     def saw(self, job: Json, at: float) -> None:
-        """The manager shows an object of it."""
+        """An object of it was added or changed on the manager."""
         self.objects[job["metadata"]["name"]] = job
         endings = [self.kind.ending(found) for found in self.objects.values()]
         self.ready = self.ready or all(self.kind.course.pods_ready(found) for found in self.objects.values())
@@ -106,7 +106,7 @@ class Story:
             self.ended = at
 
     def lost(self, name: str, at: float) -> None:
-        """The manager shows an object of it no more."""
+        """An object of it was deleted on the manager."""
         del self.objects[name]
         if self.retired and not self.objects and self.ended is None:
             self.ended = at
@@ -114,7 +114,7 @@ class Story:
 
 @attrs.define(eq=False)
 class Tally:
-    """Collects what the watches of the manager and the workers show."""
+    """Collects the events of the watches on the manager and the workers."""
 
     stories: dict[Place, Story] = attrs.field(factory=dict)
     owned: dict[str, Story] = attrs.field(factory=dict)
@@ -122,7 +122,7 @@ class Tally:
     workloads: dict[str, Story] = attrs.field(factory=dict)
     """The jobs by the names of their Workloads, which are the same on the workers."""
     copies: dict[str, set[str]] = attrs.field(factory=dict)
-    """Objects of ours on each worker right now."""
+    """Our objects on each worker now."""
 
     def submitted(self, job: Submission, at: float) -> None:
         """A job was created on the manager."""
@@ -131,8 +131,9 @@ class Tally:
         self.stories.setdefault(place, Story(job.kind, ObjectKey(namespace, job.name), at, job.cpus))
 
     def saw_workload(self, workload: Json, at: float) -> None:
-        """The manager shows this Workload."""
-        story, name, place = self._story_of(workload), workload["metadata"]["name"], cluster_name(workload)
+        """A Workload was added or changed on the manager."""
+        name, place = workload["metadata"]["name"], cluster_name(workload)
+        story = self._story_of(workload, name)  # the Workload of a group of pods has the group's name
         if story is None:
             return
         self.workloads[name] = story
@@ -142,30 +143,31 @@ class Tally:
             story.admitted = at if story.admitted is None else story.admitted
 
     def saw_job(self, kind: SandboxKind, job: Json | None, name: str, at: float) -> None:
-        """The manager shows this job, or shows it no more."""
+        """A job was added, changed or deleted on the manager."""
         if job is None:
             for story in self.stories.values():
                 if story.kind.resource == kind.resource and name in story.objects:
                     story.lost(name, at)
             return
-        self._note_owner(job)
+        if owner := self._story_of(job):  # a Deployment's pods are dispatched one by one
+            self.owned[name] = owner
         found = self.stories.get((kind.resource, kind.job_name(job)))
         if found is not None:
             found.saw(job, at)
 
     def saw_copy(self, worker: str, resource: str, key: ObjectKey, copy: Json | None) -> None:
-        """A worker shows this object with our label, or shows it no more."""
+        """An object with our label was added, changed or deleted on a worker."""
         copies = self.copies.setdefault(worker, set())
         (copies.discard if copy is None else copies.add)(f"{resource} {key}")
 
     def saw_offer(self, worker: str, workload: Json) -> None:
-        """A worker shows its copy of a Workload."""
+        """A Workload copy was added or changed on a worker."""
         story = self.workloads.get(workload["metadata"]["name"])
         if story is not None:
             story.held_up[worker] = obstacle(workload)
 
     def saw_running(self, worker: str, kind: SandboxKind, copy: Json) -> None:
-        """A worker shows a copy of a job."""
+        """A job copy was added or changed on a worker."""
         story = self.stories.get((kind.resource, kind.job_name(copy))) or self.owned.get(copy["metadata"]["name"])
         if story is None:
             return
@@ -178,7 +180,7 @@ class Tally:
         return sum(story.stage in stages for story in self.stories.values())
 
     def running_on(self, worker: str) -> Iterable[Story]:
-        """The jobs a worker has now."""
+        """The jobs that run on a worker now."""
         return (story for story in self.stories.values() if story.stage is Stage.RUNNING and worker in story.clusters)
 
     @property
@@ -188,21 +190,14 @@ class Tally:
 
     @property
     def leftovers(self) -> int:
-        """How many objects of ours are still on workers."""
+        """How many of our objects are still on workers."""
         return sum(len(copies) for copies in self.copies.values())
 
-    def _note_owner(self, pod: Json) -> None:
-        """Remember which Deployment a pod belongs to: its pods are dispatched one by one."""
-        for owner in pod["metadata"].get("ownerReferences") or []:
+    def _story_of(self, obj: Json, *names: str) -> Story | None:
+        """The job that owns an object, directly or through one of its pods; `names`: of groups that may own it."""
+        for owner in obj["metadata"].get("ownerReferences") or []:
             for (resource, name), story in self.stories.items():
-                if (resource.gvk.kind, name) == (owner["kind"], owner["name"]):
-                    self.owned[pod["metadata"]["name"]] = story
-
-    def _story_of(self, workload: Json) -> Story | None:
-        """The job that a Workload belongs to; the Workload of a group of pods has the group's name."""
-        for owner in workload["metadata"].get("ownerReferences") or []:
-            for (resource, name), story in self.stories.items():
-                if resource.gvk.kind == owner["kind"] and name in (owner["name"], workload["metadata"]["name"]):
+                if resource.gvk.kind == owner["kind"] and name in (owner["name"], *names):
                     return story
             if owner["name"] in self.owned:
                 return self.owned[owner["name"]]
@@ -210,7 +205,7 @@ class Tally:
 
 
 def obstacle(workload: Json) -> str:
-    """What a Workload says that it waits for; empty if it says nothing."""
+    """What a Workload waits for, by its messages; empty: there is none."""
     for check in checks(workload):
         if check.get("state") != CheckState.READY and check.get("message"):
             return str(check["message"])

@@ -1,4 +1,4 @@
-"""A certificate that somebody else keeps in a folder, as cert-manager and a mounted Secret do."""
+"""Serves a certificate from a folder in which somebody else renews it, as cert-manager does in a mounted Secret."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from multikueue.webhook.certificates import UnusableError, read_certificates
 from multikueued.webhook.serving import ServingTls
 
 INTERVAL: Final = 30.0
-"""Seconds between two looks: a certificate is renewed long before its predecessor ends."""
+"""Seconds between two reads: a certificate is renewed long before the old one expires."""
 MAX_SIZE: Final = 1 << 20
-"""Bytes of a file at most; a real one has some thousand."""
+"""The most bytes of a file; a real one has a few thousand."""
 
 log = structlog.get_logger(__name__)
 
 
 @attrs.frozen
 class FileSet:
-    """What the folder holds."""
+    """The contents of the folder."""
 
     certificate: str
     key: str = attrs.field(repr=False)
     authorities: str
-    """Empty if there is no `ca.crt`: somebody else tells API servers whom to trust."""
+    """Empty if there is no `ca.crt`: then somebody else writes the `caBundle`."""
 
 
 @attrs.define(eq=False)
@@ -50,13 +50,13 @@ class CertificateFiles:
     async def open(
         cls, folder: Path, tls: ServingTls, clock: Callable[[], datetime], interval: float = INTERVAL
     ) -> Self:
-        """Serve what a folder holds.
+        """Serve the certificate of a folder.
 
         Args:
             folder: with `tls.crt`, `tls.key` and perhaps `ca.crt`.
             tls: serves the certificate.
             clock: the wall clock.
-            interval: seconds between two looks.
+            interval: seconds between two reads.
 
         Raises:
             SettingsError: it cannot be used.
@@ -70,7 +70,7 @@ class CertificateFiles:
             ) from error
 
     async def run(self) -> None:
-        """Look again and again until cancelled. What cannot be used is told, and what was served is served on."""
+        """Read the folder every `interval` until cancelled. Log what cannot be used, and go on serving the last one."""
         while True:
             await anyio.sleep(self.interval)
             complaint = await self._look()
@@ -79,7 +79,7 @@ class CertificateFiles:
             self._complaint = complaint
 
     async def renew(self, trusted: str) -> str:
-        """See `Authorities`: somebody else renews; whom to trust stands in `ca.crt`."""
+        """See `Authorities`: somebody else renews; the authorities are in `ca.crt`."""
         del trusted
         return self._served.authorities
 
@@ -89,10 +89,10 @@ class CertificateFiles:
         return None if self.clock() < ends else f"the certificate in {self.folder} has expired on {ends:%Y-%m-%d}"
 
     async def _look(self) -> str:
-        """Serve what is new; return what is wrong with it, if anything is."""
+        """Serve a new certificate; return why it cannot be used, or an empty text."""
         try:
             found = await _serve(self.folder, self.tls, self._served)
-        except (UnusableError, SettingsError) as error:  # the latter: it cannot be loaded, as on a disk that is full
+        except (UnusableError, SettingsError) as error:  # a SettingsError: it cannot be loaded, as with a full disk
             return str(error)
         if found is not self._served:
             self._served = found
@@ -102,7 +102,7 @@ class CertificateFiles:
 
 
 async def _serve(folder: Path, tls: ServingTls, served: FileSet | None) -> FileSet:
-    """Serve what the folder holds, unless that is served already; return what is served now."""
+    """Serve the certificate of the folder unless it is served already; return what is served now."""
     found = await anyio.to_thread.run_sync(_read, folder, abandon_on_cancel=True)
     if found == served:
         return served

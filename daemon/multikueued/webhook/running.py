@@ -1,4 +1,4 @@
-"""The webhook's part in the daemon: every replica serves it, and the one that leads registers it."""
+"""Runs the webhook in the daemon: every replica serves it, and the leader registers it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Webhook:
     reviewer: Reviewer
     certificate: CertificateSecret | CertificateFiles
     registrar: WebhookRegistrar
-    """Keeps it registered; to be run while this process leads."""
+    """Keeps it registered; runs while this process leads."""
 
     def why_not_ready(self) -> str | None:
-        """What readiness waits for; None if nothing."""
+        """What readiness waits for; None: ready."""
         if not self.reviewer.ready:
             return "webhook: the queues of the manager cluster are not all read yet"
         complaint = self.certificate.why_not_usable()
@@ -52,10 +52,10 @@ async def webhook(
     """Serve the webhook while the context lasts.
 
     Args:
-        settings: the operator's choices.
-        client: the manager's API server.
+        settings: of the daemon.
+        client: of the manager cluster.
         adapters: the job kinds.
-        hook: told of every review.
+        hook: gets the outcome of every review.
 
     Raises:
         SettingsError: the port cannot be opened, or the certificate's folder cannot be used.
@@ -78,7 +78,7 @@ async def webhook(
 
 
 def registration(settings: Settings) -> Registration:
-    """How API servers reach the webhook, as these settings say."""
+    """How API servers reach the webhook."""
     chosen = settings.webhook
     return Registration(
         name=chosen.configuration_name,

@@ -1,9 +1,8 @@
-"""Reviews over HTTPS: bounded in size and time, and nothing else on that port. The certificate may change meanwhile."""
+"""Serves reviews over HTTPS, limited in size and time. The certificate can be replaced meanwhile."""
 
 from __future__ import annotations
 
 import ssl
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
@@ -14,15 +13,16 @@ from aiohttp import web
 
 from multikueue.core.admission.registration import PATH
 from multikueue.errors import SettingsError
+from multikueue.kube.transport import load_key_pair
 from multikueue.webhook.certificates import UnusableError
 from multikueue.webhook.reviewer import Answer
 from multikueued.config import WebhookSettings
 from multikueued.listening import listening
 
 MAX_BODY: Final = 7 << 20
-"""Bytes of a review: API servers take objects of 3 MiB, and a review may hold two versions of one."""
+"""Bytes of a review: API servers accept objects of 3 MiB, and a review may hold two versions of one."""
 READ_TIMEOUT: Final = 5.0
-"""Seconds a review may take to arrive. API servers wait less long for the answer."""
+"""Seconds a review may take to arrive. API servers do not wait that long for the answer."""
 _MEDIA_TYPE: Final = "application/json"
 
 Review = Callable[[bytes], Answer]
@@ -36,40 +36,32 @@ def _context() -> ssl.SSLContext:
 
 @attrs.define(eq=False)
 class ServingTls:
-    """A context that new connections take the newest certificate from; those that are open keep theirs.
+    """The TLS context of the server. New connections get the certificate that was loaded last; open ones keep theirs.
 
-    Without a certificate it refuses every handshake.
+    Without a certificate every handshake fails.
     """
 
     context: ssl.SSLContext = attrs.field(factory=_context)
 
     def load(self, certificate: str, key: str) -> None:
-        """Serve this certificate from now on.
+        """Serve this certificate to new connections.
 
         Args:
-            certificate: PEM, with the chain up to what clients trust.
+            certificate: PEM, with the chain up to the authority that clients trust.
             key: its private key, PEM without a password.
 
         Raises:
-            UnusableError: they are no pair; what was served before is served on. The message shows nothing of them.
+            UnusableError: they are no pair; the old certificate stays. The message quotes nothing of them.
             SettingsError: there is no folder for temporary files.
         """
         try:
-            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # readable by us alone, and gone at once
-                file.write(f"{certificate}\n{key}\n")
-                file.flush()
-                self._load(file.name)
+            # First into a new context: a failure half-way leaves a context without a usable pair.
+            load_key_pair(certificate, key, _context(), self.context)
         except ssl.SSLError:
             raise UnusableError("they are not a PEM certificate and its key without a password") from None
         except OSError as error:
             why = f"cannot write a temporary file: {error.strerror}; OpenSSL reads certificates from files only"
             raise SettingsError(f"webhook: {why}. Give the process a folder for them, with TMPDIR or at /tmp") from None
-
-    def _load(self, file: str) -> None:
-        # First where nobody is served: a context is left without a usable pair if this fails half-way.
-        for context in (_context(), self.context):
-            # With a password given, an encrypted key is an error; without, OpenSSL would ask at the terminal.
-            context.load_cert_chain(file, password="")
 
 
 def reviewing(
@@ -78,9 +70,9 @@ def reviewing(
     """Serve while the context lasts; it yields the port.
 
     Args:
-        settings: where to listen.
+        settings: address and port.
         tls: the certificate.
-        review: answers a body.
+        review: answers the body of a request.
         read_timeout: seconds a review may take to arrive.
 
     Raises:

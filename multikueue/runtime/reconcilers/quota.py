@@ -20,7 +20,7 @@ from multikueue.core.config.quota import (
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating, resource_version
+from multikueue.core.model.objects import is_terminating, resource_version
 from multikueue.errors import NotFound
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.manager_cluster import ManagerCluster
@@ -65,20 +65,13 @@ class QuotaReconciler:
         queue = self.queues.cluster_queues.get(key)
         if queue is None or is_terminating(queue):
             return Action.done()
-        check = self._our_check(queue)
+        check, _ = self.manager.our_check(check_names(queue))
         config = self.manager.config_of(check)
         local_queues = frozenset(found for found, target in self.queues.targets() if target == key.name)
         workers = [self._offer(name, local_queues) for name in listed_workers(config)]
         now = self.clock()
         await self._write(key, queue, automate(queue, check, config, [amounts for amounts, _ in workers], now))
         return Action.earliest(*(left for _, left in workers))
-
-    def _our_check(self, queue: Json) -> str | None:
-        for name in check_names(queue):
-            check = self.manager.checks.get(ObjectKey("", name))
-            if check is not None and dig(check, "spec", "controllerName") == self.manager.controller_name:
-                return name
-        return None
 
     def _offer(self, name: str, local_queues: frozenset[ObjectKey]) -> tuple[Amounts | None, float | None]:
         """What a worker offers, None if that is not known; and for how many seconds at most to wait for it."""

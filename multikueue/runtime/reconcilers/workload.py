@@ -1,23 +1,127 @@
-"""Workloads: read a snapshot, plan, execute."""
+"""Workloads: read the caches into a snapshot, plan, execute."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 import attrs
 
+from multikueue.adapters import AdapterRegistry, SafeAdapter
+from multikueue.core.config.admission_check import clusters
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, is_terminating, labels_of
+from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
+from multikueue.core.workload.earlier_attempts import LATE_CREATION
 from multikueue.core.workload.plan import plan
-from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.core.workload.snapshot import (
+    Connecting,
+    Idle,
+    Lost,
+    PlanSettings,
+    Snapshot,
+    Unanswered,
+    Worker,
+)
 from multikueue.logs import get_logger
 from multikueue.runtime.job_event_handlers import log_problems
-from multikueue.runtime.snapshots import SnapshotReader
+from multikueue.runtime.manager_cluster import ManagerCluster, check_names
 from multikueue.runtime.worker_executor import WorkerExecutor
+from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool
+from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
+
+
+@attrs.frozen(eq=False)
+class SnapshotReader:
+    """Reads what the caches, the executor and this process's memory know about one Workload."""
+
+    manager: ManagerCluster
+    workers: WorkerPool
+    adapters: AdapterRegistry
+    executor: WorkerExecutor
+    memory: WorkloadMemory
+
+    def read(self, key: ObjectKey) -> Snapshot:
+        """Everything known about one Workload."""
+        workload = self.manager.workloads.get(key)
+        owned_by = owner(workload) if workload is not None else self._former_owner(key)
+        siblings = tuple(self.manager.siblings(key, owned_by)) if owned_by is not None else ()
+        if workload is None:
+            return Snapshot(key, None, siblings=siblings, workers=tuple(self._workers(key, None, None, owned_by)))
+        self.memory.observe(key, workload)
+        check, check_unknown = self.manager.our_check(check_names(workload))
+        adapter = self.adapters.get(owned_by.gvk) if owned_by else None
+        jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None else {}
+        return Snapshot(
+            key,
+            workload,
+            check=check,
+            check_unknown=check_unknown,
+            adapter=adapter,
+            jobs=jobs,
+            in_vain=self._in_vain(adapter, jobs.values()),
+            last_worker=self.memory.last_worker(key),
+            running_for=self.workers.running_for,
+            quiet_for=self.memory.quiet_for(key),
+            siblings=siblings,
+            workers=tuple(self._workers(key, workload, self.manager.config_of(check), owned_by)),
+        )
+
+    def _in_vain(self, kind: SafeAdapter | None, jobs: Iterable[Json]) -> dict[str, Json]:
+        cache = self.manager.cache_of(kind.resource.gvk) if kind is not None else None
+        if cache is None:
+            return {}
+        found = ((job["metadata"]["name"], cache.in_vain(ObjectKey.of(job))) for job in jobs)
+        return {name: patch for name, patch in found if patch is not None}
+
+    def _former_owner(self, key: ObjectKey) -> Owner | None:
+        """The owner of a Workload that is gone, from its copies, or from a job that names it."""
+        known = (worker.informers for worker in self.workers if worker.informers is not None)
+        return next((found for informers in known if (found := informers.owner_of(key)) is not None), None)
+
+    def _workers(
+        self, key: ObjectKey, workload: Json | None, config: Json | None, owned_by: Owner | None
+    ) -> Iterator[Worker]:
+        """All workers that may matter: those of the config first, then all others, then those that are not known."""
+        configured = clusters(config) if config is not None else []
+        known: dict[str, WorkerCluster] = {worker.name: worker for worker in self.workers}
+        kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
+        workload_only = kind is not None and kind.traits.workload_only
+        for name in (*configured, *sorted(set(known).difference(configured))):
+            if name in known:
+                worker = known[name].view(key, owned_by, configured=name in configured, workload_only=workload_only)
+                yield self._with_memory(worker, key, workload)
+            elif self._is_new(name):
+                yield Worker(ClusterName(name), configured=True, reach=Connecting())
+        for name in sorted({*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}):
+            if name not in known and not (name in configured and self._is_new(name)):
+                yield self._forgotten(ClusterName(name), configured=name in configured)
+
+    def _with_memory(self, worker: Worker, key: ObjectKey, workload: Json | None) -> Worker:
+        of_attempt = attempt(workload) if workload is not None else ""
+        in_flight = self.executor.in_flight(worker.name, key)
+        creation = self.memory.creation(worker.name, key, of_attempt)
+        settled = isinstance(in_flight, Idle) and worker.in_sight  # its informer would show a created job by now
+        if settled and isinstance(creation, Unanswered) and creation.ago > LATE_CREATION:
+            self.memory.not_created(worker.name, key)
+            creation = self.memory.creation(worker.name, key, of_attempt)
+        cluster = self.manager.clusters.get(ObjectKey("", worker.name)) or {}
+        labels, annotations = labels_of(cluster), annotations_of(cluster)
+        return attrs.evolve(worker, in_flight=in_flight, creation=creation, labels=labels, annotations=annotations)
+
+    def _is_new(self, name: str) -> bool:
+        """Whether a MultiKueueCluster has not been reconciled yet: then it is not in the pool."""
+        cluster = self.manager.clusters.get(ObjectKey("", name))
+        return cluster is not None and not is_terminating(cluster)
+
+    def _forgotten(self, name: ClusterName, *, configured: bool) -> Worker:
+        """A worker whose MultiKueueCluster is gone, or not reconciled yet: its job may still run there."""
+        reach = Connecting() if self._is_new(name) else Lost(self.workers.lost_since(name), seen=False)
+        return Worker(name, configured=configured, reach=reach)
 
 
 @attrs.define(eq=False)
@@ -40,3 +144,11 @@ class WorkloadReconciler:
             log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
             await self.executor.execute(key, snapshot.workload, decision.effects)
         return Action.earliest(decision.look_again)
+
+
+def _named_by(workload: Json | None) -> Iterator[str]:
+    """The workers that a Workload names: an earlier process may have created copies there."""
+    if workload is not None:
+        yield from nominated(workload)
+        if (assigned := cluster_name(workload)) is not None:
+            yield assigned

@@ -1,4 +1,4 @@
-"""MultiKueueClusters: connect to the workers they describe, and write whether that succeeded."""
+"""The manager's configuration: whether its AdmissionChecks are active, and connections for its MultiKueueClusters."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from multikueue.core.config.admission_check import active_condition
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import active_status, notice, remembered_loss
-from multikueue.core.model.conditions import condition, conditions, updated
-from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
+from multikueue.core.model.conditions import condition, conditions, says_the_same, updated
+from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
 from multikueue.errors import KubeconfigError
@@ -27,6 +28,25 @@ KUBECONFIG_KEY: Final = "kubeconfig"
 """Where in a Secret the kubeconfig is."""
 _Parsed: TypeAlias = tuple[bytes, ClusterConfig | KubeconfigError]
 """A kubeconfig, and what is in it or why it is refused."""
+
+
+@attrs.define(eq=False)
+class AdmissionCheckReconciler:
+    """Keeps the Active condition of our AdmissionChecks."""
+
+    manager: ManagerCluster
+    clock: Callable[[], datetime]
+
+    async def reconcile(self, key: ObjectKey) -> Action:
+        """See `Reconciler`."""
+        check = self.manager.checks.get(key)
+        if check is None or not self.manager.is_ours(check):
+            return Action.done()
+        known = {cluster["metadata"]["name"]: cluster for cluster in self.manager.clusters.values()}
+        wanted = active_condition(check, self.manager.config_of(key.name), known, self.clock())
+        if not says_the_same(condition(check, "Active"), wanted):
+            await self.manager.write_conditions(ADMISSION_CHECK, check, updated(conditions(check), wanted))
+        return Action.done()
 
 
 @attrs.define(eq=False)

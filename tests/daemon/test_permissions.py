@@ -1,0 +1,70 @@
+"""What the daemon asks of the API servers is no more than what the chart and the page for operators grant."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import annotations_of
+from multikueue.sandbox.apiserver import DirectClient, Fault, Hang, Match, Refuse, SilenceWatch
+from multikueue.sandbox.apiserver.faults import Call
+from multikueue.sandbox.kueue import evict
+from tests.integration.permissions import WORKER_RULES, NotGranted, chart_rules, granted
+from tests.runtime.fleet import Fleet, until
+from tests.runtime.test_recording import hold, lose, offer_to_both
+
+USER = "multikueue"
+
+
+def enforce(fleet: Fleet) -> list[Fault]:
+    """Refuse what is not granted, as RBAC does."""
+    rules = {fleet.manager: chart_rules(), **dict.fromkeys(fleet.workers.values(), WORKER_RULES)}
+    return [
+        server.faults.add(Refuse(403), on=NotGranted(user=USER, granted=granted(of))) for server, of in rules.items()
+    ]
+
+
+def test_a_subresource_is_granted_by_itself() -> None:
+    """RBAC has it so: `workloads/status` is no part of `workloads`."""
+    rules = granted([{"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads"], "verbs": ["list", "patch"]}])
+    refused = NotGranted(user=USER, granted=rules)
+    assert not refused.fits(Call(USER, "patch", str(WORKLOAD)))
+    assert refused.fits(Call(USER, "create", str(WORKLOAD)))
+    assert refused.fits(Call(USER, "patch", str(WORKLOAD), subresource="status"))
+    assert refused.fits(Call(USER, "list", "jobs.batch"))
+    assert not refused.fits(Call("admin", "create", str(WORKLOAD)))
+
+
+@pytest.mark.looptime
+async def test_the_permissions_are_enough_from_the_offer_to_the_next_worker() -> None:
+    """Offer, record, create, lose the worker, note it on the Workload, and take the note away again."""
+    fleet = Fleet.of("worker1", "worker2")
+    refusals = enforce(fleet)
+    faults = fleet.workers["worker1"].faults
+    faults.add(SilenceWatch(), on=Match(resource="jobs", user=USER))
+    faults.add(Hang(), on=Match(verbs=("create",), resource="jobs", user=USER), at="reply")
+
+    async def noted() -> str | None:
+        return annotations_of(await fleet.workload()).get(LAST_WORKER_ANNOTATION)
+
+    async with fleet.kueues(), fleet.running(fleet.build(lost_timeout=300)):
+        await offer_to_both(fleet)
+        await hold(fleet, "worker1", on=False)
+        await until(fleet.running_on)
+        lose(fleet, "worker1")
+        await hold(fleet, "worker2", on=False)
+        await anyio.sleep(100)  # until the silence is noticed
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()))
+        await until(noted)
+
+        async def runs_on_both() -> bool:  # worker1 is lost for good, and its job with it
+            return [*await fleet.running_on()] == ["worker1", "worker2"]
+
+        await until(runs_on_both, within=400)
+        assert await noted() is None
+        await DirectClient(fleet.manager).delete(WORKLOAD, ObjectKey.of(await fleet.workload()))
+        await anyio.sleep(60)
+    assert [fault.hits for fault in refusals] == [0, 0, 0]
