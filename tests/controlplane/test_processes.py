@@ -101,8 +101,8 @@ async def test_a_component_that_never_gets_ready_is_reported_too(tmp_path: Path)
 
 
 async def test_a_paused_component_goes_on_when_resumed(tmp_path: Path) -> None:
-    process = ChildProcess("counter", tmp_path / "log")
-    await process.start(["/bin/sh", "-c", "echo $$; while :; do sleep 0.01; done"])
+    process = ChildProcess("sleeper", tmp_path / "log")
+    await process.start(["/bin/sh", "-c", "echo $$; exec sleep 600"])
     pid = await _pid_in(tmp_path / "log")
 
     async def is_stopped() -> bool:
