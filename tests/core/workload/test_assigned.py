@@ -367,6 +367,11 @@ class TestCreatingOnce:
     def test_ready_comes_last(self) -> None:
         assert self.words(self.admitted(job_copy_of(self.RECORDED)))[0] == "admit on w1 as Ready"
 
+    def test_a_job_that_has_ended_before_its_check_is_ready_is_admitted_all_the_same(self) -> None:
+        """A job of a second: who counts admissions, or waits for the check, must not miss it."""
+        ended = worker("w1", copy_of(self.RECORDED, admitted=True, finished="Succeeded"), job_copy_of(self.RECORDED))
+        assert self.words(ended) == ["admit on w1 as Ready", "tell", "count cq w1"]
+
     def test_a_job_whose_workload_has_had_an_owner_is_not_made_again(self) -> None:
         """It has run: its TTL has passed, or somebody deleted it."""
         seen = snapshot(self.RECORDED, self.admitted(owned=True))

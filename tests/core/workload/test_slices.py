@@ -184,10 +184,10 @@ class TestGrowing:
         assert words(seen) == ["delete workload on w2"]
 
     def test_a_job_that_ends_meanwhile_ends_the_slice(self) -> None:
-        """It has run: nothing is made again."""
+        """It has run: nothing is made again. It is finished once its check is Ready."""
         ended = worker("w1", copy_of(NEW, finished="Succeeded"), shared=OLD_JOB)
         seen = attrs.evolve(growing(ended), quiet_for=timedelta(minutes=1), jobs={JOB_NAME: RUNNING_BIG})
-        assert "finish Succeeded" in words(seen)
+        assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1"]
 
     @pytest.mark.parametrize(
         "facts",

@@ -71,14 +71,14 @@ MATRIX = (
     ("pending",   (offer + make, offer, offer,   offer,  offer,   offer,  renew,  offer,      offer, offer + job_, x)),
     ("offered",   (make,         x,     record,  admit,  admit,   x,      both,   admit,      admit, job_,  x)),  # (19)
     ("assigned",  (gone,         gone,  x,       status, status,  back,   gone,   sync,       ended, gone,  x)),  # (15)
-    ("recorded",  (gone,         gone,  start,   admit + status, status, back, gone, gone,    ended, gone,  x)),
+    ("recorded",  (gone,         gone,  start,   admit + status, admit,  back, gone, gone,    ended, gone,  x)),
     ("retrying",  (x,            x,     x,       x,      x,       x,      x,      x,          x,     x,     x)),
     ("evicted",   (x,            drop,  drop,    stop,   status,  status, status, both,       job_,  job_,  x)),  # (21)
     ("finished",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("deleted",   (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("replaced",  (x,            drop,  drop,    x,      x,       x,      x,      x,          x,     x,     x)),
     ("new slice", (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
-    ("its place", (make,         x,     start,   admit + status, status, x, drop, gone,       status, make, x)),
+    ("its place", (make,         x,     start,   admit + status, admit,  x, drop, gone,       status, make, x)),
 )
 # fmt: on
 
