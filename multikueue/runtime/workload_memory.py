@@ -99,4 +99,7 @@ class WorkloadMemory:
         return NothingSent() if known.unrecorded_attempt == of_attempt else Untracked()
 
     def _of(self, key: ObjectKey) -> _Remembered:
-        return self._known.setdefault(key, _Remembered(loop_time()))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _Remembered(loop_time())
+        return known

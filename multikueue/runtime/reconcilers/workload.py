@@ -88,21 +88,21 @@ class SnapshotReader:
     ) -> Iterator[Worker]:
         """All workers that may matter: those of the config first, then all others, then those that are not known."""
         configured = clusters(config) if config is not None else []
+        of_attempt = attempt(workload) if workload is not None else ""
         known: dict[str, WorkerCluster] = {worker.name: worker for worker in self.workers}
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         workload_only = kind is not None and kind.traits.workload_only
         for name in (*configured, *sorted(set(known).difference(configured))):
             if name in known:
                 worker = known[name].view(key, owned_by, configured=name in configured, workload_only=workload_only)
-                yield self._with_memory(worker, key, workload)
+                yield self._with_memory(worker, key, of_attempt)
             elif self._is_new(name):
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
         for name in sorted({*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}):
             if name not in known and not (name in configured and self._is_new(name)):
                 yield self._forgotten(ClusterName(name), configured=name in configured)
 
-    def _with_memory(self, worker: Worker, key: ObjectKey, workload: Json | None) -> Worker:
-        of_attempt = attempt(workload) if workload is not None else ""
+    def _with_memory(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         in_flight = self.executor.in_flight(worker.name, key)
         creation = self.memory.creation(worker.name, key, of_attempt)
         settled = isinstance(in_flight, Idle) and worker.in_sight  # its informer would show a created job by now
