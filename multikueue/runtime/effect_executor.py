@@ -140,17 +140,17 @@ class EffectExecutor:
         """Create the job, and remember whether it may exist."""
         if workload is None:
             return  # jobs are created for Workloads only
-        where = effect.cluster, ObjectKey.of(workload)
-        self.memory.sending(*where, attempt_of_copy(effect.object))
+        where = effect.cluster, ObjectKey.of(workload), ObjectKey.of(effect.object).name
+        earlier = self.memory.sending(*where)
         try:
             created = await self._create(target, effect, effect.resource, workload)
         except ApiError as error:
             if isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                self.memory.not_created(*where)
+                self.memory.not_created(*where, earlier)
             else:
                 self.memory.unanswered(*where)
             raise
-        self.memory.created(*where)
+        self.memory.created(*where, attempt_of_copy(effect.object))
         cache = target.cache_of(effect.resource.gvk)
         if cache is not None:
             cache.wrote(created)

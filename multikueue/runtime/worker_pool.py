@@ -151,8 +151,10 @@ class WorkerPool:
             self._removed[cluster.name] = connection.lost_since
         facts = (connection.connected, connection.unheard, connection.lost_since, known, worker.usable)
         shown = cluster.known.shown if cluster.known is not None else ()
-        told, self._told[cluster.name] = self._told.get(cluster.name), (*facts, cluster.known, *shown)
-        if told == self._told[cluster.name]:
+        told, now = self._told.pop(cluster.name, None), (*facts, cluster.known, *shown)
+        if known:
+            self._told[cluster.name] = now
+        if told == now:
             self.on_status(worker)
         else:
             self.on_cluster(worker, known)

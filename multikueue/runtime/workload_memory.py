@@ -12,13 +12,14 @@ from multikueue.core.workload.snapshot import Created, Creation, NothingSent, Un
 from multikueue.runtime.loop import loop_time
 
 
-@attrs.frozen
-class _Sent:
-    """A creation that was sent to a worker."""
+@attrs.define(eq=False)
+class _Creations:
+    """What was sent to one worker for one Workload: one job, or the pods of a group."""
 
-    attempt: str
-    at: float
-    answered: bool
+    created: str | None = None
+    """The attempt for which the worker answered that a job was created."""
+    in_doubt: dict[str, float] = attrs.field(factory=dict)
+    """By name, the jobs whose creation has no answer, and since when that counts."""
 
 
 @attrs.define(eq=False)
@@ -27,7 +28,7 @@ class _Remembered:
     last_worker: ClusterName | None = None
     unrecorded_attempt: str | None = None
     """The attempt that was seen before a worker was recorded for it."""
-    sent: dict[ClusterName, _Sent] = attrs.field(factory=dict)
+    sent: dict[ClusterName, _Creations] = attrs.field(factory=dict)
 
 
 @attrs.define(eq=False)
@@ -40,16 +41,18 @@ class WorkloadMemory:
         return len(self._known)
 
     def touched(self, key: ObjectKey) -> None:
-        """Something of this Workload changed, here or on a worker."""
-        self._of(key).touched_at = loop_time()
+        """Something of this Workload changed, here or on a worker. One that is gone is not remembered again."""
+        if (known := self._known.get(key)) is not None:
+            known.touched_at = loop_time()
 
     def forget(self, key: ObjectKey) -> None:
         """The Workload is gone."""
         self._known.pop(key, None)
 
     def quiet_for(self, key: ObjectKey) -> timedelta:
-        """How long nothing of this Workload has changed."""
-        return timedelta(seconds=loop_time() - self._of(key).touched_at)
+        """How long nothing of this Workload has changed; zero for one that was not observed."""
+        known = self._known.get(key)
+        return timedelta(seconds=loop_time() - known.touched_at) if known is not None else timedelta(0)
 
     def observe(self, key: ObjectKey, workload: Json) -> None:
         """Note the worker recorded for the Workload, or that none is recorded for this attempt."""
@@ -61,42 +64,64 @@ class WorkloadMemory:
 
     def last_worker(self, key: ObjectKey) -> ClusterName | None:
         """The worker that was recorded last."""
-        return self._of(key).last_worker
+        known = self._known.get(key)
+        return known.last_worker if known is not None else None
 
-    def sending(self, cluster: ClusterName, key: ObjectKey, of_attempt: str) -> None:
-        """A creation is about to be sent. Until there is an answer, the job may exist."""
-        self._of(key).sent[cluster] = _Sent(of_attempt, loop_time(), answered=False)
+    def sending(self, cluster: ClusterName, key: ObjectKey, job: str) -> float | None:
+        """A creation of the job of this name is about to be sent. Until there is an answer, the job may exist.
 
-    def created(self, cluster: ClusterName, key: ObjectKey) -> None:
+        Returns:
+            What `not_created` needs: an earlier creation of it may have no answer either.
+        """
+        sent = self._of(key).sent.setdefault(cluster, _Creations())
+        earlier = sent.in_doubt.get(job)
+        sent.in_doubt[job] = loop_time()
+        return earlier
+
+    def created(self, cluster: ClusterName, key: ObjectKey, job: str, of_attempt: str) -> None:
         """The worker answered that the job was created."""
-        sent = self._of(key).sent
-        sent[cluster] = attrs.evolve(sent[cluster], at=loop_time(), answered=True)
+        if (sent := self._sent(cluster, key)) is not None:
+            sent.in_doubt.pop(job, None)
+            sent.created = of_attempt
 
-    def not_created(self, cluster: ClusterName, key: ObjectKey) -> None:
-        """The creation was refused, or never left."""
-        self._of(key).sent.pop(cluster, None)
+    def not_created(self, cluster: ClusterName, key: ObjectKey, job: str, earlier: float | None) -> None:
+        """The creation was refused, or never left. What was in doubt before stays so: a taken name may be its job."""
+        sent = self._sent(cluster, key)
+        if sent is not None and earlier is None:
+            sent.in_doubt.pop(job, None)
 
-    def unanswered(self, cluster: ClusterName, key: ObjectKey) -> None:
+    def unanswered(self, cluster: ClusterName, key: ObjectKey, job: str) -> None:
         """The creation has no answer: only what the worker shows from now on counts."""
-        sent = self._of(key).sent
-        sent[cluster] = attrs.evolve(sent[cluster], at=loop_time())
+        if (sent := self._sent(cluster, key)) is not None:
+            sent.in_doubt[job] = loop_time()
+
+    def all_shown(self, cluster: ClusterName, key: ObjectKey) -> None:
+        """Creations without an answer would show on the worker by now: nothing is in doubt any more."""
+        if (sent := self._sent(cluster, key)) is not None:
+            sent.in_doubt.clear()
 
     def reconnected(self, cluster: ClusterName) -> None:
         """The worker is connected again: what it shows first may be older than a creation without an answer."""
         for known in self._known.values():
-            sent = known.sent.get(cluster)
-            if sent is not None and not sent.answered:
-                known.sent[cluster] = attrs.evolve(sent, at=loop_time())
+            if (sent := known.sent.get(cluster)) is not None:
+                sent.in_doubt.update(dict.fromkeys(sent.in_doubt, loop_time()))
 
     def creation(self, cluster: ClusterName, key: ObjectKey, of_attempt: str) -> Creation:
-        """What is known of creating this attempt's job on a worker."""
-        known = self._of(key)
+        """What is known of creating this attempt's jobs on a worker; of several, the worst."""
+        known = self._known.get(key)
+        if known is None:
+            return Untracked()
         sent = known.sent.get(cluster)
-        if sent is not None and not sent.answered:
-            return Unanswered(timedelta(seconds=loop_time() - sent.at))
-        if sent is not None and sent.attempt == of_attempt:
+        if sent is not None and sent.in_doubt:
+            return Unanswered(timedelta(seconds=loop_time() - max(sent.in_doubt.values())))
+        if sent is not None and sent.created == of_attempt:
             return Created()
         return NothingSent() if known.unrecorded_attempt == of_attempt else Untracked()
+
+    def _sent(self, cluster: ClusterName, key: ObjectKey) -> _Creations | None:
+        """What was sent there; None for a Workload that was deleted meanwhile."""
+        known = self._known.get(key)
+        return known.sent.get(cluster) if known is not None else None
 
     def _of(self, key: ObjectKey) -> _Remembered:
         known = self._known.get(key)

@@ -295,6 +295,21 @@ async def test_it_is_remembered_whether_the_job_may_exist(fault: Reset | Refuse 
     assert isinstance(fleet.memory.creation(W2, KEY, attempt_of_copy(a_job())), Untracked)
 
 
+@pytest.mark.parametrize("then", [Refuse(409), Refuse(429), Refuse(403)], ids=["409", "429", "403"])
+@pytest.mark.looptime
+async def test_a_creation_in_doubt_stays_so_when_it_is_refused_the_next_time(then: Refuse) -> None:
+    """The first request may have created the job, late."""
+    fleet = Fleet()
+    faults = fleet.clusters[W1].client.faults
+    executing, _ = executor(fleet)
+    for fault in (Reset(), then):
+        faults.clear()
+        faults.add(fault, on=Match(verbs=("create",)))
+        with contextlib.suppress(ApiError):
+            await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt_of_copy(a_job())), Unanswered)
+
+
 async def test_nothing_was_sent_to_a_cluster_that_is_gone() -> None:
     fleet = Fleet(gone={W1})
     executing, _ = executor(fleet)

@@ -20,6 +20,13 @@ PENDING, RECORDED = workload(), workload(cluster="w1")
 NOW = attempt(PENDING)
 
 
+def observed() -> WorkloadMemory:
+    """One that has seen the Workload before a worker was recorded."""
+    memory = WorkloadMemory()
+    memory.observe(KEY, PENDING)
+    return memory
+
+
 async def test_an_attempt_that_was_seen_without_a_worker_has_nothing_sent() -> None:
     """Nobody but this process can have created its job since."""
     memory = WorkloadMemory()
@@ -37,28 +44,28 @@ async def test_one_that_was_recorded_when_this_process_first_saw_it_is_not_known
 
 
 async def test_a_creation_is_remembered_for_its_attempt_alone() -> None:
-    memory = WorkloadMemory()
-    memory.sending(W1, KEY, NOW)
-    memory.created(W1, KEY)
+    memory = observed()
+    memory.sending(W1, KEY, "train")
+    memory.created(W1, KEY, "train", NOW)
     assert memory.creation(W1, KEY, NOW) == Created()
-    assert memory.creation(W2, KEY, NOW) == Untracked()
+    assert memory.creation(W2, KEY, NOW) == NothingSent()
     assert memory.creation(W1, KEY, "the next attempt") == Untracked()
 
 
 async def test_one_without_an_answer_concerns_later_attempts_as_well() -> None:
     """It may arrive late."""
-    memory = WorkloadMemory()
-    memory.sending(W1, KEY, NOW)
-    memory.unanswered(W1, KEY)
+    memory = observed()
+    memory.sending(W1, KEY, "train")
+    memory.unanswered(W1, KEY, "train")
     await anyio.sleep(3)
     assert memory.creation(W1, KEY, "the next attempt") == Unanswered(timedelta(seconds=3))
 
 
 async def test_what_is_seen_of_a_worker_counts_from_when_it_is_back() -> None:
     """What it shows first may be older than the job."""
-    memory = WorkloadMemory()
-    memory.sending(W1, KEY, NOW)
-    memory.unanswered(W1, KEY)
+    memory = observed()
+    memory.sending(W1, KEY, "train")
+    memory.unanswered(W1, KEY, "train")
     await anyio.sleep(60)
     memory.reconnected(W1)
     await anyio.sleep(2)
@@ -74,10 +81,43 @@ async def test_the_last_worker_outlives_the_eviction() -> None:
     assert memory.last_worker(KEY) == W1
 
 
+async def test_what_is_in_doubt_stays_so_when_the_creation_is_tried_again_in_vain() -> None:
+    """The first request may have created the job: that its name is taken now nearly proves it."""
+    memory = observed()
+    memory.sending(W1, KEY, "train")
+    memory.unanswered(W1, KEY, "train")
+    memory.not_created(W1, KEY, "train", memory.sending(W1, KEY, "train"))
+    assert isinstance(memory.creation(W1, KEY, NOW), Unanswered)
+    memory.all_shown(W1, KEY)
+    assert memory.creation(W1, KEY, NOW) == NothingSent()
+
+
+async def test_of_a_pod_group_the_worst_counts() -> None:
+    """One pod exists, another was never sent, a third may exist."""
+    memory = observed()
+    memory.sending(W1, KEY, "pod-0")
+    memory.created(W1, KEY, "pod-0", NOW)
+    memory.not_created(W1, KEY, "pod-1", memory.sending(W1, KEY, "pod-1"))
+    assert memory.creation(W1, KEY, NOW) == Created()
+    memory.sending(W1, KEY, "pod-2")
+    memory.unanswered(W1, KEY, "pod-2")
+    memory.sending(W1, KEY, "pod-3")
+    memory.created(W1, KEY, "pod-3", NOW)
+    assert isinstance(memory.creation(W1, KEY, NOW), Unanswered)
+
+
 async def test_nothing_is_kept_of_workloads_that_are_gone() -> None:
+    """Their copies' deletions and late answers come afterwards, and one more reconcile asks for what is known."""
     memory = WorkloadMemory()
     for number in range(100):
         key = ObjectKey("team", f"job-{number}")
-        memory.touched(key)
+        memory.observe(key, PENDING)
+        memory.sending(W1, key, "train")
         memory.forget(key)
+        memory.created(W1, key, "train", NOW)
+        memory.unanswered(W1, key, "train")
+        memory.touched(key)
+        assert memory.last_worker(key) is None
+        assert memory.creation(W1, key, NOW) == Untracked()
+        assert memory.quiet_for(key) == timedelta(0)
     assert len(memory) == 0

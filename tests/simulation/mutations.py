@@ -17,7 +17,7 @@ from unittest import mock
 import attrs
 
 from multikueue.core.model.conditions import condition
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
 from multikueue.core.workload import pending
 from multikueue.core.workload import plan as planning
@@ -216,7 +216,11 @@ def jobs_are_created_before_the_record() -> AbstractContextManager[None]:
 
 def lost_answers_count_as_not_sent() -> AbstractContextManager[Any]:
     """A creation without an answer is taken for one that has not left: nobody waits for the worker."""
-    return mock.patch.object(WorkloadMemory, "unanswered", WorkloadMemory.not_created)
+
+    def unanswered(memory: WorkloadMemory, cluster: ClusterName, key: ObjectKey, job: str) -> None:
+        memory.not_created(cluster, key, job, None)
+
+    return mock.patch.object(WorkloadMemory, "unanswered", unanswered)
 
 
 def earlier_attempts_are_forgotten() -> AbstractContextManager[Any]:

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
-from typing import Final
 
 import attrs
 
@@ -17,6 +15,7 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     CheckState,
+    component_index,
     finish_reason,
     has_had_owner,
     has_members,
@@ -34,15 +33,12 @@ from multikueue.core.workload.check_updates import (
     retry_vanished,
     tell_placed,
 )
-from multikueue.core.workload.earlier_attempts import left_of_loss
+from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE, left_of_loss
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, finish_as, sync_end, sync_status
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Created, JobCopy, NothingSent, Worker
-
-LEFTOVER_GRACE: Final = timedelta(seconds=60)
-"""How long the deletion of an earlier attempt's job may take: twice the time Kubernetes gives pods to end."""
+from multikueue.core.workload.snapshot import Created, Creating, JobCopy, NothingSent, Unusable, Worker
 
 
 def follow_assigned(situation: Situation) -> Plan:
@@ -91,11 +87,19 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
     if copy is not None and is_evicted(copy) and not is_finished(copy):
         return Plan(tuple(retry_evicted(situation, worker.name)))
     left = left_of_loss(situation, worker)
-    if left is not None and not (situation.state is CheckState.PENDING and isinstance(worker.creation, NothingSent)):
+    if left is not None and not _has_sent_nothing(situation, worker):
         return Plan(look_again=left.total_seconds())
     if copy is not None and is_finished(copy) and not is_spent(copy):
         return Plan((finish_as(situation, copy),))
     return Plan((retry(situation, "Admitting remote lost"),))
+
+
+def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
+    """Whether no job was ever sent there for this attempt. Of a group one Workload sends the job for all."""
+    if not isinstance(worker.creation, NothingSent) or isinstance(worker.in_flight, Creating):
+        return False
+    stood_behind = situation.jobs_on(worker) or (worker.workload is not None and has_had_owner(worker.workload))
+    return situation.state is CheckState.PENDING and component_index(situation.workload) is None and not stood_behind
 
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
@@ -111,8 +115,8 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
     if stale:
         return _wait_for_leftovers(situation, worker, stale)
-    if worker.refusal is not None and not has_had_owner(copy) and missing_on(situation, worker):
-        why = f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}'
+    why = _refused(worker)
+    if why and not has_had_owner(copy) and missing_on(situation, worker):
         return Plan((retry(situation, why),))
     if may_create(situation, worker):
         return Plan(tuple(create_missing(situation, worker)))
@@ -122,6 +126,13 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     return Plan((retry_vanished(situation),))
+
+
+def _refused(worker: Worker) -> str:
+    """Why no job can be created there; empty: it can."""
+    if isinstance(worker.kind, Unusable):
+        return f'Worker cluster "{worker.name}" cannot run the job: {worker.kind.why}'
+    return f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}' if worker.refusal is not None else ""
 
 
 def _wait_for_leftovers(situation: Situation, worker: Worker, stale: Sequence[JobCopy]) -> Plan:

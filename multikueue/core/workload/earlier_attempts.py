@@ -26,6 +26,9 @@ LATE_CREATION: Final = timedelta(seconds=10)
 """How long a creation that was not answered may take to show in a watch that works: a request can be held up on its
 way, and arrive after its sender has given up."""
 
+LEFTOVER_GRACE: Final = timedelta(seconds=60)
+"""How long the deletion of an earlier attempt's job may take: twice the time Kubernetes gives pods to end."""
+
 
 def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
     """How long nobody may be recorded, because an earlier attempt may still run elsewhere; None: go on.

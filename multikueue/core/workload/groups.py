@@ -24,7 +24,7 @@ from multikueue.core.model.workloads import cluster_name, component_index, has_m
 from multikueue.core.workload.effects import Announce, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import JobCopy, Worker
+from multikueue.core.workload.snapshot import JobCopy, Unusable, Worker
 
 
 @attrs.frozen
@@ -90,8 +90,8 @@ def missing_on(situation: Situation, worker: Worker) -> list[Json]:
 
 
 def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    """Make the copies that are missing."""
-    if situation.adapter.traits.workload_only:
+    """Make the copies that are missing, unless none may be made there."""
+    if situation.adapter.traits.workload_only or isinstance(worker.kind, Unusable):
         return
     for job in missing_on(situation, worker):
         copy = situation.adapter.copy(job, situation.stamp)

@@ -25,7 +25,13 @@ from multikueue.core.model.workloads import (
     other_checks_ready,
 )
 from multikueue.core.workload.check_updates import admit, nominate, record
-from multikueue.core.workload.earlier_attempts import FIRST_ANSWER, may_run_for, note_last_worker, until_stopped
+from multikueue.core.workload.earlier_attempts import (
+    FIRST_ANSWER,
+    LEFTOVER_GRACE,
+    may_run_for,
+    note_last_worker,
+    until_stopped,
+)
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
@@ -43,7 +49,7 @@ def dispatch(situation: Situation) -> Plan:
     noted = tuple(note_last_worker(situation))
     nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
     chosen = winner(situation)
-    held_up = until_stopped(situation, chosen) if chosen is not None else None
+    held_up = (until_stopped(situation, chosen) or _until_removed(situation, chosen)) if chosen is not None else None
     if chosen is not None and held_up is None and _is_allowed(situation, chosen, nomination):
         if noted:  # this write gives the Workload another resourceVersion: the record is made from that
             return Plan((*noted, *stale))
@@ -70,6 +76,12 @@ def _tell_held_up(situation: Situation, chosen: Worker | None) -> Iterator[Effec
                 "Warning",
                 f'Waiting for worker cluster "{worker.name}": it cannot be seen and may still run an earlier attempt',
             )
+
+
+def _until_removed(situation: Situation, chosen: Worker) -> timedelta | None:
+    """How long it is not recorded, because it has a job of an earlier attempt; then it is, and that job is told of."""
+    waiting = situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE
+    return LEFTOVER_GRACE if waiting else None
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
@@ -167,17 +179,23 @@ def _clean_current(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
     """Record the worker; its job is created there afterwards, and only there. The losers' copies go at once."""
+    recorded = tuple(_record(situation, chosen))
+    yield from recorded
+    for worker in situation.workers if recorded else ():
+        if worker.name != chosen.name:
+            yield from _clean_current(situation, worker)
+
+
+def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
     if chosen.name not in nominated(situation.workload):
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (chosen.name,))
     elif _needs_no_job(situation, chosen):
         state = CheckState.PENDING if situation.adapter.traits.keeps_check_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
-    elif tuple(create_missing(situation, chosen)):  # the manager's job can be copied: its Kueue has put it back
+    elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
+        # Else the manager's job cannot be copied yet: its Kueue has not put it back.
         yield from record(situation, chosen.name)
-    for worker in situation.workers:
-        if worker.name != chosen.name:
-            yield from _clean_current(situation, worker)
 
 
 def _needs_no_job(situation: Situation, chosen: Worker) -> bool:

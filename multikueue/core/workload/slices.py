@@ -25,7 +25,7 @@ from multikueue.core.workload.check_updates import admit, finish, retry_vanished
 from multikueue.core.workload.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_workload, sync_status
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.snapshot import Unusable, Worker
 
 
 def leave_to_successor(situation: Situation) -> Plan:
@@ -112,7 +112,8 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
     if local is None:
         return
     if job is None:
-        yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(local, situation.stamp))
+        if not isinstance(worker.kind, Unusable):
+            yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(local, situation.stamp))
         return
     if is_terminating(job):
         return

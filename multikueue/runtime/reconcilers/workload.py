@@ -107,7 +107,7 @@ class SnapshotReader:
         creation = self.memory.creation(worker.name, key, of_attempt)
         settled = isinstance(in_flight, Idle) and worker.in_sight  # its informer would show a created job by now
         if settled and isinstance(creation, Unanswered) and creation.ago > LATE_CREATION:
-            self.memory.not_created(worker.name, key)
+            self.memory.all_shown(worker.name, key)
             creation = self.memory.creation(worker.name, key, of_attempt)
         cluster = self.manager.clusters.get(ObjectKey("", worker.name)) or {}
         labels, annotations = labels_of(cluster), annotations_of(cluster)

@@ -19,6 +19,7 @@ from multikueue.core.workload.effects import Announce, ApplyStatus, CreateJob, P
 from multikueue.core.workload.snapshot import (
     Connecting,
     Created,
+    Creating,
     Creation,
     Lost,
     NothingSent,
@@ -26,6 +27,7 @@ from multikueue.core.workload.snapshot import (
     Unanswered,
     Unserved,
     Untracked,
+    Unusable,
     Worker,
 )
 from multikueue.errors import RuleError
@@ -424,6 +426,14 @@ class TestCreatingOnce:
             'retry: Worker cluster "w1" refuses the job: admission webhook "policy" denied the request: no'
         ]
 
+    def test_a_kind_found_unusable_after_the_record_gets_no_job(self) -> None:
+        """A copy without the field would run before its Kueue lets it."""
+        assert self.words(self.admitted(kind=Unusable("its CRD has no spec.managedBy"))) == [
+            'retry: Worker cluster "w1" cannot run the job: its CRD has no spec.managedBy'
+        ]
+        running = self.admitted(job_copy_of(self.RECORDED), kind=Unusable("no field"), owned=True)
+        assert self.words(running)[0] == "admit on w1 as Ready"
+
     def test_a_worker_lost_before_anything_was_sent_is_retried_at_once(self) -> None:
         """Nobody waits for a job that cannot be there."""
         lost = self.admitted(reach=Lost(NOW), creation=NothingSent())
@@ -433,6 +443,17 @@ class TestCreatingOnce:
     @pytest.mark.parametrize("creation", [Unanswered(timedelta(seconds=1)), Created(), Untracked()], ids=repr)
     def test_otherwise_it_keeps_the_job_for_a_while(self, creation: Creation) -> None:
         assert self.words(self.admitted(reach=Lost(NOW), creation=creation)) == []
+
+    def test_a_job_that_others_sent_keeps_its_worker_for_a_while_too(self) -> None:
+        """Of a group one Workload sends the job; a job may be there before the record; one may be on its way."""
+        nothing: dict[str, Any] = {"reach": Lost(NOW), "creation": NothingSent()}
+        assert self.words(self.admitted(job_copy_of(self.RECORDED), **nothing)) == []
+        assert self.words(self.admitted(owned=True, **nothing)) == []
+        assert self.words(self.admitted(in_flight=Creating(), **nothing)) == []
+        part = workload(name="part-1", index="1", cluster="w1")
+        shares = attrs.evolve(ADAPTER, membership=Membership(workloads=lambda _: 2), keeps_check_pending=True)
+        seen = snapshot(part, worker("w1", copy_of(part, admitted=True), **nothing), adapter=shares)
+        assert in_words(seen, decide(seen)) == []
 
     def test_a_loss_noted_before_the_attempt_began_is_over(self) -> None:
         """The worker has admitted this attempt; a process ended before it could write that the worker was back."""

@@ -170,7 +170,7 @@ class TestWinning:
         assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1"]
 
     def test_one_that_is_being_removed_cannot_win_any_more(self) -> None:
-        """It lost to one whose lane was taken; if it won now, that one would be removed as well (seed 6454)."""
+        """It lost to one whose part was taken; if it won now, that one would be removed as well (seed 6454)."""
         first = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), in_flight=Removing())
         seen = snapshot(OFFERED, first, worker("w2", copy_of(OFFERED, admitted=True, uid="b")))
         assert in_words(seen, decide(seen))[0] == "record w2"
@@ -215,6 +215,15 @@ class TestWinning:
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, attempt=EARLIER)))
         assert in_words(seen, decide(seen)) == ["delete job on w1"]
+
+    def test_a_stale_job_that_stays_is_told_of_on_its_worker(self) -> None:
+        """Nobody waits for ever, and the other offers stay until one is recorded (found in review)."""
+        local = workload(nominated=("w1", "w2"))
+        left = job_copy_of(local, attempt=EARLIER, deleting=True)
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True), left), worker("w2", copy_of(local)))
+        assert (in_words(seen, decide(seen)), decide(seen).look_again) == ([], 60)
+        late = attrs.evolve(seen, quiet_for=timedelta(seconds=60))
+        assert in_words(late, decide(late)) == ["record w1", "delete workload on w2"]
 
     def test_one_that_is_free_wins_over_one_with_a_leftover(self) -> None:
         """The leftover may be held by a finalizer that nobody takes off."""
