@@ -85,7 +85,7 @@ class MutationCache:
         self._deleted[key] = (object_uid, loop_time() + DELETION_GRACE)
 
     def patched(self, patch: Json, answer: Json) -> None:
-        """The server answered a patch with this object. It carried the resourceVersion that the object had."""
+        """The server answered a patch with this object. A patch with that resourceVersion in it has changed nothing."""
         self.wrote(answer)
         key = ObjectKey.of(answer)
         if resource_version(patch) == resource_version(answer):

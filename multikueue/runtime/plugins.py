@@ -75,7 +75,7 @@ def load_dispatcher(point: EntryPoint) -> Dispatcher:
     if fault := _fault(made):
         raise SettingsError(
             f"{_source(point)}: {point.value} gives {made!r}, {fault}: "
-            "make it a multikueue.core.dispatchers.dispatcher.Dispatcher, or choose another dispatcher"
+            "make it a multikueue.Dispatcher, or choose another dispatcher"
         )
     dispatcher: Dispatcher = made
     return dispatcher

@@ -43,7 +43,7 @@ class Guarded:
 def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:
     """What cannot be used of an answer; later faults are only looked for if there are no earlier ones."""
     if not isinstance(answer, Nomination):
-        yield f"answers {type(answer).__name__}, which is not a multikueue.core.dispatchers.dispatcher.Nomination"
+        yield f"answers {type(answer).__name__}, which is not a multikueue.Nomination"
         return
     names: Any = answer.names
     if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):

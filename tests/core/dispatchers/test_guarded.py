@@ -43,7 +43,7 @@ def divided(workload: Json, candidates: Candidates) -> Nomination:
     ("answer", "told"),
     [
         (divided, "raises ZeroDivisionError"),
-        (None, "answers NoneType, which is not a multikueue.core.dispatchers.dispatcher.Nomination"),
+        (None, "answers NoneType, which is not a multikueue.Nomination"),
         (("w1",), "answers tuple, which is not"),
         (ODD(None), "nominates what is not a tuple of names"),
         (ODD("w1"), "nominates what is not a tuple of names"),
