@@ -126,7 +126,7 @@ def test_dispatchers_are_found_by_name_without_being_loaded() -> None:
     [
         ("NOTHING", f"{__name__}:NOTHING cannot be loaded: AttributeError: "),
         ("broken", "cannot be loaded: RuntimeError: no licence; correct or uninstall it"),
-        ("NUMBER", f"{__name__}:NUMBER gives 7, which has no method nominate: make it a multikueue.core.dispatchers."),
+        ("NUMBER", f"{__name__}:NUMBER gives 7, which has no method nominate: make it a multikueue.Dispatcher"),
         ("Hasty", "whose nominate is async: make it"),
         ("Older", "whose nominate does not take a workload, the candidates and the time: make it"),
         ("classes", "whose nominate does not take a workload, the candidates and the time: make it"),
