@@ -20,15 +20,13 @@ from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import Path
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, resource_version, uid, with_value
+from multikueue.core.model.objects import dig, identity, resource_version, uid, with_value
 from multikueue.errors import RuleError
 
 _T = TypeVar("_T")
 
 MAX_NOTED: Final = 10_000
 """Objects of which problems are kept; of the others, those noted longest ago are forgotten."""
-_KEPT: Final = ("name", "namespace", "uid", "resourceVersion")
-"""What is kept of the metadata of a job that is not ours."""
 
 
 @attrs.define(eq=False)
@@ -174,8 +172,7 @@ class SafeAdapter:
     def _slim(self, job: Json, controller_name: str) -> Json:
         if self.row.not_delegated(job, controller_name) is None:
             return job
-        path = self.row.delegation.path
-        slim = {"metadata": {field: job["metadata"][field] for field in _KEPT if field in job["metadata"]}}
+        path, slim = self.row.delegation.path, identity(job)
         return slim if path is None else with_value(slim, path, dig(job, *path))
 
     def _tried(self, function: str, obj: Json, otherwise: _T, attempt: Callable[[], _T], *, noted: bool = True) -> _T:

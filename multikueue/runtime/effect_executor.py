@@ -141,12 +141,12 @@ class EffectExecutor:
         if workload is None:
             return  # jobs are created for Workloads only
         where = effect.cluster, ObjectKey.of(workload), ObjectKey.of(effect.object).name
-        earlier = self.memory.sending(*where)
+        doubted = self.memory.sending(*where)
         try:
             created = await self._create(target, effect, effect.resource, workload)
         except ApiError as error:
             if isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                self.memory.not_created(*where, earlier)
+                self.memory.not_created(*where, doubted=doubted)
             else:
                 self.memory.unanswered(*where)
             raise

@@ -138,8 +138,7 @@ class WorkerHandlers:
 
     def workload_changed(self, key: ObjectKey, after: float) -> None:
         """Something of this Workload changed on a worker; it may wait for so many seconds."""
-        if key in self.manager.workloads.informer:
-            self.memory.touched(key)
+        self.memory.touched(key)
         self.work.workloads.enqueue(key, after)
 
     def job_changed(self, gvk: GVK, key: ObjectKey, after: float) -> None:

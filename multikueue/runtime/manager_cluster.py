@@ -20,7 +20,7 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, resource_version, uid
+from multikueue.core.model.objects import dig, identity, resource_version, uid
 from multikueue.core.model.workloads import Owner, checks, has_members, is_made_for, owner
 from multikueue.errors import NotFound
 from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
@@ -29,7 +29,6 @@ from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.create_conflicts import CreateConflicts
 from multikueue.runtime.mutation_cache import MutationCache
-from multikueue.runtime.queue_informers import identity
 
 log = get_logger(__name__)
 

@@ -11,7 +11,7 @@ import attrs
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import dig, identity
 from multikueue.kube.informer import Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
@@ -84,9 +84,3 @@ def only_spec(field: str) -> Callable[[Json], Json]:
         field: of the spec.
     """
     return lambda obj: {**identity(obj), "spec": {field: dig(obj, "spec", field)}}
-
-
-def identity(obj: Json) -> Json:
-    """The fields of an object that an informer needs: its key, UID and resourceVersion."""
-    kept = ("name", "namespace", "uid", "resourceVersion")
-    return {"metadata": {field: obj["metadata"][field] for field in kept if field in obj["metadata"]}}

@@ -159,8 +159,8 @@ class WorkerInformers:
             return Unserved(timedelta(seconds=loop_time() - status.failing_since), status.synced)
         if not status.synced:
             return Syncing()
-        flaw = next((one.flaw for checked, one in self.crd_checks.items() if checked == gvk), "")
-        return Unusable(flaw) if flaw else Served()
+        checked = self.crd_checks.get(cache.informer.resource.gvk)
+        return Unusable(checked.flaw) if checked is not None and checked.flaw else Served()
 
     def jobs_of(self, key: ObjectKey, owned_by: Owner | None) -> tuple[tuple[JobCopy, ...], tuple[JobCopy, ...]]:
         """The jobs that name a Workload; and the owner's, where it names another Workload of the owner or none."""

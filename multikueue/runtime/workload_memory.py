@@ -67,16 +67,16 @@ class WorkloadMemory:
         known = self._known.get(key)
         return known.last_worker if known is not None else None
 
-    def sending(self, cluster: ClusterName, key: ObjectKey, job: str) -> float | None:
+    def sending(self, cluster: ClusterName, key: ObjectKey, job: str) -> bool:
         """A creation of the job of this name is about to be sent. Until there is an answer, the job may exist.
 
         Returns:
-            What `not_created` needs: an earlier creation of it may have no answer either.
+            Whether an earlier creation of it has no answer either: `not_created` needs to know.
         """
         sent = self._of(key).sent.setdefault(cluster, _Creations())
-        earlier = sent.in_doubt.get(job)
+        doubted = job in sent.in_doubt
         sent.in_doubt[job] = loop_time()
-        return earlier
+        return doubted
 
     def created(self, cluster: ClusterName, key: ObjectKey, job: str, of_attempt: str) -> None:
         """The worker answered that the job was created."""
@@ -84,10 +84,10 @@ class WorkloadMemory:
             sent.in_doubt.pop(job, None)
             sent.created = of_attempt
 
-    def not_created(self, cluster: ClusterName, key: ObjectKey, job: str, earlier: float | None) -> None:
+    def not_created(self, cluster: ClusterName, key: ObjectKey, job: str, *, doubted: bool) -> None:
         """The creation was refused, or never left. What was in doubt before stays so: a taken name may be its job."""
         sent = self._sent(cluster, key)
-        if sent is not None and earlier is None:
+        if sent is not None and not doubted:
             sent.in_doubt.pop(job, None)
 
     def unanswered(self, cluster: ClusterName, key: ObjectKey, job: str) -> None:

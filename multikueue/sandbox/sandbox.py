@@ -18,10 +18,9 @@ from multikueue.errors import SandboxError
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer
-from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
-from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, definition
+from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, define
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 
@@ -120,7 +119,7 @@ class Sandbox:
         async with AsyncExitStack() as stack:
             for cluster in self.clusters:
                 await stack.enter_async_context(cluster.server)
-                self._define(cluster)
+                define(cluster.server.registry, self.kinds, (*load_crds(), *self._crds))
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             if self.options.connect:
@@ -148,17 +147,6 @@ class Sandbox:
         tokens = {secrets.token_urlsafe(24): user for user in USERS}
         port = self.options.port + number if self.options.port else 0
         return SandboxCluster(name, ApiServer(name, port=port, tokens=tokens, clock=self._clock, seed=self._seed))
-
-    def _define(self, cluster: SandboxCluster) -> None:
-        """Create Kueue's definitions, those that were given, and those of kinds that are not served yet."""
-        registry = cluster.server.registry
-        for made in (*load_crds(), *self._crds):
-            registry.create_object(made)
-        for kind in self.kinds:
-            try:
-                registry.type_of(kind.resource)
-            except StatusError:
-                registry.create_object(definition(kind))
 
     async def _set_up(self) -> None:
         total = {

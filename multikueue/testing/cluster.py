@@ -14,10 +14,9 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import NotFound
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.apiserver import DirectClient, Faults, Registry
-from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
-from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, definition
+from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, define
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.testing.waiting import PATIENCE, LoopClock, background
 
@@ -56,13 +55,7 @@ class InMemoryCluster:
     @registry.default
     def _registry(self) -> Registry:
         made = Registry(self.name, clock=self.clock, garbage_collection=self.garbage_collection)
-        for crd in (*load_crds(), *self.crds):
-            made.create_object(crd)
-        for kind in self.kinds:
-            try:
-                made.type_of(kind.resource)
-            except StatusError:
-                made.create_object(definition(kind))
+        define(made, self.kinds, (*load_crds(), *self.crds))
         made.cluster.listeners.append(lambda _row, _old, _new: self._note())
         return made
 

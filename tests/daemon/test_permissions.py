@@ -9,12 +9,12 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of
-from multikueue.sandbox.apiserver import DirectClient, Fault, Hang, Match, Refuse, SilenceWatch
+from multikueue.sandbox.apiserver import DirectClient, Fault, Refuse
 from multikueue.sandbox.apiserver.faults import Call
 from multikueue.sandbox.kueue import evict
 from tests.integration.permissions import WORKER_RULES, NotGranted, chart_rules, granted
 from tests.runtime.fleet import Fleet, until
-from tests.runtime.test_recording import hold, lose, offer_to_both
+from tests.runtime.test_recording import create_unseen, hold, lose, offer_to_both
 
 USER = "multikueue"
 
@@ -43,9 +43,7 @@ async def test_the_permissions_are_enough_from_the_offer_to_the_next_worker() ->
     """Offer, record, create, lose the worker, note it on the Workload, and take the note away again."""
     fleet = Fleet.of("worker1", "worker2")
     refusals = enforce(fleet)
-    faults = fleet.workers["worker1"].faults
-    faults.add(SilenceWatch(), on=Match(resource="jobs", user=USER))
-    faults.add(Hang(), on=Match(verbs=("create",), resource="jobs", user=USER), at="reply")
+    create_unseen(fleet, "worker1")
 
     async def noted() -> str | None:
         return annotations_of(await fleet.workload()).get(LAST_WORKER_ANNOTATION)

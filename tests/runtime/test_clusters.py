@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -18,6 +20,7 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient
+from multikueue.runtime.cluster_pool import LINGER
 from multikueue.runtime.worker_informers import WorkerInformers
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.sandbox.apiserver import DirectClient, Fault, Match, Refuse
@@ -254,3 +257,19 @@ async def test_an_attempt_that_fails_as_the_one_before_wakes_no_workload(monkeyp
         await fleet.admin.delete(MULTIKUEUE_CLUSTER, WORKER)
         await anyio.sleep(1)
         assert told[-1] == (False, False)
+
+
+async def test_the_informers_of_a_removed_worker_are_not_kept() -> None:
+    """They hold all it has shown; clusters come and go for as long as the process lives."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        worker = manager.workers.get("worker1")
+        assert worker is not None
+        kept = weakref.ref(worker.informers)
+        del worker
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, WORKER)
+        await anyio.sleep(LINGER + 1)
+        gc.collect()
+        assert kept() is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -55,6 +55,22 @@ def lose(fleet: Fleet, worker: str) -> None:
     """Break our connections to a worker, and answer no more."""
     fleet.workers[worker].faults.add(Hang(), on=OURS)
     fleet.workers[worker].faults.connections.drop()
+
+
+def create_unseen(fleet: Fleet, worker: str) -> None:
+    """Let a worker create jobs without showing them: neither the answer nor the watch tells."""
+    faults = fleet.workers[worker].faults
+    faults.add(SilenceWatch(), on=Match(resource="jobs", user="multikueue"))
+    faults.add(Hang(), on=Match(verbs=("create",), resource="jobs", user="multikueue"), at="reply")
+
+
+def is_recorded(fleet: Fleet, worker: str) -> Callable[[], Awaitable[bool]]:
+    """Whether the Workload names that worker."""
+
+    async def recorded() -> bool:
+        return cluster_name(await fleet.workload()) == worker
+
+    return recorded
 
 
 async def runs_on_worker1_for(fleet: Fleet, seconds: int) -> None:
@@ -130,19 +146,13 @@ async def test_a_worker_that_is_lost_right_after_a_start_stalls_nobody() -> None
         lose(fleet, "worker1")
         await hold(fleet, "worker2", on=False)
         async with fleet.running():
-
-            async def elsewhere() -> bool:
-                return cluster_name(await fleet.workload()) == "worker2"
-
-            assert await until(elsewhere, within=10) < 5
+            assert await until(is_recorded(fleet, "worker2"), within=10) < 5
 
 
 async def test_a_worker_that_drops_while_the_job_is_being_created_may_have_it() -> None:
     """The answer is lost, and so is whatever would show that the job is there, which it is."""
     fleet = Fleet.of("worker1", "worker2")
-    faults = fleet.workers["worker1"].faults
-    faults.add(SilenceWatch(), on=Match(resource="jobs", user="multikueue"))
-    faults.add(Hang(), on=Match(verbs=("create",), resource="jobs", user="multikueue"), at="reply")
+    create_unseen(fleet, "worker1")
     async with fleet.kueues(), fleet.running(fleet.build(lost_timeout=300)):
         await offer_to_both(fleet)
         await hold(fleet, "worker1", on=False)
@@ -150,11 +160,7 @@ async def test_a_worker_that_drops_while_the_job_is_being_created_may_have_it() 
         lose(fleet, "worker1")
         await hold(fleet, "worker2", on=False)
         await runs_on_worker1_for(fleet, 280)
-
-        async def elsewhere() -> bool:
-            return cluster_name(await fleet.workload()) == "worker2"
-
-        await until(elsewhere, within=60)
+        await until(is_recorded(fleet, "worker2"), within=60)
 
 
 async def test_a_worker_that_drops_before_anything_was_sent_is_given_up_at_once() -> None:
@@ -165,26 +171,16 @@ async def test_a_worker_that_drops_before_anything_was_sent_is_given_up_at_once(
         creations = Match(verbs=("create",), resource="jobs", user="multikueue")
         fleet.workers["worker1"].faults.add(Refuse(429), on=creations)
         await hold(fleet, "worker1", on=False)
-
-        async def recorded() -> bool:
-            return cluster_name(await fleet.workload()) == "worker1"
-
-        await until(recorded)
+        await until(is_recorded(fleet, "worker1"))
         await hold(fleet, "worker2", on=False)
         lose(fleet, "worker1")
-
-        async def elsewhere() -> bool:
-            return cluster_name(await fleet.workload()) == "worker2"
-
-        assert await until(elsewhere, within=120) < 100
+        assert await until(is_recorded(fleet, "worker2"), within=120) < 100
 
 
 async def test_an_earlier_attempt_on_a_worker_out_of_sight_is_waited_for() -> None:
     """Recorded, created, link lost, evicted, reserved again: `clusterName` is gone, the job runs on."""
     fleet = Fleet.of("worker1", "worker2")
-    faults = fleet.workers["worker1"].faults
-    faults.add(SilenceWatch(), on=Match(resource="jobs", user="multikueue"))
-    faults.add(Hang(), on=Match(verbs=("create",), resource="jobs", user="multikueue"), at="reply")
+    create_unseen(fleet, "worker1")
     async with fleet.kueues():
         async with fleet.running(fleet.build(lost_timeout=300)):
             await offer_to_both(fleet)
@@ -198,11 +194,7 @@ async def test_an_earlier_attempt_on_a_worker_out_of_sight_is_waited_for() -> No
             assert annotations_of(await fleet.workload())[LAST_WORKER_ANNOTATION] == "worker1"
         async with fleet.running(fleet.build(lost_timeout=300)):  # and a restart does not forget it
             await runs_on_worker1_for(fleet, 60)
-
-            async def elsewhere() -> bool:
-                return cluster_name(await fleet.workload()) == "worker2"
-
-            await until(elsewhere, within=300)
+            await until(is_recorded(fleet, "worker2"), within=300)
             assert LAST_WORKER_ANNOTATION not in annotations_of(await fleet.workload())
 
 

@@ -18,7 +18,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import MILLI
 from multikueue.errors import SettingsError
 from multikueue.sandbox.apiserver import Registry, StatusError
-from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, definition
+from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
 from multikueue.sandbox.kueue.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueued.config import FrameworkName, IntegrationSettings, Settings
@@ -122,11 +122,7 @@ class Rehearsal:
 
     def __init__(self, kinds: Iterable[SandboxKind] = AVAILABLE) -> None:
         self._registry = Registry(garbage_collection=False)
-        for kind in kinds:
-            try:
-                self._registry.type_of(kind.resource)
-            except StatusError:  # not built in
-                self._registry.create_object(definition(kind))
+        define(self._registry, kinds)
 
     def create(self, obj: Json, where: str) -> None:
         """Create an object. It stays, so a second one of the same name is refused.

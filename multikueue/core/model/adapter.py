@@ -104,7 +104,3 @@ class JobAdapter(Protocol):
 
     def release_patch(self, local: Json) -> Json | None:
         """Status patch that says "nothing runs", for a job whose copy is gone; None if it says so already."""
-
-
-Jobs = Mapping[str, Json]
-"""Jobs of one Workload by name: one for most kinds, several for a pod group."""

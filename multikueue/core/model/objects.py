@@ -51,6 +51,12 @@ def resource_version(obj: Json) -> str:
     return dig(obj, "metadata", "resourceVersion") or ""
 
 
+def identity(obj: Json) -> Json:
+    """The object with nothing but its key, UID and resourceVersion: what an informer needs of one that nobody reads."""
+    kept = ("name", "namespace", "uid", "resourceVersion")
+    return {"metadata": {field: obj["metadata"][field] for field in kept if field in obj["metadata"]}}
+
+
 def version_number(version: str) -> int:
     """A resourceVersion as a number: those of one server can be compared (KEP-5504). 0 for what is none."""
     return int(version) if version.isascii() and version.isdecimal() else 0

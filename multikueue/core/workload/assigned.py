@@ -170,14 +170,15 @@ def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Eff
     yield finish(situation, outcome.reason, outcome.message)
 
 
-def _awaits_ready(situation: Situation) -> bool:
+def awaits_ready(situation: Situation) -> bool:
+    """Whether the check is still to become Ready; for kinds that keep it pending it never is."""
     return situation.state is CheckState.PENDING and not situation.adapter.traits.keeps_check_pending
 
 
 def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
     if not is_spent(copy):
-        if _awaits_ready(situation):
+        if awaits_ready(situation):
             return Plan(tuple(admit(situation, worker.name, CheckState.READY, copy)))  # a short job: it counts, too
         return sync_end(situation, copy, situation.jobs_on(worker))
     if finish_reason(copy) == OUT_OF_SYNC and situation.state is CheckState.READY:
@@ -186,7 +187,7 @@ def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
 
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
-    if _awaits_ready(situation):
+    if awaits_ready(situation):
         yield from admit(situation, worker.name, CheckState.READY, copy)
     else:
         yield from tell_placed(situation, copy)

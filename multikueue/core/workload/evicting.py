@@ -14,10 +14,9 @@ import attrs
 
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import is_spent, is_started, prebuilt_workload
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, is_terminating
-from multikueue.core.model.workloads import attempt, has_quota, is_elastic, is_finished, is_stopping
+from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.workloads import attempt, has_quota, is_elastic, is_finished, is_of_attempt, is_stopping
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.earlier_attempts import may_run_for, note_last_worker
 from multikueue.core.workload.effects import Effect, Plan
@@ -144,9 +143,9 @@ def _has_finished(situation: Situation, worker: Worker) -> bool:
     copy = worker.workload
     if not worker.reachable or copy is None or not is_finished(copy) or is_spent(copy):
         return False
-    made_for = annotations_of(copy).get(ATTEMPT_ANNOTATION)
     # Kueue counts an eviction as it begins: a copy of the attempt that this one ends may be marked with one less.
-    of_this = made_for in (None, situation.attempt, attempt(situation.workload, evictions_ago=1))
+    ended = (situation.attempt, attempt(situation.workload, evictions_ago=1))
+    of_this = any(is_of_attempt(copy, one) for one in ended)
     return of_this and (have_ended(situation, situation.jobs_on(worker)) or situation.adapter.traits.workload_only)
 
 

@@ -8,12 +8,12 @@ from datetime import timedelta
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import drift_patch, is_spent
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, is_terminating
+from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     CheckState,
+    attempt_of_copy,
     check,
     finish_reason,
     is_active,
@@ -123,7 +123,7 @@ def _has_admitted(situation: Situation, worker: Worker) -> bool:
 def _has_ended_on(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""
     jobs = situation.jobs_on(worker)
-    if not jobs or any(annotations_of(job).get(ATTEMPT_ANNOTATION) != situation.attempt for job in jobs):
+    if not jobs or any(attempt_of_copy(job) != situation.attempt for job in jobs):
         return False
     return situation.adapter.outcome_of(jobs) is not None
 

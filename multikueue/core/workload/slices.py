@@ -20,7 +20,7 @@ from multikueue.core.model.workloads import (
     is_of_attempt,
     replaces_slice,
 )
-from multikueue.core.workload.assigned import follow_finished, on_recorded_worker
+from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker
 from multikueue.core.workload.check_updates import admit, finish, retry_vanished
 from multikueue.core.workload.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_workload, sync_status
@@ -46,9 +46,9 @@ def _leads_to(situation: Situation, worker: Worker) -> bool:
 
 def is_placed_slice(situation: Situation) -> bool:
     """Whether a slice that takes another's place has a worker that has not taken it yet. A first slice is a new job."""
-    pending = situation.state is CheckState.PENDING and not situation.adapter.traits.keeps_check_pending
-    ours = not situation.adapter.traits.workload_only
-    return ours and pending and situation.assigned_to is not None and replaces_slice(situation.workload)
+    if situation.adapter.traits.workload_only or situation.assigned_to is None:
+        return False
+    return awaits_ready(situation) and replaces_slice(situation.workload)
 
 
 def follow_slice(situation: Situation) -> Plan:

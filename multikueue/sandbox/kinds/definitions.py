@@ -6,14 +6,36 @@ the schema; everything else is kept as it comes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.kinds.kind import SandboxKind
 
 _ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _TYPES = {bool: "boolean", str: "string", int: "integer"}
 _AGE = ("Age", ".metadata.creationTimestamp", "date")
+
+
+def define(registry: Registry, kinds: Iterable[SandboxKind], crds: Iterable[Json] = ()) -> None:
+    """Have a server serve kinds.
+
+    Args:
+        registry: the server.
+        kinds: those that it does not serve yet get a definition made from their row.
+        crds: definitions that come first, so they stand in place of those made from rows.
+
+    Raises:
+        StatusError: one of `crds` is not valid.
+    """
+    for crd in crds:
+        registry.create_object(crd)
+    for kind in kinds:
+        try:
+            registry.type_of(kind.resource)
+        except StatusError:
+            registry.create_object(definition(kind))
 
 
 def definition(kind: SandboxKind) -> Json:

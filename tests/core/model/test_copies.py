@@ -68,7 +68,9 @@ def test_a_job_copy_names_its_workload_in_every_form_a_worker_may_read(length: i
 
 
 def test_the_workload_of_a_job_copy_is_read_from_either_form() -> None:
-    """Copies of the built-in controller have only one of them."""
+    """Copies of the built-in controller have only one of them. A worker's Kueue reads the annotation first."""
+    both = {"labels": {PREBUILT_WORKLOAD: "old"}, "annotations": {PREBUILT_WORKLOAD: "new"}}
+    assert prebuilt_workload({"metadata": both}) == "new"
     assert prebuilt_workload({"metadata": {"labels": {PREBUILT_WORKLOAD: "w"}}}) == "w"
     assert prebuilt_workload({"metadata": {"annotations": {PREBUILT_WORKLOAD: "w"}}}) == "w"
     assert prebuilt_workload({"metadata": {}}) == ""
