@@ -1,13 +1,13 @@
 """`ray.io`: RayJob, RayCluster and RayService. Their states are words, not conditions and counters.
 
-An elastic one follows the sizes of the manager's worker groups; see `_sizes`. Kueue's own controller does that for
-RayCluster alone: the others would keep the name of a slice that is gone, and stop.
+An elastic RayCluster follows the sizes of the manager's worker groups; see `cluster_size`. The other two cannot:
+KubeRay makes the cluster of a RayJob or RayService once, and passes no changed sizes on to it.
 """
 
 from __future__ import annotations
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRule, SyncRules, condition_at_false, ended
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, condition_at_false, ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.copies import renaming_patch
 from multikueue.core.model.names import GVK, Json, Resource
@@ -20,6 +20,10 @@ _DELEGATION = Delegation(own_controller="ray.io/kuberay-operator")
 
 def _resource(kind: str) -> Resource:
     return Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s")
+
+
+_CLUSTER = _resource("RayCluster")
+_GROUPS = "workerGroupSpecs"
 
 
 def _ray_job_outcome(job: Json) -> Outcome | None:
@@ -40,35 +44,30 @@ def _ray_cluster_stopped(status: Json) -> Json:
     return status
 
 
-def _sizes(kind: str, *path: str) -> SyncRule:
-    """How the copy of an elastic kind follows the sizes of its worker groups, which are at `path`.
+def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
+    """The patch that gives an elastic RayCluster's copy its new sizes, and the name of the slice with quota for them.
 
     Groups that only one of the two has are left alone, and so is all else of a group: the worker's Kueue has put
     its own node selectors there. The patch replaces the list, so it holds only for the object that was read.
     """
-    gvk = _resource(kind).gvk
-
-    def resized(local: Json, remote: Json, stamp: Stamp) -> Json | None:
-        wanted, found = _groups(local, path), _groups(remote, path)
-        sizes, copied = (_pods(groups) for groups in (wanted, found))
-        grows = sum(copied.values()) < sum(sizes.values())
-        of_this_size = sizes == {name: stamp.counts.get(name) for name in sizes}
-        if grows and not of_this_size and not is_latest_slice(gvk, local, stamp.workload):
-            return None
-        patch = renaming_patch(remote, stamp)
-        if sizes == copied:
-            return patch
-        followed = [_resized(group, wanted) for group in found]
-        if followed != found:
-            patch = overlaid(patch, with_value({}, path, followed))
-            patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
+    wanted, found = _groups(local), _groups(remote)
+    sizes, copied = (_pods(groups) for groups in (wanted, found))
+    grows = sum(copied.values()) < sum(sizes.values())
+    of_this_size = sizes == {name: stamp.counts.get(name) for name in sizes}
+    if grows and not of_this_size and not is_latest_slice(_CLUSTER.gvk, local, stamp.workload):
+        return None
+    patch = renaming_patch(remote, stamp)
+    if sizes == copied:
         return patch
+    followed = [_resized(group, wanted) for group in found]
+    if followed != found:
+        patch = overlaid(patch, {"spec": {_GROUPS: followed}})
+        patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
+    return patch
 
-    return resized
 
-
-def _groups(job: Json, path: tuple[str, ...]) -> list[Json]:
-    return dig(job, *path) or []
+def _groups(job: Json) -> list[Json]:
+    return dig(job, "spec", _GROUPS) or []
 
 
 def _pods(groups: list[Json]) -> dict[str, int]:
@@ -95,14 +94,13 @@ KINDS = (
         framework="ray.io/rayjob",
         delegation=_DELEGATION,
         status=StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped),
-        sync=SyncRules(resized=_sizes("RayJob", "spec", "rayClusterSpec", "workerGroupSpecs")),
     ),
     JobKind(
-        resource=_resource("RayCluster"),
+        resource=_CLUSTER,
         framework="ray.io/raycluster",
         delegation=_DELEGATION,
         status=StatusRules(stopped=_ray_cluster_stopped),
-        sync=SyncRules(resized=_sizes("RayCluster", "spec", "workerGroupSpecs")),
+        sync=SyncRules(resized=cluster_size),
     ),
     JobKind(
         resource=_resource("RayService"),
@@ -110,10 +108,7 @@ KINDS = (
         delegation=_DELEGATION,
         copies=CopyRules(suspend=("spec", "rayClusterConfig", "suspend")),
         status=StatusRules(stopped=condition_at_false("Ready")),
-        sync=SyncRules(
-            # The application's configuration is edited while the service runs; all else but sizes stays.
-            forwarded=(("spec", "serveConfigV2"),),
-            resized=_sizes("RayService", "spec", "rayClusterConfig", "workerGroupSpecs"),
-        ),
+        # The application's configuration is edited while the service runs; all else stays.
+        sync=SyncRules(forwarded=(("spec", "serveConfigV2"),)),
     ),
 )

@@ -11,7 +11,7 @@ import anyio.abc
 import attrs
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import LOCAL_QUEUE, WORKLOAD
+from multikueue.core.model.kinds import EVENT, LOCAL_QUEUE, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, uid
@@ -94,7 +94,7 @@ class Ground:
             caches = [
                 Informer(cluster.client, resource, on_change=partial(self._observe, cluster, resource))
                 for cluster in self.clusters
-                for resource in (WORKLOAD, *resources)
+                for resource in (WORKLOAD, *resources, *([EVENT] if cluster is self.manager else []))
             ]
             for cache in caches:
                 tasks.start_soon(cache.run)
@@ -208,6 +208,16 @@ class Ground:
             lambda: not self.jobs(self.manager, kind, name) and not self.workloads_of(kind, name),
             lambda: self.story(kind, name),
         )
+
+    async def told(self, kind: SandboxKind, name: str, what: str) -> None:
+        """Wait until an event on a Workload of a job says something."""
+
+        def look() -> bool:
+            workloads = self._workload_names(kind, name)
+            events = [obj for (resource, _), obj in self.manager.now.items() if resource == EVENT]
+            return any(dig(one, "regarding", "name") in workloads and what in str(one.get("note")) for one in events)
+
+        await self.until(look, lambda: self.story(kind, name))
 
     def jobs(self, cluster: Cluster, kind: SandboxKind, name: str) -> list[Json]:
         """What a job is made of on a cluster; on workers only what is ours."""

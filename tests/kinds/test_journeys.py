@@ -15,6 +15,7 @@ ENDING = [pytest.param(case, id=case.name) for case in cases() if case.kind.cour
 COPIED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.resource == case.kind.resource]
 """All but Deployments, whose pods are copied."""
 ELASTIC = [pytest.param(case, id=case.name) for case in cases() if case.adapter.sync.resized is not None]
+FIXED = [pytest.param(case, id=case.name) for case in cases() if case.name in ("rayjob", "rayservice")]
 SHRINKING = [pytest.param(case, id=case.name) for case in cases() if case.name == "leaderworkerset"]
 FOLLOWED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.sync.forwarded]
 
@@ -73,3 +74,10 @@ async def test_an_elastic_job_grows_and_shrinks_where_it_runs(case: Case) -> Non
     """It is not stopped for that, and no other worker gets a part of it."""
     async with sandbox_ground(case) as ground:
         await journeys.scales(ground, case)
+
+
+@pytest.mark.parametrize("case", FIXED)
+async def test_a_job_that_cannot_change_its_size_runs_on_as_it_is(case: Case) -> None:
+    """KubeRay passes no changed size on: quota for it would be held for nothing."""
+    async with sandbox_ground(case) as ground:
+        await journeys.keeps_its_size(ground, case)

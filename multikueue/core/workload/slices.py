@@ -2,7 +2,8 @@
 
 Kueue finishes the old slice (`WorkloadSliceReplaced`) and gives the new one its `clusterName` with its quota. So the
 new slice gets its copy on that worker alone; once that is admitted, the job copy gets the new size and the new slice's
-name. Until then the old slice's copies stay: the job runs on their quota.
+name. Until then the old slice's copies stay: the job runs on their quota. A job of a kind that cannot change its size
+keeps them to its end, and the user is told.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from multikueue.core.model.workloads import (
 )
 from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker
 from multikueue.core.workload.check_updates import admit, finish, retry_vanished
-from multikueue.core.workload.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
+from multikueue.core.workload.effects import Announce, CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_workload, sync_status
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Unusable, Worker
@@ -87,7 +88,9 @@ def _cannot_go_on(situation: Situation, worker: Worker) -> bool:
 
 def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy = worker.workload
-    if copy is None:
+    if (job := _of_fixed_size(situation, worker)) is not None:
+        yield from _keep_size(situation, worker, job)
+    elif copy is None:
         if worker.can_run:
             yield CreateWorkload(worker.name, situation.new_copy)
     elif _is_useless(situation, copy):
@@ -98,6 +101,24 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield from _take_over(situation, worker, copy)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+
+
+def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
+    """The job there that runs for an earlier slice and cannot change its size; None if there is none."""
+    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    if job is None or situation.adapter.traits.resizable or prebuilt_workload(job) == situation.snapshot.key.name:
+        return None
+    return job
+
+
+def _keep_size(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect]:
+    """Let it run on with the quota of the slice it was made for: more of it would not be used."""
+    kind, name = situation.adapter.resource.gvk.kind, job["metadata"]["name"]
+    what = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
+    yield Announce("Warning", f"{what}, which this kind cannot change: create it again to have another")
+    if worker.workload is not None:
+        yield from delete_workload(worker.name, worker.workload)
+    yield from sync_status(situation, job)
 
 
 def _is_useless(situation: Situation, copy: Json) -> bool:
