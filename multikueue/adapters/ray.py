@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, condition_at_false, ended
+from multikueue.adapters.templates import EACH, PodTemplates
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.copies import renaming_patch
 from multikueue.core.model.names import GVK, Json, Resource
@@ -24,6 +25,15 @@ def _resource(kind: str) -> Resource:
 
 _CLUSTER = _resource("RayCluster")
 _GROUPS = "workerGroupSpecs"
+
+
+def _templates(*cluster: str) -> tuple[PodTemplates, ...]:
+    """The head's and the worker groups' of the cluster at a path."""
+    workers = ("spec", *cluster, _GROUPS, EACH, "template")
+    return (
+        PodTemplates(at=("spec", *cluster, "headGroupSpec", "template"), pod_set="head"),
+        PodTemplates(at=workers, named_by="groupName"),
+    )
 
 
 def _ray_job_outcome(job: Json) -> Outcome | None:
@@ -93,12 +103,19 @@ KINDS = (
         resource=_resource("RayJob"),
         framework="ray.io/rayjob",
         delegation=_DELEGATION,
+        copies=CopyRules(
+            templates=(
+                *_templates("rayClusterSpec"),
+                PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),
+            )
+        ),
         status=StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped),
     ),
     JobKind(
         resource=_CLUSTER,
         framework="ray.io/raycluster",
         delegation=_DELEGATION,
+        copies=CopyRules(templates=_templates()),
         status=StatusRules(stopped=_ray_cluster_stopped),
         sync=SyncRules(resized=cluster_size),
     ),
@@ -106,7 +123,7 @@ KINDS = (
         resource=_resource("RayService"),
         framework="ray.io/rayservice",
         delegation=_DELEGATION,
-        copies=CopyRules(suspend=("spec", "rayClusterConfig", "suspend")),
+        copies=CopyRules(suspend=("spec", "rayClusterConfig", "suspend"), templates=_templates("rayClusterConfig")),
         status=StatusRules(stopped=condition_at_false("Ready")),
         # The application's configuration is edited while the service runs; all else stays.
         sync=SyncRules(forwarded=(("spec", "serveConfigV2"),)),

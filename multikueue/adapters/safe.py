@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import attrs
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import Path
+from multikueue.adapters.templates import Path
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, resource_version, uid, with_value

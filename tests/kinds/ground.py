@@ -21,8 +21,10 @@ from multikueue.kube import Informer
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
+from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kueue.performing import typed
-from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME, local_queue
+from multikueue.sandbox.kueue.podsets import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, PODSET_LABEL
+from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue
 
 NAMESPACE = "default"
 TEMPLATE: Json = {
@@ -127,6 +129,7 @@ class Ground:
         fails: bool = False,
         annotations: Mapping[str, str] | None = None,
         spec: Json | None = None,
+        started: bool = False,
     ) -> list[Json]:
         """Create a job on the manager, as a user would; return the objects it is made of.
 
@@ -138,6 +141,7 @@ class Ground:
             fails: whether it fails.
             annotations: more of them.
             spec: further fields of the spec.
+            started: whether it has what Kueue puts into a job when it starts it.
         """
         noted = {DURATION_ANNOTATION: duration, OUTCOME_ANNOTATION: "fail" if fails else "complete"}
         noted |= annotations or {}
@@ -145,7 +149,7 @@ class Ground:
         for job in kind.examples(name, TEMPLATE, queue=queue):
             job["metadata"]["annotations"] = {**(job["metadata"].get("annotations") or {}), **noted}
             job["spec"] |= spec or {}
-            made.append(await self.manager.client.create(kind.resource, job))
+            made.append(await self.manager.client.create(kind.resource, _started(kind, job, queue) if started else job))
         return made
 
     async def resize(self, kind: SandboxKind, name: str, path: tuple[str, ...], size: int) -> None:
@@ -302,6 +306,15 @@ class Ground:
         cluster.observe(resource, key, old, new)
         self._changed.set()
         self._changed = anyio.Event()
+
+
+def _started(kind: SandboxKind, job: Json, queue: str) -> Json:
+    """The job with what the manager's Kueue puts into it, held back once more. It refuses other queues' names."""
+    made = kind.with_suspend(job, False)
+    queues = {LOCAL_QUEUE_LABEL: queue, CLUSTER_QUEUE_LABEL: CLUSTER_QUEUE_NAME}
+    names = [pod_set["name"] for pod_set in kind.pods.read(made)]
+    kind.pods.inject(made, {name: Injection(labels={**queues, PODSET_LABEL: name}) for name in names})
+    return kind.submitted(made)
 
 
 def _queue(name: str) -> Json:

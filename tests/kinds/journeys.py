@@ -10,6 +10,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ELASTIC_ANNOTATION, ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, with_value, without
+from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import is_admitted, is_finished
 from multikueue.sandbox.kinds.ray import WORKERS
 from multikueue.sandbox.kueue import evict
@@ -49,6 +50,18 @@ async def finishes(ground: Ground, case: Case) -> None:
             _check_copy(case, job, ground.workers[worker].first[place])
             if kind.reports:
                 assert made["status"] == ground.workers[worker].last[place]["status"]
+
+
+async def pasted(ground: Ground, case: Case) -> None:
+    """One that was created from what `kubectl get -o yaml` showed of a job that had been started runs as any other."""
+    kind, name = case.kind, f"{case.name}-pasted"
+    await ground.submit(kind, name, started=True)
+    await ground.ended(kind, name, "Succeeded")
+    (worker,) = ground.ran_on(kind, name)
+    copies = [first for (resource, _), first in ground.workers[worker].first.items() if resource == kind.resource]
+    assert copies
+    assert not any(is_started(copy) for copy in copies)
+    await ground.cleaned(kind, name)
 
 
 async def fails(ground: Ground, case: Case) -> None:

@@ -17,6 +17,10 @@ COPIED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.r
 ELASTIC = [pytest.param(case, id=case.name) for case in cases() if case.adapter.sync.resized is not None]
 FIXED = [pytest.param(case, id=case.name) for case in cases() if case.name in ("rayjob", "rayservice")]
 SHRINKING = [pytest.param(case, id=case.name) for case in cases() if case.name == "leaderworkerset"]
+PASTED = [
+    pytest.param(case, id=case.name) for case in cases() if case.name in ("job", "jobset", "pytorchjob", "podgroup")
+]
+"""Templates in the job, in a list and in a mapping, and pods."""
 FOLLOWED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.sync.forwarded]
 
 
@@ -25,6 +29,13 @@ async def test_a_job_is_copied_as_it_is_and_the_manager_shows_how_it_goes(case: 
     """Users look at the manager only; what runs is what they wrote."""
     async with sandbox_ground(case) as ground:
         await journeys.finishes(ground, case)
+
+
+@pytest.mark.parametrize("case", PASTED)
+async def test_a_job_made_from_what_was_shown_of_a_started_one_runs(case: Case) -> None:
+    """It once waited for ever, with quota held on the manager and a worker."""
+    async with sandbox_ground(case) as ground:
+        await journeys.pasted(ground, case)
 
 
 @pytest.mark.parametrize("case", ENDING)

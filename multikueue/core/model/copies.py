@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
@@ -14,10 +12,10 @@ from multikueue.core.model.labels import (
     ORIGIN_UID_ANNOTATION,
     PREBUILT_WORKLOAD,
     SPEC_ANNOTATION,
-    STARTED_LABELS,
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
+from multikueue.core.model.started import unstarted_spec
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     OWNER_NOT_FOUND,
@@ -42,7 +40,7 @@ def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Jso
 
 
 def workload_copy(workload: Json, stamp: Stamp) -> Json:
-    """The Workload to create on a worker: same name, same spec, no owner, no status."""
+    """The Workload to create on a worker: same name, same spec but for marks of a start, no owner, no status."""
     marks = {ATTEMPT_ANNOTATION: stamp.attempt, SPEC_ANNOTATION: spec_digest(workload)}
     metadata = bare_metadata(workload, {ORIGIN_LABEL: stamp.origin}, marks)
     metadata["labels"].pop(JOB_UID_LABEL, None)
@@ -51,7 +49,7 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],
         "metadata": metadata,
-        "spec": clone(workload.get("spec") or {}),
+        "spec": clone(unstarted_spec(workload)),
     }
 
 
@@ -77,37 +75,6 @@ def prebuilt_workload(job: Json) -> str:
     return annotations_of(job).get(PREBUILT_WORKLOAD) or labels_of(job).get(PREBUILT_WORKLOAD) or ""
 
 
-def is_started(job: Json) -> bool:
-    """Whether the manager's Kueue has started the job, and filled its pod templates with what is the manager's.
-
-    A copy of it would not fit a worker: its Kueue refuses to start a job with another's labels. It is copied once it
-    has been stopped and put back.
-    """
-    return _has_label(job, STARTED_LABELS)
-
-
-def without_labels(value: Any, labels: tuple[str, ...]) -> Any:
-    """A copy of a value, without these labels wherever in it something has labels."""
-    if isinstance(value, list):
-        return [without_labels(item, labels) for item in value]
-    if not isinstance(value, dict):
-        return value
-    made = {key: without_labels(item, labels) for key, item in value.items()}
-    here = dig(made, "metadata", "labels")
-    for label in labels if isinstance(here, dict) else ():
-        here.pop(label, None)
-    return made
-
-
-def _has_label(value: object, labels: tuple[str, ...]) -> bool:
-    if isinstance(value, list):
-        return any(_has_label(item, labels) for item in value)
-    if not isinstance(value, dict):
-        return False
-    here = dig(value, "metadata", "labels") or {}
-    return any(label in here for label in labels) or any(_has_label(item, labels) for item in value.values())
-
-
 def is_copy_of(copied: Json, job: Json) -> bool:
     """Whether a copy was made of exactly this object. Copies that do not say are taken by their name."""
     noted = annotations_of(copied).get(ORIGIN_UID_ANNOTATION)
@@ -125,12 +92,24 @@ def renaming_patch(remote: Json, stamp: Stamp) -> Json:
 
 def spec_digest(workload: Json) -> str:
     """Fingerprint of the part of the spec in which a copy must equal the Workload."""
-    spec = workload.get("spec") or {}
+    return _digest(unstarted_spec(workload))
+
+
+def spec_digests(workload: Json) -> tuple[str, ...]:
+    """What a copy may have noted that was made of this spec: its `spec_digest`, or what earlier versions noted.
+
+    They did not look past the marks of a start.
+    """
+    spec, given = unstarted_spec(workload), workload.get("spec") or {}
+    return (_digest(spec),) if spec is given else (_digest(spec), _digest(given))
+
+
+def _digest(spec: Json) -> str:
     kept = {field: value for field, value in spec.items() if field not in _SYNCED_FIELDS + _IGNORED_FIELDS}
     return digest(pruned(kept))
 
 
-def differs_in_spec(workload: Json, remote: Json, spec: str | None = None) -> bool:
+def differs_in_spec(workload: Json, remote: Json, specs: tuple[str, ...] | None = None) -> bool:
     """Whether the copy differs from the Workload in more than its priority.
 
     A copy notes what it was made from, so a worker's defaults and webhooks do not count. Of the copy's own spec only
@@ -139,10 +118,10 @@ def differs_in_spec(workload: Json, remote: Json, spec: str | None = None) -> bo
     Args:
         workload: the manager's.
         remote: the copy.
-        spec: the `spec_digest` of `workload`, if it is known already.
+        specs: the `spec_digests` of `workload`, if they are known already.
     """
     noted = annotations_of(remote).get(SPEC_ANNOTATION)
-    remade = noted is not None and noted != (spec or spec_digest(workload))
+    remade = noted is not None and noted not in (specs or spec_digests(workload))
     return remade or _shape(workload) != _shape(remote)
 
 
@@ -179,9 +158,9 @@ def _shape(workload: Json) -> tuple[object, ...]:
     return (spec.get("queueName"), pod_sets)
 
 
-def must_be_replaced(workload: Json, remote: Json, spec: str | None = None) -> bool:
-    """Whether the copy differs in something that cannot be patched; `spec` as for `differs_in_spec`."""
-    return differs_in_spec(workload, remote, spec) and not is_scaled_down(workload, remote)
+def must_be_replaced(workload: Json, remote: Json, specs: tuple[str, ...] | None = None) -> bool:
+    """Whether the copy differs in something that cannot be patched; `specs` as for `differs_in_spec`."""
+    return differs_in_spec(workload, remote, specs) and not is_scaled_down(workload, remote)
 
 
 def drift_patch(workload: Json, remote: Json) -> Json | None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from multikueue.core.model.copies import drift_patch, is_spent, is_started, prebuilt_workload
+from multikueue.core.model.copies import drift_patch, is_spent, prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import (
     CheckState,
+    has_had_owner,
     is_admitted,
     is_evicted,
     is_finished,
@@ -61,10 +63,8 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = situation.current(worker)
     if copy is not None and is_finished(copy):
         return follow_finished(situation, worker, copy)
-    if _cannot_go_on(situation, worker):
-        if situation.snapshot.quiet_for < KUEUE_GRACE:
-            return Plan(look_again=KUEUE_GRACE.total_seconds())
-        return Plan((retry_vanished(situation),))
+    if _has_just_gone(situation, worker):
+        return Plan(look_again=KUEUE_GRACE.total_seconds())
     return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
 
 
@@ -79,11 +79,14 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
     return Plan((finish(situation, outcome.reason, outcome.message),))
 
 
-def _cannot_go_on(situation: Situation, worker: Worker) -> bool:
-    """Whether the job is gone there, and the manager's Kueue has to put its own back before it can be copied again."""
+def _has_just_gone(situation: Situation, worker: Worker) -> bool:
+    """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
+    copy, job = worker.workload, situation.job
     gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
-    admitted = worker.workload is not None and is_admitted(worker.workload) and not is_evicted(worker.workload)
-    return gone and admitted and situation.job is not None and is_started(situation.job)
+    if not gone or copy is None or not is_admitted(copy) or is_evicted(copy):
+        return False
+    has_run = has_had_owner(copy) or (job is not None and is_started(job))
+    return has_run and situation.snapshot.quiet_for < KUEUE_GRACE
 
 
 def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -133,7 +136,9 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
     if local is None:
         return
     if job is None:
-        if not isinstance(worker.kind, Unusable):
+        if has_had_owner(copy):
+            yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
+        elif not isinstance(worker.kind, Unusable):
             yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(local, situation.stamp))
         return
     if is_terminating(job):

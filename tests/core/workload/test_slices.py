@@ -16,7 +16,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import SLICE_REPLACED, attempt
-from multikueue.core.workload.effects import Announce, PatchJob, PatchWorkload
+from multikueue.core.workload.effects import Announce, CreateJob, PatchJob, PatchWorkload
 from multikueue.core.workload.ending import KUEUE_GRACE
 from multikueue.core.workload.snapshot import Lost, Refusal, Snapshot, Unserved, Worker
 from tests.core.applying import carry_out
@@ -140,13 +140,21 @@ class TestGrowing:
         seen = growing(worker("w1", copy_of(NEW, admitted=True)))
         assert words(seen) == ["create job on w1"]
 
-    def test_a_job_that_is_gone_is_not_copied_from_one_that_was_started(self) -> None:
-        """adapters.md H1: it has the manager's labels and node selectors; Kueue takes them off when it is evicted."""
+    def test_a_job_that_was_started_and_is_gone_is_made_again_once_it_is_clear_that_it_has_not_ended(self) -> None:
+        """Kueue never takes its marks off an elastic job that has grown: it was sent back again and again."""
         label = ("spec", "template", "metadata", "labels", STARTED_LABELS[0])
         started = with_value(BIG, label, "main")
         seen = snapshot(NEW, worker("w1", copy_of(NEW, admitted=True)), siblings=(REPLACED,), job=started)
         assert words(seen) == []
         assert decide(seen).look_again == KUEUE_GRACE.total_seconds()
+        (created,) = decide(attrs.evolve(seen, quiet_for=KUEUE_GRACE)).effects
+        assert isinstance(created, CreateJob)
+        assert dig(created.object, *label) is None
+
+    def test_a_job_that_has_run_for_this_very_slice_is_not_made_again(self) -> None:
+        """Its worker's Kueue has noted it: it may have ended, and be gone since."""
+        seen = snapshot(NEW, worker("w1", copy_of(NEW, admitted=True, owned=True)), siblings=(REPLACED,), job=BIG)
+        assert words(seen) == []
         quiet = attrs.evolve(seen, quiet_for=KUEUE_GRACE)
         assert words(quiet) == ["retry: Admitting remote no longer exists"]
 
