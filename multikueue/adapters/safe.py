@@ -99,21 +99,11 @@ class SafeAdapter:
 
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
         """See `JobAdapter`."""
-        try:
-            refusal = self.row.not_delegated(job, controller_name)
-        except Exception as error:
-            told = self._told("delegation", job, error)
-            self.problems.note(job, "delegation", told)
-            raise RuleError(told) from error
-        self.problems.clear(job, "delegation")
-        return refusal
+        return self._asked("delegation", job, lambda: self.row.not_delegated(job, controller_name))
 
     def copy(self, job: Json, stamp: Stamp) -> Json:
         """See `JobAdapter`. What it raises is not noted: the job is rejected, in these words."""
-        try:
-            return self.row.copy(job, stamp)
-        except Exception as error:
-            raise RuleError(self._told("sanitised or prepared", job, error)) from error
+        return self._asked("sanitised or prepared", job, lambda: self.row.copy(job, stamp), noted=False)
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
@@ -177,11 +167,18 @@ class SafeAdapter:
 
     def _tried(self, function: str, obj: Json, otherwise: _T, attempt: Callable[[], _T], *, noted: bool = True) -> _T:
         try:
+            return self._asked(function, obj, attempt, noted=noted)
+        except RuleError:
+            return otherwise
+
+    def _asked(self, function: str, obj: Json, attempt: Callable[[], _T], *, noted: bool = True) -> _T:
+        try:
             answer = attempt()
         except Exception as error:  # another package's code may raise anything
+            told = self._told(function, obj, error)
             if noted:
-                self.problems.note(obj, function, self._told(function, obj, error))
-            return otherwise
+                self.problems.note(obj, function, told)
+            raise RuleError(told) from error
         if noted:
             self.problems.clear(obj, function)
         return answer
