@@ -57,7 +57,6 @@ class ShownStatus:
 
     def __call__(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `StatusRules.rule`."""
-        del now
         status = dig(remote, "status")
         if not isinstance(status, dict) or not status:
             return None
