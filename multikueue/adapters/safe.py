@@ -17,10 +17,9 @@ from typing import Final, TypeVar
 import attrs
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import Path
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, identity, resource_version, uid, with_value
+from multikueue.core.model.objects import dig, identity, resource_version, stripped, uid, with_value
 from multikueue.errors import RuleError
 
 _T = TypeVar("_T")
@@ -153,7 +152,7 @@ class SafeAdapter:
 
     def slim_copy(self, copy: Json) -> Json:
         """A copy without what nobody reads; if that cannot be told, all of it. May change its argument."""
-        return self._tried("unread", copy, copy, lambda: _without(copy, self.row.copies.unread))
+        return self._tried("unread", copy, copy, lambda: stripped(copy, self.row.copies.unread))
 
     def slim_job(self, job: Json, controller_name: str) -> Json:
         """A job that a copy may be made of, whole; of one that is not ours, what is needed to say so."""
@@ -203,12 +202,3 @@ def _entries(obj: Json, names: Iterable[str]) -> list[str]:
         raise TypeError("a name that is not text")
     namespace = ObjectKey.of(obj).namespace
     return [str(ObjectKey(namespace, name)) for name in found]
-
-
-def _without(obj: Json, paths: Iterable[Path]) -> Json:
-    """The object without the fields at `paths`; changes its argument, which may be large."""
-    for path in paths:
-        parent = dig(obj, *path[:-1])
-        if isinstance(parent, dict):
-            parent.pop(path[-1], None)
-    return obj

@@ -18,7 +18,7 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import KubeconfigError
-from multikueue.kube.kubeconfig_document import Document, Selection, refuse, refused_as, resolved, split_url
+from multikueue.kube.kubeconfig_document import Document, Selection, refuse, refused_as, split_url
 
 REASON: Final = "BadKubeConfig"
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -115,13 +115,14 @@ def _read(path: Path) -> Document:
         document = Document.parse(path.read_bytes())
     except OSError as error:
         refuse(f"cannot be read: {error.strerror}")
+    folder = path.parent  # what paths in the file are relative to
     for section in (*document.clusters.values(), *document.users.values()):
         for field in _FILES:
             if section.get(field):
-                section[field] = resolved(section[field], path.parent)
+                section[field] = str(folder / str(section[field]))
         plugin = section.get("exec")
         if isinstance(plugin, dict) and os.sep in str(plugin.get("command")):
-            plugin["command"] = resolved(plugin["command"], path.parent)
+            plugin["command"] = str(folder / str(plugin["command"]))
     return document
 
 

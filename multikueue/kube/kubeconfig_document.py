@@ -8,7 +8,6 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final, NoReturn
 from urllib.parse import SplitResult, urlsplit
 
@@ -27,10 +26,6 @@ MAX_HOST: Final = 253
 _DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
 
 
-class _TooMuch(yaml.YAMLError):
-    """The document has more than `MAX_VALUES` values."""
-
-
 class _Loader(yaml.SafeLoader):
     """Reads everything but booleans and null as text: a token of digits stays text, and so does a date."""
 
@@ -40,7 +35,7 @@ class _Loader(yaml.SafeLoader):
         """See `yaml.composer.Composer`."""
         self.values += 1
         if self.values > MAX_VALUES:
-            raise _TooMuch(f"it has more than {MAX_VALUES} values")
+            refuse(f"failed to parse kubeconfig(apiconfig): it has more than {MAX_VALUES} values")
         return super().compose_node(parent, index)
 
 
@@ -220,11 +215,6 @@ def is_token(word: str) -> bool:
     return word.isascii() and word.isprintable() and " " not in word
 
 
-def resolved(named: object, folder: Path) -> str:
-    """The path of a file that a kubeconfig names, relative to the kubeconfig's folder."""
-    return str(folder / str(named)) if named else ""
-
-
 def _parsed(data: bytes) -> Json:
     if len(data) > MAX_SIZE:
         refuse(f"failed to parse kubeconfig(apiconfig): larger than {MAX_SIZE} bytes")
@@ -235,8 +225,6 @@ def _parsed(data: bytes) -> Json:
         mark = error.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
         refuse(f"failed to parse kubeconfig(apiconfig): it is not YAML{where}")
-    except _TooMuch as error:
-        refuse(f"failed to parse kubeconfig(apiconfig): {error}")
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
         # unknown tags, encodings or deep nesting
         refuse("failed to parse kubeconfig(apiconfig): it is not YAML")

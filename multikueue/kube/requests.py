@@ -19,8 +19,6 @@ from multikueue.protocols import Propagation, Subresource
 PAGE_SIZE: Final = 500
 """Objects per page of a list. It bounds the memory of an answer, at one more round trip per 500 objects."""
 
-_JSON: Final = "application/json"
-
 
 @attrs.frozen
 class Request:
@@ -33,7 +31,7 @@ class Request:
     path: str
     """Path and query, encoded."""
     body: bytes | None = attrs.field(default=None, repr=False)
-    content_type: str = _JSON
+    content_type: str = "application/json"
 
 
 def _collection(resource: Resource, namespace: str) -> str:

@@ -125,7 +125,7 @@ class Following:
             return wanted if self._holds_own(path) else _with(wanted, path, value)
         for key, item in value.items():
             inner = FieldPath((*path.steps, key))
-            if inner in self.own or _is_of_one_cluster(path, key):
+            if inner in self.own or (path.steps[0] == "metadata" and key.startswith(OWN_DOMAINS)):
                 continue
             wanted = self._followed(wanted, local, inner) if isinstance(item, dict) else _with(wanted, inner, item)
         return wanted
@@ -139,10 +139,6 @@ def _replaces_list(before: Any, patch: Any) -> bool:
     if isinstance(patch, dict):
         return any(_replaces_list(dig(before, key), value) for key, value in patch.items())
     return isinstance(patch, list) and isinstance(before, list)
-
-
-def _is_of_one_cluster(path: FieldPath, key: str) -> bool:
-    return path.steps[0] == "metadata" and key.startswith(OWN_DOMAINS)
 
 
 def _with(obj: Json, path: FieldPath, value: Any) -> Json:
