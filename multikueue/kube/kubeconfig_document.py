@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
@@ -115,10 +114,12 @@ class Selection:
         for field in ("as", "as-uid", "as-groups", "as-user-extra"):
             if self.user.get(field):
                 refuse(f"impersonation ({field}) is not supported: use credentials of the identity itself")
-        proxy = split_url(self.proxy)
-        if self.proxy and (proxy is None or proxy.scheme not in ("http", "https") or not is_host(proxy.hostname)):
+        proxy = text(self.cluster, "proxy-url")
+        url = split_url(proxy)
+        if proxy and (url is None or url.scheme not in ("http", "https") or not is_host(url.hostname)):
             refuse("proxy-url must be an http:// or https:// URL")
-        if self.tls_server_name and not is_host(self.tls_server_name):
+        name = text(self.cluster, "tls-server-name")
+        if name and not is_host(name):
             refuse("tls-server-name must be a host name or an IP address")
 
     @property
@@ -134,22 +135,13 @@ class Selection:
             refuse("token is not one word of plain characters")
         return token
 
-    @property
-    def proxy(self) -> str:
-        """The proxy's URL. It may hold a password."""
-        return text(self.cluster, "proxy-url")
 
-    @property
-    def tls_server_name(self) -> str:
-        """The name that the server's certificate must have, if it differs from the server's address."""
-        return text(self.cluster, "tls-server-name")
-
-    def pem(self, section: Json, field: str) -> str:
-        """The decoded text of a `…-data` field; empty: none."""
-        try:
-            return base64.b64decode("".join(text(section, field).split()), validate=True).decode("ascii")
-        except (binascii.Error, ValueError):
-            refuse(f"{field} is not base64 of a PEM text")
+def pem(section: Json, field: str) -> str:
+    """The decoded text of a `…-data` field; empty: none."""
+    try:
+        return base64.b64decode("".join(text(section, field).split()), validate=True).decode("ascii")
+    except ValueError:
+        refuse(f"{field} is not base64 of a PEM text")
 
 
 class Refusal(Exception):
