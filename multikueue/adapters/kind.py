@@ -69,12 +69,8 @@ class JobKind:
         own = (self.delegation.path,) if self.delegation.path is not None else ()
         whole = {"metadata": bare_metadata(job, {}, {}), "spec": job.get("spec") or {}}
         bare = without(whole, (*own, *self.copies.left_out))
-        made = {
-            "apiVersion": self.resource.gvk.api_version,
-            "kind": self.resource.gvk.kind,
-            "metadata": bare["metadata"],
-            "spec": self.copies.sanitised(bare["spec"]),
-        }
+        gvk = self.resource.gvk
+        made = {"apiVersion": gvk.api_version, "kind": gvk.kind, **bare, "spec": self.copies.sanitised(bare["spec"])}
         if self.sync.resized is not None and is_elastic(job):
             made = self._as_if_never_started(made)
         if self.copies.prepared is not None:

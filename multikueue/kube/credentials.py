@@ -40,7 +40,6 @@ class TokenSource(Protocol):
         Raises:
             Unauthorized: there is no token.
         """
-        ...
 
 
 @attrs.frozen

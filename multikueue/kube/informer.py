@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -171,10 +171,9 @@ class Informer(Indexer):
         self.on_status(status)
 
 
-async def start_informers(informers: Iterable[Informer], tasks: anyio.abc.TaskGroup) -> None:
+async def start_informers(informers: Sequence[Informer], tasks: anyio.abc.TaskGroup) -> None:
     """Run informers in a task group; return once all have synced."""
-    started = tuple(informers)
-    for informer in started:
+    for informer in informers:
         tasks.start_soon(informer.run)
-    for informer in started:
+    for informer in informers:
         await informer.wait_synced()

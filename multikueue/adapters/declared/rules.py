@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.adapters.declared.expressions import EvaluationError, Expression
 from multikueue.adapters.declared.patches import Patch
-from multikueue.adapters.paths import FieldPath
+from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.names import Json
@@ -21,7 +21,6 @@ from multikueue.errors import RuleError
 
 OWN_DOMAINS: Final = ("kueue.x-k8s.io/", "multikueue.dev/", "kubectl.kubernetes.io/")
 """Labels and annotations of these belong to one cluster: they do not follow with all the others."""
-_MARKED: Final = (("metadata", "labels"), ("metadata", "annotations"))
 
 
 @attrs.frozen
@@ -132,7 +131,7 @@ class Following:
 
     def _holds_own(self, path: FieldPath) -> bool:
         """Whether something is in there that must not go with it: all labels and annotations hold a copy's marks."""
-        return path.steps in _MARKED or any(one.is_below(*path.steps) for one in self.own)
+        return path.steps in MAPS or any(one.is_below(*path.steps) for one in self.own)
 
 
 def _replaces_list(before: Any, patch: Any) -> bool:
