@@ -6,7 +6,7 @@ The builders for one object raise `Invalid` if a key does not name exactly one o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import attrs
@@ -65,8 +65,12 @@ def _encoded(resource: Resource, body: Json) -> bytes:
 
 
 def _with_query(path: str, query: Mapping[str, str]) -> str:
-    given = {key: value for key, value in query.items() if value}
+    given = _given(query)
     return f"{path}?{urlencode(given)}" if given else path
+
+
+def _given(fields: Mapping[str, Any]) -> Json:
+    return {field: value for field, value in fields.items() if value}
 
 
 def discover(group: str, version: str) -> Request:
@@ -133,10 +137,7 @@ def delete(
     propagation: Propagation | None,
 ) -> Request:
     """Delete an object if the preconditions hold."""
-    preconditions = {"uid": uid, "resourceVersion": resource_version}
-    options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
-    if uid or resource_version:
-        options["preconditions"] = {field: value for field, value in preconditions.items() if value}
-    if propagation:
-        options["propagationPolicy"] = propagation
-    return Request("delete", resource, "DELETE", _object(resource, key), orjson.dumps(options))
+    preconditions = _given({"uid": uid, "resourceVersion": resource_version})
+    options = _given({"preconditions": preconditions, "propagationPolicy": propagation})
+    body = orjson.dumps({"apiVersion": "v1", "kind": "DeleteOptions", **options})
+    return Request("delete", resource, "DELETE", _object(resource, key), body)
