@@ -74,12 +74,16 @@ def is_terminating(obj: Json) -> bool:
 
 def without(obj: Json, paths: Iterable[tuple[str, ...]]) -> Json:
     """A deep copy of `obj` without the fields at `paths`."""
-    result: Json = clone(obj)
+    return stripped(clone(obj), paths)
+
+
+def stripped(obj: Json, paths: Iterable[tuple[str, ...]]) -> Json:
+    """The object without the fields at `paths`; changes its argument, which may be large."""
     for path in paths:
-        parent = dig(result, *path[:-1]) if len(path) > 1 else result
+        parent = dig(obj, *path[:-1])
         if isinstance(parent, dict):
             parent.pop(path[-1], None)
-    return result
+    return obj
 
 
 def with_value(obj: Json, path: tuple[str, ...], value: Any) -> Json:
