@@ -57,15 +57,14 @@ async def _write(sandbox: Sandbox, folder: Path) -> None:
 
 
 def _tell(sandbox: Sandbox, folder: Path, console: Console) -> None:
-    console.print("\nThe clusters stay up until you press Ctrl-C. A kubeconfig for each:", highlight=False)
-    for cluster in sandbox.clusters:
-        console.print(f"  {cluster.name:<10} {folder / cluster.name}.yaml", highlight=False, soft_wrap=True)
     first = sandbox.kinds[0]
     manager = f"kubectl --kubeconfig {folder / 'manager.yaml'}"
-    console.print("\nTry:", highlight=False)
-    for command in (
-        f"{manager} create -f {folder / f'{first.name}.yaml'}",
-        f"{manager} get {first.resource.plural} -w",
-        f"{manager} get workloads",
-    ):
-        console.print(f"  {command}", highlight=False, soft_wrap=True)
+    lines = (
+        "\nThe clusters stay up until you press Ctrl-C. A kubeconfig for each:",
+        *(f"  {cluster.name:<10} {folder / cluster.name}.yaml" for cluster in sandbox.clusters),
+        "\nTry:",
+        f"  {manager} create -f {folder / f'{first.name}.yaml'}",
+        f"  {manager} get {first.resource.plural} -w",
+        f"  {manager} get workloads",
+    )
+    console.print(*lines, sep="\n", highlight=False, soft_wrap=True)
