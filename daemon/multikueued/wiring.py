@@ -15,12 +15,7 @@ import anyio.abc
 import attrs
 import structlog
 
-from multikueue.adapters import AdapterRegistry
-from multikueue.core.model.names import ObjectKey
-from multikueue.core.workload.snapshot import PlanSettings
-from multikueue.kube import ClusterConfig, KubeClient
-from multikueue.protocols import ApiClient
-from multikueue.runtime.election import Elector
+from multikueue import AdapterRegistry, ApiClient, ClusterConfig, Elector, KubeClient, ObjectKey, PlanSettings
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings

@@ -11,13 +11,11 @@ import anyio
 import attrs
 import orjson
 
+from multikueue import Informer, Json, KubeClient, NotFound, ObjectKey, Resource, parse_worker_kubeconfig
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
-from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.errors import NotFound
-from multikueue.kube import ClusterConfig, Informer, KubeClient, parse_worker_kubeconfig
-from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxOptions
-from multikueue.sandbox.kinds import SandboxKind
+from multikueue.kube import ClusterConfig
+from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxKind, SandboxOptions
 from multikueued.demo.jobs import Submission
 from multikueued.demo.tally import Story, Tally
 
