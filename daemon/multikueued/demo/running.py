@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 import anyio
 import attrs
 import orjson
 
-from multikueue import Informer, Json, KubeClient, NotFound, ObjectKey, Resource, parse_worker_kubeconfig
+from multikueue import Informer, Json, KubeClient, NotFound, ObjectKey, parse_worker_kubeconfig
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.kube import ClusterConfig
@@ -48,15 +48,6 @@ class Demo:
         """Seconds since the start."""
         return anyio.current_time() - self.started
 
-    @property
-    def quota(self) -> Mapping[str, float]:
-        """CPUs of each worker."""
-        return dict.fromkeys(self.sandbox.workers, float(CPUS))
-
-    def used(self) -> dict[str, float]:
-        """CPUs that running jobs request, by worker."""
-        return {worker: sum(story.cpus for story in self.tally.running_on(worker)) for worker in self.sandbox.workers}
-
     async def submit(self, jobs: Iterable[Submission]) -> None:
         """Create the jobs on the manager, as a user would."""
         async with self._user() as client:
@@ -86,17 +77,15 @@ class Demo:
     def _user(self) -> KubeClient:
         return KubeClient(config_of(self.sandbox.manager.kubeconfig), name="manager")
 
-    async def observe(self) -> None:
-        """Follow the jobs and Workloads of all clusters until cancelled, as a user with their kubeconfigs can."""
-        async with AsyncExitStack() as stack:
-            tasks = await stack.enter_async_context(anyio.create_task_group())
-            for cluster in self.sandbox.clusters:
-                client = await stack.enter_async_context(KubeClient(config_of(cluster.kubeconfig), name=cluster.name))
-                tasks.start_soon(self._informer(client, cluster, WORKLOAD, self._saw_workload).run)
-                for kind in self.sandbox.kinds:
-                    saw = functools.partial(self._saw_job, kind)
-                    tasks.start_soon(self._informer(client, cluster, kind.resource, saw).run)
-            await anyio.sleep_forever()
+    async def follow(self, cluster: SandboxCluster) -> None:
+        """Follow the jobs and Workloads of a cluster until cancelled, as a user with its kubeconfig can."""
+        worker = "" if cluster is self.sandbox.manager else cluster.name
+        client = KubeClient(config_of(cluster.kubeconfig), name=cluster.name)
+        async with client, anyio.create_task_group() as tasks:
+            for kind in (None, *self.sandbox.kinds):
+                resource, saw = kind.resource if kind else WORKLOAD, functools.partial(self._saw, worker, kind)
+                informer = Informer(client, resource, label_selector=ORIGIN_LABEL if worker else "", on_change=saw)
+                tasks.start_soon(informer.run)
 
     async def wait_ended(self) -> None:
         """Wait until every job has ended."""
@@ -109,37 +98,21 @@ class Demo:
             while self.tally.leftovers:
                 await self._changed.wait()
 
-    def _informer(
-        self,
-        client: KubeClient,
-        cluster: SandboxCluster,
-        resource: Resource,
-        saw: Callable[[str, ObjectKey, Json | None], None],
-    ) -> Informer:
-        worker = "" if cluster is self.sandbox.manager else cluster.name
-
-        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del old
-            if worker:
-                self.tally.saw_copy(worker, resource.plural, key, new)
-            saw(worker, key, new)
-            self._changed.set()
-            self._changed = anyio.Event()
-
-        return Informer(client, resource, label_selector=ORIGIN_LABEL if worker else "", on_change=changed)
-
-    def _saw_workload(self, worker: str, key: ObjectKey, new: Json | None) -> None:
-        del key
-        if new is not None and worker:
-            self.tally.saw_offer(worker, new)
+    def _saw(self, worker: str, kind: SandboxKind | None, key: ObjectKey, _: Json | None, new: Json | None) -> None:
+        """An object was added, changed or deleted; `worker` is empty for the manager, `kind` is None for a Workload."""
+        tally = self.tally
+        if worker:
+            tally.saw_copy(worker, kind.name if kind else "workload", key, new)
+        if kind is not None and not worker:
+            tally.saw_job(kind, new, key.name, self.elapsed)
+        elif kind is not None and new is not None:
+            tally.saw_running(worker, kind, new)
+        elif new is not None and not worker:
+            tally.saw_workload(new, self.elapsed)
         elif new is not None:
-            self.tally.saw_workload(new, self.elapsed)
-
-    def _saw_job(self, kind: SandboxKind, worker: str, key: ObjectKey, new: Json | None) -> None:
-        if not worker:
-            self.tally.saw_job(kind, new, key.name, self.elapsed)
-        elif new is not None:
-            self.tally.saw_running(worker, kind, new)
+            tally.saw_offer(worker, new)
+        self._changed.set()
+        self._changed = anyio.Event()
 
 
 def config_of(kubeconfig: Json) -> ClusterConfig:

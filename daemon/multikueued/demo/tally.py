@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import attrs
 
+from multikueue import Json, ObjectKey, Resource
 from multikueue.core.model.conditions import condition
-from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import CheckState, checks, cluster_name
 from multikueue.sandbox.kinds import SandboxKind
 from multikueued.demo.jobs import Submission
@@ -155,10 +155,10 @@ class Tally:
         if found is not None:
             found.saw(job, at)
 
-    def saw_copy(self, worker: str, resource: str, key: ObjectKey, copy: Json | None) -> None:
+    def saw_copy(self, worker: str, kind: str, key: ObjectKey, copy: Json | None) -> None:
         """An object with our label was added, changed or deleted on a worker."""
         copies = self.copies.setdefault(worker, set())
-        (copies.discard if copy is None else copies.add)(f"{resource} {key}")
+        (copies.discard if copy is None else copies.add)(f"{kind} {key}")
 
     def saw_offer(self, worker: str, workload: Json) -> None:
         """A Workload copy was added or changed on a worker."""
