@@ -154,14 +154,10 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             if not election.enabled:
                 await lead()
                 return
-            elector = Elector(
-                client,
-                ObjectKey(settings.namespace, election.lease_name),
-                identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-                settings=election.lease_settings(),
-                clock=utc_now,
-                fraction=random.random,
-            )
+            lease = ObjectKey(settings.namespace, election.lease_name)
+            identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+            times = election.lease_settings()
+            elector = Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
             await elector.run(lead)
 
 

@@ -12,9 +12,9 @@ import orjson
 import yaml
 from rich.console import Console
 
-from multikueue.sandbox import Sandbox
+from multikueue.core.model.objects import annotations_of
+from multikueue.sandbox import Sandbox, SandboxKind
 from multikueue.sandbox.jobs import DURATION_ANNOTATION
-from multikueue.sandbox.kinds import SandboxKind
 from multikueued.demo.jobs import drawn_job
 
 DURATION: Final = "5s"
@@ -24,9 +24,9 @@ DURATION: Final = "5s"
 def sample(kind: SandboxKind) -> str:
     """A job of a kind as YAML, which can be created several times."""
     (job, *more) = drawn_job(kind, f"hello-{kind.name}", 1).objects
-    noted = {DURATION_ANNOTATION: DURATION, **(job["metadata"].get("annotations") or {})}
+    noted = {DURATION_ANNOTATION: DURATION, **annotations_of(job)}
     for obj in (job, *more):
-        obj["metadata"]["annotations"] = {**(obj["metadata"].get("annotations") or {}), **noted}
+        obj["metadata"]["annotations"] = {**annotations_of(obj), **noted}
     if not more and not kind.gated:  # the names of a group's members and of a set's pods have a meaning
         job["metadata"] = {"generateName": f"{job['metadata'].pop('name')}-", **job["metadata"]}
     return yaml.safe_dump_all((job, *more), sort_keys=False)
