@@ -34,12 +34,10 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, without importing anything."""
-        del ctx
         return sorted(SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one subcommand."""
-        del ctx
         command: click.Command | None = pkgutil.resolve_name(SUBCOMMANDS[cmd_name]) if cmd_name in SUBCOMMANDS else None
         return command
 

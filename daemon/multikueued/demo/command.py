@@ -91,7 +91,6 @@ async def _demo(
     kinds: Sequence[SandboxKind], jobs: Sequence[Submission], console: Console, options: Mapping[str, Any]
 ) -> int:
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
-    running.started = anyio.current_time()
     async with running.sandbox, anyio.create_task_group() as tasks:
         dispatcher = config_of(running.sandbox.manager.server.kubeconfig("multikueue"))
         tasks.start_soon(work, with_kinds(_DAEMON, running.sandbox.kinds), dispatcher)
@@ -116,8 +115,7 @@ async def _watch(running: Demo, jobs: Sequence[Submission], timeout: float, cons
             drawing.start_soon(_draw, running, live)
             await running.submit(jobs)
             with anyio.move_on_after(timeout) as limit:
-                await running.wait_ended()
-                await running.wait_clean()
+                await running.wait()
             drawing.cancel_scope.cancel()
     return not limit.cancelled_caught
 

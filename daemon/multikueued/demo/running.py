@@ -33,7 +33,7 @@ class Demo:
 
     sandbox: Sandbox
     tally: Tally = attrs.field(factory=Tally)
-    started: float = 0.0
+    started: float = attrs.field(factory=anyio.current_time)
     _changed: anyio.Event = attrs.field(factory=anyio.Event)
 
     @classmethod
@@ -87,13 +87,10 @@ class Demo:
                 informer = Informer(client, resource, label_selector=ORIGIN_LABEL if worker else "", on_change=saw)
                 tasks.start_soon(informer.run)
 
-    async def wait_ended(self) -> None:
-        """Wait until every job has ended."""
+    async def wait(self) -> None:
+        """Wait until every job has ended, and then until no copy is left on a worker, for `SETTLE_TIMEOUT`."""
         while not self.tally.all_ended:
             await self._changed.wait()
-
-    async def wait_clean(self) -> None:
-        """Wait until no copy is left on a worker, for `SETTLE_TIMEOUT`."""
         with anyio.move_on_after(SETTLE_TIMEOUT):
             while self.tally.leftovers:
                 await self._changed.wait()

@@ -151,8 +151,7 @@ class Tally:
             return
         if owner := self._story_of(job):  # a Deployment's pods are dispatched one by one
             self.owned[name] = owner
-        found = self.stories.get((kind.resource, kind.job_name(job)))
-        if found is not None:
+        if found := self.stories.get((kind.resource, kind.job_name(job))):
             found.saw(job, at)
 
     def saw_copy(self, worker: str, kind: str, key: ObjectKey, copy: Json | None) -> None:
@@ -162,8 +161,7 @@ class Tally:
 
     def saw_offer(self, worker: str, workload: Json) -> None:
         """A Workload copy was added or changed on a worker."""
-        story = self.workloads.get(workload["metadata"]["name"])
-        if story is not None:
+        if story := self.workloads.get(workload["metadata"]["name"]):
             story.held_up[worker] = obstacle(workload)
 
     def saw_running(self, worker: str, kind: SandboxKind, copy: Json) -> None:

@@ -80,7 +80,6 @@ class CertificateFiles:
 
     async def renew(self, trusted: str) -> str:
         """See `Authorities`: somebody else renews; the authorities are in `ca.crt`."""
-        del trusted
         return self._served.authorities
 
     def why_not_usable(self) -> str | None:
