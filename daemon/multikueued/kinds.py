@@ -38,12 +38,12 @@ def kind_contradictions(settings: Settings) -> Iterator[str]:
     """Kinds that cannot be used: the setting, why, and what to do."""
     kinds, complaints = _rows(settings)
     yield from complaints
-    sources: dict[GVK, str] = {}
+    first: dict[GVK, JobKind] = {}
     for kind in kinds:
         gvk = kind.resource.gvk
-        if gvk in sources:
-            yield f"{kind.source}: two adapters for {gvk}, this one and {sources[gvk]}: leave one out"
-        sources.setdefault(gvk, kind.source)
+        earlier = first.setdefault(gvk, kind)
+        if earlier is not kind:
+            yield f"{kind.source}: two adapters for {gvk}, this one and {earlier.source}: leave one out"
 
 
 def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
