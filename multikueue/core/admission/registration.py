@@ -70,20 +70,10 @@ class Registration:
             "admissionReviewVersions": ["v1"],
         }
         gvk = MUTATING_WEBHOOKS.gvk
-        return {
-            "apiVersion": gvk.api_version,
-            "kind": gvk.kind,
-            "metadata": {"name": self.name},
-            "webhooks": [webhook],
-        }
+        return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": self.name}, "webhooks": [webhook]}
 
     def _service(self) -> Json:
-        return {
-            "namespace": self.service.namespace,
-            "name": self.service.name,
-            "port": self.service_port,
-            "path": PATH,
-        }
+        return {"namespace": self.service.namespace, "name": self.service.name, "port": self.service_port, "path": PATH}
 
 
 def _rules(kinds: Iterable[Resource]) -> list[Json]:

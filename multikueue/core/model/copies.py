@@ -25,6 +25,7 @@ from multikueue.core.model.workloads import (
     has_quota,
     is_elastic,
     is_finished,
+    pod_counts,
 )
 
 _SYNCED_FIELDS = ("priority", "priorityClassRef")
@@ -83,7 +84,7 @@ def is_started(job: Json) -> bool:
     A copy of it would not fit a worker: its Kueue refuses to start a job with another's labels. It is copied once it
     has been stopped and put back.
     """
-    return _has_label(job, STARTED_LABELS)
+    return bool(without_labels(job, STARTED_LABELS) != job)
 
 
 def without_labels(value: Any, labels: tuple[str, ...]) -> Any:
@@ -97,15 +98,6 @@ def without_labels(value: Any, labels: tuple[str, ...]) -> Any:
     for label in labels if isinstance(here, dict) else ():
         here.pop(label, None)
     return made
-
-
-def _has_label(value: object, labels: tuple[str, ...]) -> bool:
-    if isinstance(value, list):
-        return any(_has_label(item, labels) for item in value)
-    if not isinstance(value, dict):
-        return False
-    here = dig(value, "metadata", "labels") or {}
-    return any(label in here for label in labels) or any(_has_label(item, labels) for item in value.values())
 
 
 def is_copy_of(copied: Json, job: Json) -> bool:
@@ -174,9 +166,7 @@ def priority_patch(workload: Json, remote: Json) -> Json | None:
 
 
 def _shape(workload: Json) -> tuple[object, ...]:
-    spec = workload.get("spec") or {}
-    pod_sets = [(pod_set.get("name"), pod_set.get("count", 1)) for pod_set in spec.get("podSets") or []]
-    return (spec.get("queueName"), pod_sets)
+    return dig(workload, "spec", "queueName"), list(pod_counts(workload).items())
 
 
 def must_be_replaced(workload: Json, remote: Json, spec: str | None = None) -> bool:
@@ -192,7 +182,7 @@ def drift_patch(workload: Json, remote: Json) -> Json | None:
         return priority
     return {
         "metadata": {"uid": uid(remote), "annotations": {SPEC_ANNOTATION: spec_digest(workload)}},
-        "spec": {**(priority["spec"] if priority else {}), "podSets": _resized(remote, _counts(workload))},
+        "spec": {**(priority["spec"] if priority else {}), "podSets": _resized(remote, pod_counts(workload))},
     }
 
 
@@ -203,18 +193,14 @@ def is_scaled_down(workload: Json, remote: Json) -> bool:
     """
     if not is_elastic(workload):
         return False
-    here, there = _counts(workload), _counts(remote)
+    here, there = pod_counts(workload), pod_counts(remote)
     if here == there or set(here) != set(there) or any(here[name] > there[name] for name in here):
         return False
     before = {**workload, "spec": {**workload["spec"], "podSets": _resized(workload, there)}}
     return not differs_in_spec(before, remote)
 
 
-def _resized(workload: Json, counts: dict[str | None, int]) -> list[Json]:
+def _resized(workload: Json, counts: dict[str, int]) -> list[Json]:
     """The Workload's pod sets with these counts."""
     pod_sets = dig(workload, "spec", "podSets") or []
-    return [{**clone(pod_set), "count": counts[pod_set.get("name")]} for pod_set in pod_sets]
-
-
-def _counts(workload: Json) -> dict[str | None, int]:
-    return {pod_set.get("name"): pod_set.get("count", 1) for pod_set in dig(workload, "spec", "podSets") or []}
+    return [{**clone(pod_set), "count": counts[str(pod_set.get("name"))]} for pod_set in pod_sets]

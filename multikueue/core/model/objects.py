@@ -52,7 +52,7 @@ def resource_version(obj: Json) -> str:
 
 
 def identity(obj: Json) -> Json:
-    """The object with nothing but its key, UID and resourceVersion: what an informer needs of one that nobody reads."""
+    """Its key, UID and resourceVersion: what an informer needs of an object that nobody reads, and an apply of any."""
     kept = ("name", "namespace", "uid", "resourceVersion")
     return {"metadata": {field: obj["metadata"][field] for field in kept if field in obj["metadata"]}}
 

@@ -223,6 +223,5 @@ def is_of_attempt(copy: Json, wanted: str) -> bool:
 
 
 def pod_counts(workload: Json) -> dict[str, int]:
-    """How many pods it is for, by pod set."""
-    listed = dig(workload, "spec", "podSets") or []
-    return {str(pod_set.get("name")): int(pod_set.get("count") or 0) for pod_set in listed}
+    """How many pods it is for, by pod set, in their order; one where a pod set does not tell (the API's default)."""
+    return {str(pod_set.get("name")): pod_set.get("count", 1) for pod_set in dig(workload, "spec", "podSets") or []}

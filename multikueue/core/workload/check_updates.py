@@ -8,13 +8,7 @@ from multikueue.core.model.conditions import condition, new_condition, updated
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig
-from multikueue.core.model.status_apply import (
-    admission_status,
-    check_entry,
-    check_status,
-    owned_conditions,
-    with_check,
-)
+from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import CheckState, cluster_queue, nominated
 from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, CountAdmitted, Effect
 from multikueue.core.workload.situation import Situation
