@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from multikueue.core.model import labels
 from multikueue.core.model.adapter import Stamp
-from multikueue.core.model.labels import (
-    ATTEMPT_ANNOTATION,
-    JOB_UID_LABEL,
-    LAST_WORKER_ANNOTATION,
-    MAX_LABEL_VALUE,
-    ORIGIN_LABEL,
-    ORIGIN_UID_ANNOTATION,
-    PREBUILT_WORKLOAD,
-    SPEC_ANNOTATION,
-    STARTED_LABELS,
-)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
 from multikueue.core.model.workloads import (
@@ -44,10 +34,10 @@ def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Jso
 
 def workload_copy(workload: Json, stamp: Stamp) -> Json:
     """The Workload to create on a worker: same name, same spec, no owner, no status."""
-    marks = {ATTEMPT_ANNOTATION: stamp.attempt, SPEC_ANNOTATION: spec_digest(workload)}
-    metadata = bare_metadata(workload, {ORIGIN_LABEL: stamp.origin}, marks)
-    metadata["labels"].pop(JOB_UID_LABEL, None)
-    metadata["annotations"].pop(LAST_WORKER_ANNOTATION, None)
+    marks = {labels.ATTEMPT_ANNOTATION: stamp.attempt, labels.SPEC_ANNOTATION: spec_digest(workload)}
+    metadata = bare_metadata(workload, {labels.ORIGIN_LABEL: stamp.origin}, marks)
+    metadata["labels"].pop(labels.JOB_UID_LABEL, None)
+    metadata["annotations"].pop(labels.LAST_WORKER_ANNOTATION, None)
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],
@@ -64,18 +54,18 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
         stamp: what it is marked with.
         named: whether it names its Workload.
     """
-    extra_labels = {ORIGIN_LABEL: stamp.origin}
+    extra_labels = {labels.ORIGIN_LABEL: stamp.origin}
     if not named:
-        return bare_metadata(job, extra_labels, {ATTEMPT_ANNOTATION: stamp.attempt})
-    if len(stamp.workload) <= MAX_LABEL_VALUE:
-        extra_labels[PREBUILT_WORKLOAD] = stamp.workload
-    marks = {PREBUILT_WORKLOAD: stamp.workload, ATTEMPT_ANNOTATION: stamp.attempt}
+        return bare_metadata(job, extra_labels, {labels.ATTEMPT_ANNOTATION: stamp.attempt})
+    if len(stamp.workload) <= labels.MAX_LABEL_VALUE:
+        extra_labels[labels.PREBUILT_WORKLOAD] = stamp.workload
+    marks = {labels.PREBUILT_WORKLOAD: stamp.workload, labels.ATTEMPT_ANNOTATION: stamp.attempt}
     return bare_metadata(job, extra_labels, marks)
 
 
 def prebuilt_workload(job: Json) -> str:
     """The Workload a job copy belongs to; empty if it does not say."""
-    return annotations_of(job).get(PREBUILT_WORKLOAD) or labels_of(job).get(PREBUILT_WORKLOAD) or ""
+    return annotations_of(job).get(labels.PREBUILT_WORKLOAD) or labels_of(job).get(labels.PREBUILT_WORKLOAD) or ""
 
 
 def is_started(job: Json) -> bool:
@@ -84,25 +74,25 @@ def is_started(job: Json) -> bool:
     A copy of it would not fit a worker: its Kueue refuses to start a job with another's labels. It is copied once it
     has been stopped and put back.
     """
-    return bool(without_labels(job, STARTED_LABELS) != job)
+    return bool(without_labels(job, labels.STARTED_LABELS) != job)
 
 
-def without_labels(value: Any, labels: tuple[str, ...]) -> Any:
+def without_labels(value: Any, removed: tuple[str, ...]) -> Any:
     """A copy of a value, without these labels wherever in it something has labels."""
     if isinstance(value, list):
-        return [without_labels(item, labels) for item in value]
+        return [without_labels(item, removed) for item in value]
     if not isinstance(value, dict):
         return value
-    made = {key: without_labels(item, labels) for key, item in value.items()}
+    made = {key: without_labels(item, removed) for key, item in value.items()}
     here = dig(made, "metadata", "labels")
-    for label in labels if isinstance(here, dict) else ():
+    for label in removed if isinstance(here, dict) else ():
         here.pop(label, None)
     return made
 
 
 def is_copy_of(copied: Json, job: Json) -> bool:
     """Whether a copy was made of exactly this object. Copies that do not say are taken by their name."""
-    noted = annotations_of(copied).get(ORIGIN_UID_ANNOTATION)
+    noted = annotations_of(copied).get(labels.ORIGIN_UID_ANNOTATION)
     return noted is None or noted == uid(job)
 
 
@@ -110,9 +100,9 @@ def renaming_patch(remote: Json, stamp: Stamp) -> Json:
     """Merge patch that gives a job copy to another Workload, in both forms of the link; empty if it has it."""
     if prebuilt_workload(remote) == stamp.workload:
         return {}
-    label = stamp.workload if len(stamp.workload) <= MAX_LABEL_VALUE else None
-    marks = {PREBUILT_WORKLOAD: stamp.workload, ATTEMPT_ANNOTATION: stamp.attempt}
-    return {"metadata": {"labels": {PREBUILT_WORKLOAD: label}, "annotations": marks}}
+    label = stamp.workload if len(stamp.workload) <= labels.MAX_LABEL_VALUE else None
+    marks = {labels.PREBUILT_WORKLOAD: stamp.workload, labels.ATTEMPT_ANNOTATION: stamp.attempt}
+    return {"metadata": {"labels": {labels.PREBUILT_WORKLOAD: label}, "annotations": marks}}
 
 
 def spec_digest(workload: Json) -> str:
@@ -133,7 +123,7 @@ def differs_in_spec(workload: Json, remote: Json, spec: str | None = None) -> bo
         remote: the copy.
         spec: the `spec_digest` of `workload`, if it is known already.
     """
-    noted = annotations_of(remote).get(SPEC_ANNOTATION)
+    noted = annotations_of(remote).get(labels.SPEC_ANNOTATION)
     remade = noted is not None and noted != (spec or spec_digest(workload))
     return remade or _shape(workload) != _shape(remote)
 
@@ -181,7 +171,7 @@ def drift_patch(workload: Json, remote: Json) -> Json | None:
     if not is_scaled_down(workload, remote):
         return priority
     return {
-        "metadata": {"uid": uid(remote), "annotations": {SPEC_ANNOTATION: spec_digest(workload)}},
+        "metadata": {"uid": uid(remote), "annotations": {labels.SPEC_ANNOTATION: spec_digest(workload)}},
         "spec": {**(priority["spec"] if priority else {}), "podSets": _resized(remote, pod_counts(workload))},
     }
 

@@ -8,17 +8,8 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model import labels
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
-from multikueue.core.model.labels import (
-    ATTEMPT_ANNOTATION,
-    COMPONENT_INDEX_ANNOTATION,
-    ELASTIC_ANNOTATION,
-    GROUP_WORKLOAD_ANNOTATION,
-    JOB_OWNER_GVK_ANNOTATION,
-    JOB_OWNER_NAME_ANNOTATION,
-    JOB_UID_LABEL,
-    SLICE_REPLACEMENT_ANNOTATION,
-)
 from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import annotations_of, counted, dig, digest, labels_of, uid
 
@@ -80,7 +71,7 @@ def is_stopping(copy: Json) -> bool:
 
 def has_had_owner(copy: Json) -> bool:
     """Whether a job has ever stood behind the copy: the worker's Kueue notes the job it adopts, and keeps the note."""
-    return JOB_UID_LABEL in labels_of(copy) or bool(dig(copy, "metadata", "ownerReferences"))
+    return labels.JOB_UID_LABEL in labels_of(copy) or bool(dig(copy, "metadata", "ownerReferences"))
 
 
 def finish_reason(workload: Json) -> str:
@@ -126,7 +117,7 @@ def cluster_queue(workload: Json) -> str:
 
 def is_elastic(obj: Json) -> bool:
     """Whether a Workload or a job says that its size may change while it runs."""
-    return annotations_of(obj).get(ELASTIC_ANNOTATION) == "true"
+    return annotations_of(obj).get(labels.ELASTIC_ANNOTATION) == "true"
 
 
 def is_replaced(workload: Json) -> bool:
@@ -136,7 +127,7 @@ def is_replaced(workload: Json) -> bool:
 
 def replaces_slice(workload: Json) -> bool:
     """Whether it takes the place of a smaller slice of an elastic job, which may be running."""
-    return is_elastic(workload) and SLICE_REPLACEMENT_ANNOTATION in annotations_of(workload)
+    return is_elastic(workload) and labels.SLICE_REPLACEMENT_ANNOTATION in annotations_of(workload)
 
 
 def is_made_for(workload: Json, job: Json) -> bool:
@@ -161,12 +152,12 @@ def has_members(workload: Json) -> bool:
     Kinds that make such pods (StatefulSet, LeaderWorkerSet) are named as the owner; then that is the one job.
     """
     noted = annotations_of(workload)
-    return noted.get(GROUP_WORKLOAD_ANNOTATION) == "true" and JOB_OWNER_GVK_ANNOTATION not in noted
+    return noted.get(labels.GROUP_WORKLOAD_ANNOTATION) == "true" and labels.JOB_OWNER_GVK_ANNOTATION not in noted
 
 
 def component_index(workload: Json) -> int | None:
     """Its place among the Workloads of one job (LeaderWorkerSet); -1 if it does not tell, None if it is alone."""
-    noted = annotations_of(workload).get(COMPONENT_INDEX_ANNOTATION)
+    noted = annotations_of(workload).get(labels.COMPONENT_INDEX_ANNOTATION)
     if noted is None:
         return None
     index = counted(noted)
@@ -180,10 +171,10 @@ def owner(workload: Json) -> Owner | None:
     a pod group has owners but no controller.
     """
     noted = annotations_of(workload)
-    if noted.get(JOB_OWNER_NAME_ANNOTATION):
-        gvk = GVK.parse(noted.get(JOB_OWNER_GVK_ANNOTATION, ""))
+    if noted.get(labels.JOB_OWNER_NAME_ANNOTATION):
+        gvk = GVK.parse(noted.get(labels.JOB_OWNER_GVK_ANNOTATION, ""))
         if gvk is not None:
-            return Owner(gvk, noted[JOB_OWNER_NAME_ANNOTATION])
+            return Owner(gvk, noted[labels.JOB_OWNER_NAME_ANNOTATION])
     references = dig(workload, "metadata", "ownerReferences") or []
     if not references:
         return None
@@ -214,7 +205,7 @@ def evictions(workload: Json) -> int:
 
 def attempt_of_copy(copy: Json) -> str:
     """The attempt that a copy was made for; empty if it does not say."""
-    return annotations_of(copy).get(ATTEMPT_ANNOTATION) or ""
+    return annotations_of(copy).get(labels.ATTEMPT_ANNOTATION) or ""
 
 
 def is_of_attempt(copy: Json, wanted: str) -> bool:
