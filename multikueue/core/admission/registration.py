@@ -77,9 +77,7 @@ class Registration:
 
 
 def _rules(kinds: Iterable[Resource]) -> list[Json]:
-    def version(resource: Resource) -> tuple[str, str]:
-        return resource.gvk.group, resource.gvk.version
-
+    by_version = itertools.groupby(sorted(kinds), lambda resource: (resource.gvk.group, resource.gvk.version))
     return [
         {
             "apiGroups": [group],
@@ -88,5 +86,5 @@ def _rules(kinds: Iterable[Resource]) -> list[Json]:
             "operations": ["CREATE"],
             "scope": "Namespaced",
         }
-        for (group, served), resources in itertools.groupby(sorted(kinds), version)
+        for (group, served), resources in by_version
     ]

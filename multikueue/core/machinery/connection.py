@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import attrs
@@ -20,7 +19,6 @@ from multikueue.core.model.conditions import (
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
 _UNUSABLE: Final = "; not usable for: "
@@ -107,7 +105,9 @@ class Connection:
         next_attempt = now + timedelta(seconds=retry_in) if failures else None
         return Connection(False, self.lost_since or now, failures, next_attempt, reason, error)
 
-    def active_condition(self, now: datetime, generation: int | None, unusable: Mapping[str, str] = _NONE) -> Json:
+    def active_condition(
+        self, now: datetime, generation: int | None, unusable: Mapping[str, str] | None = None
+    ) -> Json:
         """The `Active` condition that tells this on the MultiKueueCluster.
 
         Args:
@@ -116,10 +116,8 @@ class Connection:
             unusable: the kinds that cannot be used there, and why.
         """
         if self.connected:
-            message = "Connected"
-            if unusable:
-                told = ", ".join(f"{kind} ({why})" for kind, why in sorted(unusable.items()))
-                message += f"{_UNUSABLE}{told}"
+            flaws = ", ".join(f"{kind} ({why})" for kind, why in sorted((unusable or {}).items()))
+            message = f"Connected{_UNUSABLE}{flaws}" if flaws else "Connected"
             return new_condition("Active", True, "Active", message, now=now, generation=generation)
         message = self.error
         if self.next_attempt is not None:
@@ -139,7 +137,7 @@ def remembered_loss(cluster: Json) -> datetime | None:
 
 
 def active_status(
-    cluster: Json, connection: Connection, now: datetime, unusable: Mapping[str, str] = _NONE
+    cluster: Json, connection: Connection, now: datetime, unusable: Mapping[str, str] | None = None
 ) -> Json | None:
     """The Active condition to write, or None if the object says the same already.
 

@@ -132,9 +132,7 @@ def pruned(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {key: pruned(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item is not None and item not in ({}, [])}
-    if isinstance(value, list):
-        return [pruned(item) for item in value]
-    return value
+    return [pruned(item) for item in value] if isinstance(value, list) else value
 
 
 def shortened(text: str, limit: int) -> str:

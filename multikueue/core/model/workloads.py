@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.model import labels
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.names import GVK, Json
-from multikueue.core.model.objects import annotations_of, counted, dig, digest, labels_of, uid
+from multikueue.core.model.objects import annotations_of, counted, dig, digest, is_terminating, labels_of, uid
 
 
 class CheckState(StrEnum):
@@ -62,6 +62,11 @@ def is_admitted(workload: Json) -> bool:
 def is_evicted(workload: Json) -> bool:
     """Whether it is being taken out of its quota."""
     return is_true(workload, "Evicted")
+
+
+def is_live(workload: Json) -> bool:
+    """Whether it has quota, has not ended, and nobody has deleted it."""
+    return has_quota(workload) and not is_finished(workload) and not is_terminating(workload)
 
 
 def is_stopping(copy: Json) -> bool:

@@ -16,7 +16,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import is_spent, is_started, prebuilt_workload
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import attempt, has_quota, is_elastic, is_finished, is_of_attempt, is_stopping
+from multikueue.core.model.workloads import attempt, is_elastic, is_finished, is_live, is_of_attempt, is_stopping
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.earlier_attempts import may_run_for, note_last_worker
 from multikueue.core.workload.effects import Effect, Plan
@@ -87,17 +87,13 @@ def clean_up_deleted(situation: Situation) -> Plan:
     cleaned, snapshot = clean_up(situation), situation.snapshot
     if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
         return cleaned
-    if is_elastic(snapshot.workload) and any(_is_live(one) for one in snapshot.siblings):
+    if is_elastic(snapshot.workload) and any(is_live(one) for one in snapshot.siblings):
         return cleaned  # another slice has the job
     told = tuple(_release_all(situation))
     hidden = any(not worker.in_sight for worker in situation.workers)
     waits = not told and (hidden or snapshot.quiet_for < POD_GRACE)
     look_again = cleaned.look_again or (POD_GRACE.total_seconds() if waits else None)
     return Plan((*cleaned.effects, *told), look_again=look_again)
-
-
-def _is_live(slice_: Json) -> bool:
-    return has_quota(slice_) and not is_finished(slice_) and not is_terminating(slice_)
 
 
 def _release_all(situation: Situation) -> Iterator[Effect]:

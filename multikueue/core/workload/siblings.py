@@ -20,6 +20,7 @@ from multikueue.core.model.workloads import (
     has_quota,
     is_elastic,
     is_finished,
+    is_live,
     is_replaced,
     nominated,
     owner,
@@ -31,9 +32,8 @@ def with_carried_jobs(snapshot: Snapshot) -> Snapshot:
     """The snapshot in which `Worker.jobs` are the copies this Workload carries, and `Worker.shared` the others'."""
     if not snapshot.siblings and not any(worker.shared for worker in snapshot.workers):
         return snapshot
-    return attrs.evolve(
-        snapshot, workers=tuple(_worker_with_carried_jobs(snapshot, worker) for worker in snapshot.workers)
-    )
+    workers = tuple(_worker_with_carried_jobs(snapshot, worker) for worker in snapshot.workers)
+    return attrs.evolve(snapshot, workers=workers)
 
 
 def _worker_with_carried_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
@@ -72,9 +72,7 @@ def _of_group(members: list[Json], worker: Worker, named: str) -> str:
 
 def holds(workload: Json, cluster: str) -> bool:
     """Whether a Workload is on a worker, or about to be: while it is, the job of its group stays there."""
-    if is_terminating(workload) or is_finished(workload) or not has_quota(workload):
-        return False
-    return cluster == cluster_name(workload) or cluster in nominated(workload)
+    return is_live(workload) and cluster in (cluster_name(workload), *nominated(workload))
 
 
 def _of_slices(members: list[Json], named: str) -> str:
@@ -108,11 +106,7 @@ def affected(old: Json | None, new: Json | None, siblings: Sequence[Json]) -> li
         siblings: the other Workloads of its job.
     """
     changed = new or old
-    if (
-        changed is None
-        or not may_have_siblings(changed)
-        or (old is not None and new is not None and _shown(old) == _shown(new))
-    ):
+    if changed is None or not may_have_siblings(changed) or _shown(old) == _shown(new):
         return []
     if is_elastic(changed):
         return list(siblings)
@@ -124,5 +118,5 @@ def affected(old: Json | None, new: Json | None, siblings: Sequence[Json]) -> li
     return list(siblings)
 
 
-def _shown(workload: Json) -> tuple[object, ...]:
-    return (cluster_name(workload), is_replaced(workload))
+def _shown(workload: Json | None) -> tuple[object, ...]:
+    return (cluster_name(workload), is_replaced(workload)) if workload is not None else ()
