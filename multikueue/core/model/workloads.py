@@ -10,7 +10,7 @@ import attrs
 
 from multikueue.core.model import labels
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
-from multikueue.core.model.names import GVK, Json
+from multikueue.core.model.names import GVK, ClusterName, Json
 from multikueue.core.model.objects import annotations_of, counted, dig, digest, is_terminating, labels_of, uid
 
 
@@ -105,7 +105,7 @@ def other_checks_ready(workload: Json, name: str) -> bool:
     return all(entry.get("state") == CheckState.READY for entry in checks(workload) if entry.get("name") != name)
 
 
-def cluster_name(workload: Json) -> str | None:
+def cluster_name(workload: Json) -> ClusterName | None:
     """The worker that admitted it: once set it is kept until eviction."""
     return dig(workload, "status", "clusterName") or None
 

@@ -69,7 +69,7 @@ def follow_unchecked(situation: Situation) -> Plan:
     if copy is not None and is_finished(copy) and not is_spent(copy):
         end = sync_end(situation, copy, jobs)
         return attrs.evolve(end, effects=(*end.effects, *others))
-    return Plan((*(effect for job in jobs for effect in sync_status(situation, job)), *others))
+    return Plan((*sync_status(situation, jobs), *others))
 
 
 def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
@@ -165,8 +165,7 @@ def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Eff
     if outcome is None:
         yield retry_vanished(situation)
         return
-    for job in jobs:
-        yield from sync_status(situation, job)
+    yield from sync_status(situation, jobs)
     yield finish(situation, outcome.reason, outcome.message)
 
 
@@ -191,10 +190,8 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
         yield from admit(situation, worker.name, CheckState.READY, copy)
     else:
         yield from tell_placed(situation, copy)
-    for job in jobs:
-        yield from sync_status(situation, job)
-    patch = drift_patch(situation.workload, copy)
-    if patch is not None:
+    yield from sync_status(situation, jobs)
+    if (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
     for job in jobs:
         yield from _forward(situation, worker, job)

@@ -86,21 +86,13 @@ def _recorded(
     Nominations may be another field manager's. Leaving them out would only give up our own; the API server refuses a
     `clusterName` beside any, so they are made an empty list of ours.
     """
-    return _admission(
-        situation,
-        {
-            **_checked(situation, state, message),
-            "clusterName": cluster,
-            "nominatedClusterNames": [] if nominated(situation.workload) else None,
-            **_placed(situation, copy),
-        },
-    )
+    recorded: Json = {"clusterName": cluster, "nominatedClusterNames": [] if nominated(situation.workload) else None}
+    return _admission(situation, _checked(situation, state, message) | recorded | _placed(situation, copy))
 
 
 def tell_placed(situation: Situation, copy: Json) -> Iterator[Effect]:
     """Record that the worker has placed pods whose topology the manager's Kueue awaits; see `placed`."""
-    changes = _placed(situation, copy)
-    if changes:
+    if changes := _placed(situation, copy):
         yield _admission(situation, changes)
 
 
@@ -166,15 +158,14 @@ def placed(workload: Json, remote: Json) -> Json | None:
         None if nothing awaited has been placed.
     """
     there = {one.get("name") for one in _assignments(remote) if one.get("topologyAssignment")}
-    awaited = [
-        one.get("delayedTopologyRequest") == "Pending" and one.get("name") in there for one in _assignments(workload)
-    ]
-    if not any(awaited):
-        return None
     flipped = [
-        {**one, "delayedTopologyRequest": "Ready"} if ready else one
-        for one, ready in zip(_assignments(workload), awaited, strict=True)
+        {**one, "delayedTopologyRequest": "Ready"}
+        if one.get("delayedTopologyRequest") == "Pending" and one.get("name") in there
+        else one
+        for one in _assignments(workload)
     ]
+    if flipped == _assignments(workload):
+        return None
     return {**workload["status"]["admission"], "podSetAssignments": flipped}
 
 

@@ -7,7 +7,7 @@ may be recorded before that is clear: the job would run twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -37,12 +37,12 @@ def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
         situation: the Workload, with quota and no worker.
         chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other.
     """
-    waits = [
-        left
-        for worker in situation.workers
-        if worker.name != chosen.name and (left := may_run_for(situation, worker)) is not None
-    ]
-    return max(waits, default=None)
+    return max(hidden(situation, [worker for worker in situation.workers if worker.name != chosen.name]), default=None)
+
+
+def hidden(situation: Situation, workers: Iterable[Worker]) -> list[timedelta]:
+    """For how much longer a job of this Workload may run unseen on each of these workers where it may."""
+    return [left for worker in workers if (left := may_run_for(situation, worker)) is not None]
 
 
 def may_run_for(situation: Situation, worker: Worker) -> timedelta | None:
@@ -60,16 +60,16 @@ def left_of_loss(situation: Situation, worker: Worker) -> timedelta | None:
     """What is left of `worker_lost_timeout` for a worker out of sight; None: it is over."""
     timeout = situation.settings.worker_lost_timeout
     match worker.reach, worker.kind:
-        case Connecting(), _:
+        case Lost(since), _:
+            return (
+                timeout
+                if since is None
+                else _positive(timeout - (situation.now - _seen_lost(situation, worker, since)))
+            )
+        case (Connecting(), _) | (_, Syncing()):
             return FIRST_ANSWER  # that it was lost when we started says nothing about now
-        case Lost(since=None), _:
-            return timeout
-        case Lost(since=since), _ if since is not None:
-            return _positive(timeout - (situation.now - _seen_lost(situation, worker, since)))
-        case _, Unserved(failing_for=failing_for):
+        case _, Unserved(failing_for):
             return _positive(timeout - failing_for)
-        case _, Syncing():
-            return FIRST_ANSWER
     return None
 
 
@@ -122,8 +122,7 @@ def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
 
 
 def _last_worker(situation: Situation) -> ClusterName | None:
-    recorded = situation.assigned_to
-    return ClusterName(recorded) if recorded else situation.snapshot.last_worker or noted_worker(situation.workload)
+    return situation.assigned_to or situation.snapshot.last_worker or noted_worker(situation.workload)
 
 
 def _positive(left: timedelta) -> timedelta | None:

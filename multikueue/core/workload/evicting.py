@@ -18,7 +18,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import attempt, is_elastic, is_finished, is_live, is_of_attempt, is_stopping
 from multikueue.core.workload.check_updates import deactivate_copy
-from multikueue.core.workload.earlier_attempts import may_run_for, note_last_worker
+from multikueue.core.workload.earlier_attempts import hidden, note_last_worker
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.ending import (
     clean,
@@ -58,9 +58,8 @@ def stop_evicted(situation: Situation) -> Plan:
         jobs = [job for job in situation.jobs_on(worker) if job is not others]
         seen += jobs
         stopping += jobs if _stops(worker.workload) else ()
-    hidden = [left for worker in situation.workers if (left := may_run_for(situation, worker)) is not None]
-    if hidden:
-        return Plan(tuple(effects), look_again=min(hidden).total_seconds())
+    if waits := hidden(situation, situation.workers):
+        return Plan(tuple(effects), look_again=min(waits).total_seconds())
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
         effects += _sync_stopped(situation, stopping)
     return Plan(tuple(effects))
@@ -90,8 +89,8 @@ def clean_up_deleted(situation: Situation) -> Plan:
     if is_elastic(snapshot.workload) and any(is_live(one) for one in snapshot.siblings):
         return cleaned  # another slice has the job
     told = tuple(_release_all(situation))
-    hidden = any(not worker.in_sight for worker in situation.workers)
-    waits = not told and (hidden or snapshot.quiet_for < POD_GRACE)
+    unseen = any(not worker.in_sight for worker in situation.workers)
+    waits = not told and (unseen or snapshot.quiet_for < POD_GRACE)
     look_again = cleaned.look_again or (POD_GRACE.total_seconds() if waits else None)
     return Plan((*cleaned.effects, *told), look_again=look_again)
 
@@ -105,10 +104,8 @@ def _release_all(situation: Situation) -> Iterator[Effect]:
 
 
 def _may_run(situation: Situation) -> bool:
-    return any(
-        (worker.in_sight and situation.jobs_on(worker)) or may_run_for(situation, worker) is not None
-        for worker in situation.workers
-    )
+    shown = any(worker.in_sight and situation.jobs_on(worker) for worker in situation.workers)
+    return shown or bool(hidden(situation, situation.workers))
 
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -149,7 +146,7 @@ def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect
     """Sync the status of each of the manager's jobs from its copy, or show that nothing of it runs."""
     for _, local in sorted(situation.snapshot.jobs.items()):
         copies = [job for job in stopping if situation.job_of(job) is local]
-        yield from sync_status(situation, _deciding(situation, copies)) if copies else _release(situation, local)
+        yield from sync_status(situation, [_deciding(situation, copies)]) if copies else _release(situation, local)
 
 
 def _deciding(situation: Situation, jobs: list[Json]) -> Json:

@@ -94,8 +94,7 @@ def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if situation.adapter.traits.workload_only or isinstance(worker.kind, Unusable):
         return
     for job in missing_on(situation, worker):
-        copy = situation.adapter.copy(job, situation.stamp)
-        yield CreateJob(worker.name, situation.adapter.resource, copy)
+        yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(job, situation.stamp))
 
 
 def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:

@@ -72,10 +72,8 @@ def _tell_held_up(situation: Situation, chosen: Worker | None) -> Iterator[Effec
     """Tell which workers keep an admitted Workload from being recorded."""
     for worker in situation.workers if chosen is not None else ():
         if worker is not chosen and not worker.in_sight and may_run_for(situation, worker) is not None:
-            yield Announce(
-                "Warning",
-                f'Waiting for worker cluster "{worker.name}": it cannot be seen and may still run an earlier attempt',
-            )
+            why = "it cannot be seen and may still run an earlier attempt"
+            yield Announce("Warning", f'Waiting for worker cluster "{worker.name}": {why}')
 
 
 def _until_removed(situation: Situation, chosen: Worker) -> timedelta | None:

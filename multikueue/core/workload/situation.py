@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digest, workload_copy
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
     CheckState,
@@ -119,7 +119,7 @@ class Situation:
         return Stamp(self.settings.origin, self.snapshot.key.name, self.attempt, counts)
 
     @property
-    def assigned_to(self) -> str | None:
+    def assigned_to(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
         return cluster_name(self.workload)
 

@@ -72,7 +72,7 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
     job = situation.job_on(worker) or situation.shared_job_on(worker)
     if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
         return None
-    patches = tuple(sync_status(situation, job))
+    patches = tuple(sync_status(situation, [job]))
     if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
     return Plan((finish(situation, outcome.reason, outcome.message),))
@@ -122,4 +122,4 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
     elif prebuilt_workload(job) == situation.snapshot.key.name:
         yield from admit(situation, worker.name, CheckState.READY, copy)
-    yield from sync_status(situation, job)
+    yield from sync_status(situation, [job])
