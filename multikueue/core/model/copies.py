@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from multikueue.core.model import labels
+from multikueue.core.model import labels, workloads
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
-from multikueue.core.model.workloads import (
-    OUT_OF_SYNC,
-    OWNER_NOT_FOUND,
-    finish_reason,
-    has_quota,
-    is_elastic,
-    is_finished,
-    pod_counts,
-)
 
 _SYNCED_FIELDS = ("priority", "priorityClassRef")
 """Kept equal on a copy by patches."""
@@ -130,8 +121,8 @@ def differs_in_spec(workload: Json, remote: Json, spec: str | None = None) -> bo
 
 def is_spent(remote: Json) -> bool:
     """Whether the worker will never run the copy: it gave it up, or somebody deactivated it there."""
-    if is_finished(remote):
-        return finish_reason(remote) in (OUT_OF_SYNC, OWNER_NOT_FOUND)
+    if workloads.is_finished(remote):
+        return workloads.finish_reason(remote) in (workloads.OUT_OF_SYNC, workloads.OWNER_NOT_FOUND)
     return dig(remote, "spec", "active") is False
 
 
@@ -144,7 +135,7 @@ def priority_patch(workload: Json, remote: Json) -> Json | None:
     local_class, remote_class = (dig(obj, "spec", "priorityClassRef") or {} for obj in (workload, remote))
     if local_class.get("kind") == "PriorityClass" or remote_class.get("kind") == "PriorityClass":
         return None
-    fixed = local_class.get("kind") != remote_class.get("kind") and has_quota(remote)
+    fixed = local_class.get("kind") != remote_class.get("kind") and workloads.has_quota(remote)
     fields = ("priority",) if fixed else _SYNCED_FIELDS
     wanted, found = (
         {field: dig(obj, "spec", field) for field in fields if dig(obj, "spec", field) is not None}
@@ -156,7 +147,7 @@ def priority_patch(workload: Json, remote: Json) -> Json | None:
 
 
 def _shape(workload: Json) -> tuple[object, ...]:
-    return dig(workload, "spec", "queueName"), list(pod_counts(workload).items())
+    return dig(workload, "spec", "queueName"), list(workloads.pod_counts(workload).items())
 
 
 def must_be_replaced(workload: Json, remote: Json, spec: str | None = None) -> bool:
@@ -172,7 +163,7 @@ def drift_patch(workload: Json, remote: Json) -> Json | None:
         return priority
     return {
         "metadata": {"uid": uid(remote), "annotations": {labels.SPEC_ANNOTATION: spec_digest(workload)}},
-        "spec": {**(priority["spec"] if priority else {}), "podSets": _resized(remote, pod_counts(workload))},
+        "spec": {**(priority["spec"] if priority else {}), "podSets": _resized(remote, workloads.pod_counts(workload))},
     }
 
 
@@ -181,9 +172,9 @@ def is_scaled_down(workload: Json, remote: Json) -> bool:
 
     A bigger job gets a new Workload, a slice; a smaller one keeps its own, and so does its copy.
     """
-    if not is_elastic(workload):
+    if not workloads.is_elastic(workload):
         return False
-    here, there = pod_counts(workload), pod_counts(remote)
+    here, there = workloads.pod_counts(workload), workloads.pod_counts(remote)
     if here == there or set(here) != set(there) or any(here[name] > there[name] for name in here):
         return False
     before = {**workload, "spec": {**workload["spec"], "podSets": _resized(workload, there)}}

@@ -31,13 +31,16 @@ LEFTOVER_GRACE: Final = timedelta(seconds=60)
 
 
 def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
-    """How long nobody may be recorded, because an earlier attempt may still run elsewhere; None: go on.
+    """How long nobody may be recorded, because an earlier attempt may still run; None: go on.
 
     Args:
         situation: the Workload, with quota and no worker.
-        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other.
+        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
+            is waited for, too, but not for ever: then the worker is recorded, and that job is told of.
     """
-    return max(hidden(situation, [worker for worker in situation.workers if worker.name != chosen.name]), default=None)
+    elsewhere = hidden(situation, [worker for worker in situation.workers if worker.name != chosen.name])
+    waiting = situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE
+    return max(elsewhere, default=LEFTOVER_GRACE if waiting else None)
 
 
 def hidden(situation: Situation, workers: Iterable[Worker]) -> list[timedelta]:
