@@ -45,13 +45,16 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
         stamp: what it is marked with.
         named: whether it names its Workload.
     """
-    extra_labels = {labels.ORIGIN_LABEL: stamp.origin}
-    if not named:
-        return bare_metadata(job, extra_labels, {labels.ATTEMPT_ANNOTATION: stamp.attempt})
-    if len(stamp.workload) <= labels.MAX_LABEL_VALUE:
-        extra_labels[labels.PREBUILT_WORKLOAD] = stamp.workload
+    link = _link(stamp) if named else {"labels": {}, "annotations": {labels.ATTEMPT_ANNOTATION: stamp.attempt}}
+    fitting = {label: value for label, value in link["labels"].items() if value is not None}
+    return bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"])
+
+
+def _link(stamp: Stamp) -> Json:
+    """What a job copy says of its Workload; a name that is too long for a label takes the label away."""
+    label = stamp.workload if len(stamp.workload) <= labels.MAX_LABEL_VALUE else None
     marks = {labels.PREBUILT_WORKLOAD: stamp.workload, labels.ATTEMPT_ANNOTATION: stamp.attempt}
-    return bare_metadata(job, extra_labels, marks)
+    return {"labels": {labels.PREBUILT_WORKLOAD: label}, "annotations": marks}
 
 
 def prebuilt_workload(job: Json) -> str:
@@ -89,11 +92,7 @@ def is_copy_of(copied: Json, job: Json) -> bool:
 
 def renaming_patch(remote: Json, stamp: Stamp) -> Json:
     """Merge patch that gives a job copy to another Workload, in both forms of the link; empty if it has it."""
-    if prebuilt_workload(remote) == stamp.workload:
-        return {}
-    label = stamp.workload if len(stamp.workload) <= labels.MAX_LABEL_VALUE else None
-    marks = {labels.PREBUILT_WORKLOAD: stamp.workload, labels.ATTEMPT_ANNOTATION: stamp.attempt}
-    return {"metadata": {"labels": {labels.PREBUILT_WORKLOAD: label}, "annotations": marks}}
+    return {} if prebuilt_workload(remote) == stamp.workload else {"metadata": _link(stamp)}
 
 
 def spec_digest(workload: Json) -> str:

@@ -41,6 +41,11 @@ def annotations_of(obj: Json) -> dict[str, str]:
     return dig(obj, "metadata", "annotations") or {}
 
 
+def name_of(obj: Json) -> str:
+    """The name of an object that has one: all but those still to be named by a server."""
+    return str(obj["metadata"]["name"])
+
+
 def uid(obj: Json) -> str:
     """The object's UID; empty for an object that was never stored."""
     return dig(obj, "metadata", "uid") or ""

@@ -161,9 +161,8 @@ def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
     if not is_spent(copy):
         if awaits_ready(situation):
-            return Plan(
-                tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy))
-            )  # a short job: it counts, too
+            # a short job: it counts, too
+            return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
         return sync_end(situation, copy, situation.jobs_on(worker))
     if workloads.finish_reason(copy) == workloads.OUT_OF_SYNC and situation.state is CheckState.READY:
         return Plan(tuple(check_updates.retry_out_of_sync(situation, worker.name)))

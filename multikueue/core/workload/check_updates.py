@@ -31,9 +31,8 @@ def retry_vanished(situation: Situation) -> Effect:
 
 def retry_evicted(situation: Situation, cluster: str) -> Iterator[Effect]:
     """Ask Kueue to try again because the worker evicted it, and tell the user."""
-    message = (
-        f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission. Previously: "{situation.state}"'
-    )
+    evicted = f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission'
+    message = f'{evicted}. Previously: "{situation.state}"'
     yield _admission(situation, _checked(situation, CheckState.RETRY, message))
     yield Announce("Normal", message)
 

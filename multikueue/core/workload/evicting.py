@@ -31,9 +31,8 @@ POD_GRACE: Final = timedelta(seconds=30)
 def stop_evicted(situation: Situation) -> Plan:
     """Stop the copy that runs, remove those that do not, and sync how it ends."""
     for worker in situation.workers:
-        if _has_finished(situation, worker):
-            assert worker.workload is not None, "a finished copy is there"
-            end = ending.sync_end(situation, worker.workload, situation.jobs_on(worker))
+        if (finished := _finished_copy(situation, worker)) is not None:
+            end = ending.sync_end(situation, finished, situation.jobs_on(worker))
             return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation.workers, keep=worker.name)))
     effects: list[Effect] = [*note_last_worker(situation)]
     seen: list[Json] = []
@@ -108,40 +107,36 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif not _stops(copy) and not is_true(copy, "DeactivationTarget"):
         yield deactivate_copy(situation, worker.name, copy)
     else:
-        yield from _stop_for_replaced(situation, worker)
-
-
-def _stop_for_replaced(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    """An elastic job that still runs for the slice before this one: stopping this one's copy would not stop it."""
-    for one in worker.jobs:
-        if is_elastic(one.object) and prebuilt_workload(one.object) != situation.snapshot.key.name:
-            yield from ending.delete_job(worker.name, one)
+        for one in worker.jobs:
+            # It still runs for the slice before this one: stopping this one's copy would not stop it.
+            if is_elastic(one.object) and prebuilt_workload(one.object) != situation.snapshot.key.name:
+                yield from ending.delete_job(worker.name, one)
 
 
 def _stops(copy: Json | None) -> bool:
     return copy is not None and is_stopping(copy)
 
 
-def _has_finished(situation: Situation, worker: Worker) -> bool:
-    """Whether the job ended there while it was being evicted: what has run is not run again."""
+def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
+    """The copy whose job ended there while it was being evicted: what has run is not run again."""
     copy = worker.workload
     if not worker.reachable or copy is None or not is_finished(copy) or is_spent(copy):
-        return False
+        return None
     # Kueue counts an eviction as it begins: a copy of the attempt that this one ends may be marked with one less.
-    ended = (situation.attempt, attempt(situation.workload, evictions_ago=1))
-    of_this = any(is_of_attempt(copy, one) for one in ended)
-    return of_this and (
-        ending.have_ended(situation, situation.jobs_on(worker)) or situation.adapter.traits.workload_only
-    )
+    attempts = (situation.attempt, attempt(situation.workload, evictions_ago=1))
+    of_this = any(is_of_attempt(copy, one) for one in attempts)
+    ended = ending.have_ended(situation, situation.jobs_on(worker)) or situation.adapter.traits.workload_only
+    return copy if of_this and ended else None
 
 
 def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
     """Sync the status of each of the manager's jobs from its copy, or show that nothing of it runs."""
     for _, local in sorted(situation.snapshot.jobs.items()):
         copies = [job for job in stopping if situation.job_of(job) is local]
-        yield from (
-            ending.sync_status(situation, [_deciding(situation, copies)]) if copies else _release(situation, local)
-        )
+        if copies:
+            yield from ending.sync_status(situation, [_deciding(situation, copies)])
+        else:
+            yield from _release(situation, local)
 
 
 def _deciding(situation: Situation, jobs: list[Json]) -> Json:

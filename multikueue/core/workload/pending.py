@@ -42,7 +42,8 @@ def dispatch(situation: Situation) -> Plan:
         return Plan(stale)  # Kueue is about to evict it
     told = tuple(_tell_held_up(situation, chosen))
     opened = open_next(situation, nomination.names)
-    waits = (nomination.look_again, opened.look_again, _seconds(held_up), _until_first_answers(situation))
+    unheard = FIRST_ANSWER - situation.snapshot.running_for if _awaited(situation) else None
+    waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
     effects = (*told, *opened.effects, *offers, *_offer(situation, nomination), *stale)
@@ -126,10 +127,6 @@ def _awaited(situation: Situation) -> list[ClusterName]:
     if situation.snapshot.running_for >= FIRST_ANSWER:
         return []
     return [worker.name for worker in situation.workers if worker.configured and not worker.answered]
-
-
-def _until_first_answers(situation: Situation) -> float | None:
-    return (FIRST_ANSWER - situation.snapshot.running_for).total_seconds() if _awaited(situation) else None
 
 
 def _message(situation: Situation) -> str:

@@ -14,7 +14,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import dig, is_terminating, name_of
 from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
 
 
@@ -36,7 +36,7 @@ def _worker_with_carried_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
 
 def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     """The name of the Workload that carries a job copy on a worker."""
-    name, named = job["metadata"]["name"], prebuilt_workload(job)
+    name, named = name_of(job), prebuilt_workload(job)
     known = [*snapshot.siblings, *([snapshot.workload] if snapshot.workload is not None else [])]
     members = [one for one in known if (found := workloads.owner(one)) is not None and found.name == name]
     if any(workloads.component_index(one) is not None for one in members):
@@ -55,9 +55,9 @@ def _of_group(members: list[Json], worker: Worker, named: str) -> str:
     """
     held = [one for one in members if holds(one, worker.name)]
     pool = [one for one in held if workloads.cluster_name(one) == worker.name] or held or members
-    if any(_name(one) == named for one in pool):
+    if any(name_of(one) == named for one in pool):
         return named
-    return _name(min(pool, key=lambda one: (workloads.component_index(one) or 0, _name(one))))
+    return name_of(min(pool, key=lambda one: (workloads.component_index(one) or 0, name_of(one))))
 
 
 def holds(workload: Json, cluster: str) -> bool:
@@ -75,13 +75,9 @@ def _of_slices(members: list[Json], named: str) -> str:
     successors = [
         one for one in present if workloads.has_quota(one) or workloads.is_finished(one) or is_true(one, "Evicted")
     ]
-    if any(_name(one) == named for one in present) or not successors:
+    if any(name_of(one) == named for one in present) or not successors:
         return named
-    return _name(max(successors, key=lambda one: (dig(one, "metadata", "creationTimestamp") or "", _name(one))))
-
-
-def _name(workload: Json) -> str:
-    return str(workload["metadata"]["name"])
+    return name_of(max(successors, key=lambda one: (dig(one, "metadata", "creationTimestamp") or "", name_of(one))))
 
 
 def may_have_siblings(workload: Json) -> bool:

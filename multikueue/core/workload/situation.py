@@ -124,9 +124,8 @@ class Situation:
         if workloads.component_index(self.workload) is None:
             return ()
         mine = _owner_uids(self.workload)
-        return tuple(
-            one for one in self.snapshot.siblings if not is_terminating(one) and mine.intersection(_owner_uids(one))
-        )
+        present = (one for one in self.snapshot.siblings if not is_terminating(one))
+        return tuple(one for one in present if mine.intersection(_owner_uids(one)))
 
     @cached_property
     def group_workers(self) -> tuple[str, ...]:

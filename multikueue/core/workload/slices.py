@@ -85,7 +85,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if copy is None:
         if worker.can_run:
             yield CreateWorkload(worker.name, situation.new_copy)
-    elif _is_useless(situation, copy):
+    elif not workloads.is_of_attempt(copy, situation.attempt) or is_spent(copy) or situation.must_be_replaced(copy):
         yield from delete_workload(worker.name, copy)
     elif is_terminating(copy) or workloads.is_evicted(copy):
         return  # it goes, or its worker queues it again
@@ -93,11 +93,6 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield from _take_over(situation, worker, copy)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
-
-
-def _is_useless(situation: Situation, copy: Json) -> bool:
-    stale = not workloads.is_of_attempt(copy, situation.attempt)
-    return stale or is_spent(copy) or situation.must_be_replaced(copy)
 
 
 def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
