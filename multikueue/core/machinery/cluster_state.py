@@ -210,8 +210,9 @@ class ClusterState(Generic[C]):
     @property
     def links(self) -> list[Link[C]]:
         """The connections that are open: the deciding one, and the one that is tried."""
-        serving = self.phase if isinstance(self.phase, Serving) else None
-        return [link for link in (serving.current, serving.trial) if link is not None] if serving is not None else []
+        if not isinstance(self.phase, Serving):
+            return []
+        return [link for link in (self.phase.current, self.phase.trial) if link is not None]
 
     @property
     def wanted(self) -> C | None:

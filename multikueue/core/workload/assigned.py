@@ -80,7 +80,8 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
     """Whether no job was ever sent there for this attempt. Of a group one Workload sends the job for all."""
     if not isinstance(worker.creation, NothingSent) or isinstance(worker.in_flight, Creating):
         return False
-    copy, alone = worker.workload, workloads.component_index(situation.workload) is None
+    copy = worker.workload
+    alone = workloads.component_index(situation.workload) is None
     stood_behind = situation.jobs_on(worker) or (copy is not None and workloads.has_had_owner(copy))
     return situation.state is CheckState.PENDING and alone and not stood_behind
 

@@ -63,12 +63,10 @@ def left_of_loss(situation: Situation, worker: Worker) -> timedelta | None:
     """What is left of `worker_lost_timeout` for a worker out of sight; None: it is over."""
     timeout = situation.settings.worker_lost_timeout
     match worker.reach, worker.kind:
-        case Lost(since), _:
-            return (
-                timeout
-                if since is None
-                else _positive(timeout - (situation.now - _seen_lost(situation, worker, since)))
-            )
+        case Lost(None), _:
+            return timeout
+        case Lost(datetime() as since), _:
+            return _positive(timeout - (situation.now - _seen_lost(situation, worker, since)))
         case (Connecting(), _) | (_, Syncing()):
             return FIRST_ANSWER  # that it was lost when we started says nothing about now
         case _, Unserved(failing_for):

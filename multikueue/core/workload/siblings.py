@@ -36,7 +36,8 @@ def _worker_with_carried_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
 
 def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     """The name of the Workload that carries a job copy on a worker."""
-    name, named = name_of(job), prebuilt_workload(job)
+    name = name_of(job)
+    named = prebuilt_workload(job)
     known = [*snapshot.siblings, *([snapshot.workload] if snapshot.workload is not None else [])]
     members = [one for one in known if (found := workloads.owner(one)) is not None and found.name == name]
     if any(workloads.component_index(one) is not None for one in members):
