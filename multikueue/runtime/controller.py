@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 import anyio
-import anyio.abc
 import attrs
 import structlog
 

@@ -13,8 +13,6 @@ import stat
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import anyio
-import anyio.abc
 import anyio.to_thread
 import attrs
 

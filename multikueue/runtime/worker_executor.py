@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-import anyio
 import anyio.abc
 import attrs
 import structlog

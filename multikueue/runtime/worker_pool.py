@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
-import anyio
 import anyio.abc
 import attrs
 

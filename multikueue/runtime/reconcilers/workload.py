@@ -16,15 +16,7 @@ from multikueue.core.model.objects import annotations_of, is_terminating, labels
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION
 from multikueue.core.workload.plan import plan
-from multikueue.core.workload.snapshot import (
-    Connecting,
-    Idle,
-    Lost,
-    PlanSettings,
-    Snapshot,
-    Unanswered,
-    Worker,
-)
+from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
 from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.manager_cluster import ManagerCluster, check_names
