@@ -6,19 +6,12 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import anyio
 import anyio.abc
 import attrs
 
 from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.config.admission_check import config_name
-from multikueue.core.model.kinds import (
-    ADMISSION_CHECK,
-    MULTIKUEUE_CLUSTER,
-    MULTIKUEUE_CONFIG,
-    SECRET,
-    WORKLOAD,
-)
+from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, resource_version, uid
 from multikueue.core.model.workloads import Owner, checks, has_members, is_made_for, owner
@@ -27,7 +20,7 @@ from multikueue.kube.informer import Handler, Informer, drop_managed_fields, sta
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
-from multikueue.runtime.create_conflicts import CreateConflicts
+from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.mutation_cache import MutationCache
 
 log = get_logger(__name__)
@@ -75,18 +68,14 @@ class _RequiredKind:
 
 
 @attrs.define(eq=False, repr=False)
-class ManagerCluster:
-    """The caches of the manager cluster. Implements `effect_executor.Target`."""
+class ManagerCluster(Target):
+    """The caches of the manager cluster."""
 
-    client: ApiClient
     controller_name: str
-    workloads: MutationCache
-    jobs: Mapping[GVK, MutationCache]
     checks: Informer
     configs: Informer
     clusters: Informer
     secrets: Informer
-    create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts)
 
     @classmethod
     def build(
@@ -129,9 +118,9 @@ class ManagerCluster:
 
         return cls(
             client,
-            controller_name,
             MutationCache(required(WORKLOAD, indexes=indexes)),
             {kind.resource.gvk: jobs(kind) for kind in adapters.followed},
+            controller_name,
             required(ADMISSION_CHECK),
             required(MULTIKUEUE_CONFIG),
             required(MULTIKUEUE_CLUSTER),
@@ -174,10 +163,6 @@ class ManagerCluster:
     @property
     def _required(self) -> tuple[Informer, ...]:
         return (self.workloads.informer, self.checks, self.configs, self.clusters, self.secrets)
-
-    def cache_of(self, gvk: GVK) -> MutationCache | None:
-        """The manager's jobs of one kind."""
-        return self.jobs.get(gvk)
 
     def siblings(self, key: ObjectKey, owned_by: Owner) -> Iterator[Json]:
         """The other Workloads of the same job."""
