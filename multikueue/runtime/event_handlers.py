@@ -22,7 +22,7 @@ from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.worker_executor import PartBackoffs
-from multikueue.runtime.worker_pool import WorkerCluster
+from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 _Keys: TypeAlias = KeyQueue[ObjectKey]
@@ -160,7 +160,7 @@ class WorkerHandlers:
             self.hook.cluster_removed(worker.name)
         self.status_changed(worker)
         self.recompute_quotas()
-        self._enqueue_workloads(worker.keys())
+        self._enqueue_workloads(workloads_on(worker))
         self._enqueue_workloads(self._waiting_for(worker.name))
 
     def status_changed(self, worker: WorkerCluster) -> None:

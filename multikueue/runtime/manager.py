@@ -31,7 +31,7 @@ from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
 from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
-from multikueue.runtime.worker_pool import WorkerPool
+from multikueue.runtime.worker_pool import WorkerPool, workloads_on
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 
@@ -215,7 +215,7 @@ class Manager:
         while True:
             await anyio.sleep(self.settings.gc_interval.total_seconds())
             for worker in self.workers:
-                for key in dict.fromkeys(worker.keys()):  # in an order that repeats
+                for key in dict.fromkeys(workloads_on(worker)):  # in an order that repeats
                     self._work.workloads.enqueue(key)
 
 

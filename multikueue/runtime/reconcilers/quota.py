@@ -81,7 +81,7 @@ class QuotaReconciler:
 
     def _queues_of(self, worker: WorkerCluster) -> quota.WorkerQueues | None:
         """A worker's queues; as last read, if its newest credentials may not read them."""
-        informers, server = worker.informers, worker.server
+        informers, server = worker.known, worker.server
         if informers is not None and informers.queues.known:
             found = {queue["metadata"]["name"]: queue for queue in informers.queues.cluster_queues.values()}
             queues = quota.WorkerQueues(tuple(informers.queues.targets()), found)

@@ -21,7 +21,7 @@ from multikueue.logs import get_logger
 from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.manager_cluster import ManagerCluster, check_names
 from multikueue.runtime.worker_executor import WorkerExecutor
-from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool
+from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, view
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
@@ -72,7 +72,7 @@ class SnapshotReader:
 
     def _former_owner(self, key: ObjectKey) -> Owner | None:
         """The owner of a Workload that is gone, from its copies, or from a job that names it."""
-        known = (worker.informers for worker in self.workers if worker.informers is not None)
+        known = (worker.known for worker in self.workers if worker.known is not None)
         return next((found for informers in known if (found := informers.owner_of(key)) is not None), None)
 
     def _workers(
@@ -86,7 +86,7 @@ class SnapshotReader:
         workload_only = kind is not None and kind.traits.workload_only
         for name in (*configured, *sorted(set(known).difference(configured))):
             if name in known:
-                worker = known[name].view(key, owned_by, configured=name in configured, workload_only=workload_only)
+                worker = view(known[name], key, owned_by, configured=name in configured, workload_only=workload_only)
                 yield self._with_memory(worker, key, of_attempt)
             elif self._is_new(name):
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
