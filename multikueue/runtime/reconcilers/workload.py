@@ -46,7 +46,7 @@ class SnapshotReader:
             return Snapshot(key, None, siblings=siblings, workers=tuple(self._workers(key, None, None, owned_by)))
         self.memory.observe(key, workload)
         check, check_unknown = self.manager.our_check(check_names(workload))
-        adapter = self.adapters.get(owned_by.gvk) if owned_by else None
+        adapter = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None else {}
         return Snapshot(
             key,
@@ -92,7 +92,9 @@ class SnapshotReader:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
         for name in sorted({*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}):
             if name not in known and not (name in configured and self._is_new(name)):
-                yield self._forgotten(ClusterName(name), configured=name in configured)
+                # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
+                reach = Connecting() if self._is_new(name) else Lost(self.workers.lost_since(name), seen=False)
+                yield Worker(ClusterName(name), configured=name in configured, reach=reach)
 
     def _with_memory(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         in_flight = self.executor.in_flight(worker.name, key)
@@ -109,11 +111,6 @@ class SnapshotReader:
         """Whether a MultiKueueCluster has not been reconciled yet: then it is not in the pool."""
         cluster = self.manager.clusters.get(ObjectKey("", name))
         return cluster is not None and not is_terminating(cluster)
-
-    def _forgotten(self, name: ClusterName, *, configured: bool) -> Worker:
-        """A worker whose MultiKueueCluster is gone, or not reconciled yet: its job may still run there."""
-        reach = Connecting() if self._is_new(name) else Lost(self.workers.lost_since(name), seen=False)
-        return Worker(name, configured=configured, reach=reach)
 
 
 @attrs.define(eq=False)
