@@ -16,9 +16,9 @@ from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
-from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, Reconciler
+from multikueue.protocols import ApiClient, ControllerHook, ManagerHook
 from multikueue.runtime.cluster_pool import Connect
-from multikueue.runtime.controller import Controller, KeyQueue
+from multikueue.runtime.controller import Controller
 from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
@@ -107,65 +107,41 @@ class Manager:
         manager_handlers = ManagerHandlers(work, memory, recompute, build_cluster)
         cluster = self.cluster = manager_handlers.cluster
         worker_handlers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
-        workers = self.workers = self._worker_pool(worker_handlers)
+        informers = WorkerSettings(
+            self.adapters,
+            settings.plan.origin,
+            on_workload=worker_handlers.workload_changed,
+            on_job=worker_handlers.job_changed,
+            on_queue=lambda _: recompute(),
+            fraction=self.fraction,
+        )
+        on_cluster, on_status = worker_handlers.cluster_changed, worker_handlers.status_changed
+        workers = self.workers = WorkerPool(self.connect, informers, self.clock, on_cluster, on_status)
         files = KubeconfigFiles(
             cluster.kubeconfig_paths,
             manager_handlers.kubeconfig_changed,
             settings.kubeconfig_prefix,
             settings.kubeconfig_interval,
         )
-        events, cluster_events = self._recorder("kueue-workload-controller"), self._recorder("multikueue-cluster")
+        recorder = functools.partial(EventRecorder, self.client, instance=self.instance, clock=self.clock)
+        events, cluster_events = recorder("kueue-workload-controller"), recorder("multikueue-cluster")
         effects = EffectExecutor(functools.partial(_target, cluster, workers), events, memory, self.hook)
         executor = self._executor = WorkerExecutor(effects, work.workloads.enqueue, backoffs)
         reader = SnapshotReader(cluster, workers, self.adapters, executor, memory)
+        workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock)
+        clusters = ClusterReconciler(cluster, workers, files, cluster_events, settings.namespace, self.clock)
+        checks = AdmissionCheckReconciler(cluster, self.clock)
+        controller = functools.partial(Controller[ObjectKey], fraction=self.fraction, hook=self.controller_hook)
         self._controllers = (
-            self._controller(
-                "workload",
-                WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock),
-                work.workloads,
-                settings.concurrency,
-            ),
-            self._controller(
-                "cluster",
-                ClusterReconciler(cluster, workers, files, cluster_events, settings.namespace, self.clock),
-                work.clusters,
-                8,
-            ),
-            self._controller("admissioncheck", AdmissionCheckReconciler(cluster, self.clock), work.checks),
+            controller("multikueue_workload", workloads, queue=work.workloads, concurrency=settings.concurrency),
+            controller("multikueue_cluster", clusters, queue=work.clusters, concurrency=8),
+            controller("multikueue_admissioncheck", checks, queue=work.checks),
         )
         self._services = (events.run, cluster_events.run, files.run)
         if settings.quota_automation:
             quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
-            self._controllers += (self._controller("clusterqueue", quotas, work.quotas),)
+            self._controllers += (controller("multikueue_clusterqueue", quotas, queue=work.quotas),)
             self._services += (queues.run,)
-
-    def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
-        settings = WorkerSettings(
-            self.adapters,
-            self.settings.plan.origin,
-            on_workload=handlers.workload_changed,
-            on_job=handlers.job_changed,
-            on_queue=lambda _: handlers.recompute_quotas(),
-            fraction=self.fraction,
-        )
-        return WorkerPool(
-            self.connect, settings, self.clock, on_cluster=handlers.cluster_changed, on_status=handlers.status_changed
-        )
-
-    def _recorder(self, reporting_controller: str) -> EventRecorder:
-        return EventRecorder(self.client, reporting_controller, self.instance, self.clock)
-
-    def _controller(
-        self, name: str, reconciler: Reconciler[ObjectKey], queue: KeyQueue[ObjectKey], concurrency: int = 1
-    ) -> Controller[ObjectKey]:
-        return Controller(
-            f"multikueue_{name}",
-            reconciler,
-            concurrency=concurrency,
-            queue=queue,
-            fraction=self.fraction,
-            hook=self.controller_hook,
-        )
 
     def __repr__(self) -> str:
         words = Counter(worker.connection.word for worker in self.workers)
