@@ -107,16 +107,7 @@ class Manager:
         manager_handlers = ManagerHandlers(work, memory, recompute, build_cluster)
         cluster = self.cluster = manager_handlers.cluster
         worker_handlers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
-        informers = WorkerSettings(
-            self.adapters,
-            settings.plan.origin,
-            on_workload=worker_handlers.workload_changed,
-            on_job=worker_handlers.job_changed,
-            on_queue=lambda _: recompute(),
-            fraction=self.fraction,
-        )
-        on_cluster, on_status = worker_handlers.cluster_changed, worker_handlers.status_changed
-        workers = self.workers = WorkerPool(self.connect, informers, self.clock, on_cluster, on_status)
+        workers = self.workers = self._worker_pool(worker_handlers)
         files = KubeconfigFiles(
             cluster.kubeconfig_paths,
             manager_handlers.kubeconfig_changed,
@@ -142,6 +133,17 @@ class Manager:
             quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
             self._controllers += (controller("multikueue_clusterqueue", quotas, queue=work.quotas),)
             self._services += (queues.run,)
+
+    def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
+        informers = WorkerSettings(
+            self.adapters,
+            self.settings.plan.origin,
+            on_workload=handlers.workload_changed,
+            on_job=handlers.job_changed,
+            on_queue=lambda _: handlers.recompute_quotas(),
+            fraction=self.fraction,
+        )
+        return WorkerPool(self.connect, informers, self.clock, handlers.cluster_changed, handlers.status_changed)
 
     def __repr__(self) -> str:
         words = Counter(worker.connection.word for worker in self.workers)
@@ -185,7 +187,7 @@ class Manager:
 
     def statistics(self) -> dict[str, QueueStatistics]:
         """The controllers' queues, by controller."""
-        return {controller.name: controller.statistics() for controller in self._controllers}
+        return {controller.name: controller.queue.statistics() for controller in self._controllers}
 
     async def _collect_garbage(self) -> None:
         while True:
