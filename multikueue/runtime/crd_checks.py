@@ -43,10 +43,9 @@ class CRDCheck:
         gvk, before = self.kind.resource.gvk, self.flaw
         declaration = self.kind.declaration
         assert declaration is not None, "only declared kinds are inspected"
+        key = ObjectKey("", f"{self.kind.resource.plural}.{gvk.group}")
         try:
-            found = await self.client.get(
-                CUSTOM_RESOURCE_DEFINITION, ObjectKey("", f"{self.kind.resource.plural}.{gvk.group}")
-            )
+            found = await self.client.get(CUSTOM_RESOURCE_DEFINITION, key)
         except ApiError as error:
             self._absent = isinstance(error, NotFound)
             # A definition that lacked a field may be in an update.
