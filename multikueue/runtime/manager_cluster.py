@@ -166,8 +166,7 @@ class ManagerCluster(Target):
 
     def siblings(self, key: ObjectKey, owned_by: Owner) -> Iterator[Json]:
         """The other Workloads of the same job."""
-        entry = _owner_entry(owned_by.gvk, ObjectKey(key.namespace, owned_by.name))
-        for name in sorted(ObjectKey.of(one) for one in self.workloads.informer.by("owner", entry)):
+        for name in self.owned(owned_by.gvk, ObjectKey(key.namespace, owned_by.name)):
             found = self.workloads.get(name) if name != key else None
             if found is not None:
                 yield found
@@ -185,16 +184,15 @@ class ManagerCluster(Target):
 
     def workloads_of(self, key: ObjectKey, gvk: GVK, job: Json) -> list[ObjectKey]:
         """The Workloads that stand for a job."""
-        found = self.owned(gvk, key)
-        cache = self.cache_of(gvk)
-        for entry in cache.entries(job) if cache is not None else ():
+        cache, found = self.jobs[gvk], self.owned(gvk, key)
+        for entry in cache.entries(job):
             group = ObjectKey(key.namespace, entry.rpartition("/")[2])
             shared = self.workloads.get(group)
-            if shared is not None and has_members(shared) and group not in found:
+            if shared is not None and has_members(shared):
                 found.append(group)
-        if cache is not None and cache.index(job) is None:
-            found += [group for group in self._found_by("member", gvk, key) if group not in found]
-        return found
+        if cache.index(job) is None:
+            found += self._found_by("member", gvk, key)
+        return list(dict.fromkeys(found))
 
     def owned(self, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
         """The Workloads that name the job of this kind and key as the one behind them."""
@@ -205,7 +203,7 @@ class ManagerCluster(Target):
 
     def is_ours(self, check: Json | None) -> bool:
         """Whether an AdmissionCheck is for this controller."""
-        return check is not None and dig(check, "spec", "controllerName") == self.controller_name
+        return bool(dig(check, "spec", "controllerName") == self.controller_name)
 
     def our_check(self, names: Iterable[str]) -> tuple[str | None, bool]:
         """The first of these AdmissionChecks that is ours, and whether one before it does not exist."""
@@ -219,9 +217,8 @@ class ManagerCluster(Target):
 
     def config_of(self, check_name: str | None) -> Json | None:
         """The MultiKueueConfig behind a check."""
-        check = self.checks.get(ObjectKey("", check_name)) if check_name else None
-        name = config_name(check) if check is not None else ""
-        return self.configs.get(ObjectKey("", name)) if name else None
+        check = self.checks.get(ObjectKey("", check_name or ""))
+        return self.configs.get(ObjectKey("", config_name(check))) if check is not None else None
 
     def checks_using(self, config: str) -> Iterator[str]:
         """The names of our checks that refer to a config."""
@@ -237,10 +234,8 @@ class ManagerCluster(Target):
 
     def kubeconfig_paths(self) -> Iterator[str]:
         """The kubeconfig files that MultiKueueClusters name."""
-        for cluster in self.clusters.values():
-            path = kubeconfig_path(cluster)
-            if path is not None:
-                yield path
+        paths = map(kubeconfig_path, self.clusters.values())
+        return (path for path in paths if path is not None)
 
 
 def kubeconfig_path(cluster: Json) -> str | None:
