@@ -80,7 +80,9 @@ class EffectExecutor:
             case effects.PatchJobStatus() | effects.PatchJob():
                 await self._patch_job(target, effect, workload)
             case effects.CreateWorkload() if workload is not None:
-                await self._create_workload(target, effect, workload)
+                target.workloads.wrote(await self._create(target, effect, WORKLOAD, workload))
+                if self.hook is not None:
+                    self.hook.dispatched(cluster_queue(workload), effect.cluster)
             case effects.CreateJob() if workload is not None:
                 await self._create_job(target, effect, workload)
             case effects.PatchWorkload(key=key, patch=patch):
@@ -107,11 +109,6 @@ class EffectExecutor:
                 what = "the status of " if isinstance(effect, effects.PatchJobStatus) else "a change of "
                 self._emit(workload, "Warning", f'{where} refuses {what}{resource} "{key}": {error}')
             raise
-
-    async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
-        target.workloads.wrote(await self._create(target, effect, WORKLOAD, workload))
-        if self.hook is not None:
-            self.hook.dispatched(cluster_queue(workload), effect.cluster)
 
     async def _create_job(self, target: Target, effect: effects.CreateJob, workload: Json) -> None:
         """Create the job, and remember whether it may exist."""

@@ -124,7 +124,4 @@ class WorkloadMemory:
         return known.sent.get(cluster) if known is not None else None
 
     def _of(self, key: ObjectKey) -> _Remembered:
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = _Remembered(loop_time())
-        return known
+        return self._known.setdefault(key, _Remembered(loop_time()))
