@@ -51,9 +51,8 @@ class CRDCheck:
             # A definition that lacked a field may be in an update.
             self._certain = not error.retryable and not self.flaw
             return
-        missing = [
-            (field, path) for field, path in declaration.unknown_paths(found, gvk.version) if field.startswith(_NEEDED)
-        ]
+        unknown = declaration.unknown_paths(found, gvk.version)
+        missing = [(field, path) for field, path in unknown if field.startswith(_NEEDED)]
         self._certain = not missing
         told = ", ".join(f"{path} ({self.kind.source}.{field})" for field, path in missing)
         self.flaw = f"its CustomResourceDefinition has no field {told} in version {gvk.version}" if missing else ""

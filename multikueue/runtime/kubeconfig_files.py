@@ -6,7 +6,6 @@ reliably. So all files in use are read again and compared; they are small.
 
 from __future__ import annotations
 
-import functools
 import os
 import posixpath
 import stat
@@ -102,9 +101,9 @@ class KubeconfigFiles:
 
     async def _read(self, path: str) -> bytes | str:
         limiter = anyio.CapacityLimiter(1)  # its own: blocked threads take none from other files
-        read = functools.partial(read_kubeconfig, path, self.prefix)
+        run = anyio.to_thread.run_sync
         try:
-            return await anyio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=limiter)
+            return await run(read_kubeconfig, path, self.prefix, abandon_on_cancel=True, limiter=limiter)
         except KubeconfigError as error:
             return str(error)
 

@@ -60,9 +60,8 @@ class _RequiredKind:
 
     def __call__(self, status: InformerStatus) -> None:
         if status.refused and not self._refused:
-            advice = "is Kueue installed there, with its CRDs, and may this identity list and watch them?"
-            if not self.resource.gvk.group:
-                advice = "may this identity list and watch them?"
+            may = "may this identity list and watch them?"
+            advice = f"is Kueue installed there, with its CRDs, and {may}" if self.resource.gvk.group else may
             log.warning("cannot work without it", resource=str(self.resource), error=status.last_error, advice=advice)
         self._refused = status.refused
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -141,17 +141,15 @@ class MutationCache:
         """Forget writes that the informer has seen, oldest first: most of them are not read again."""
         self._forget_other_histories()
         now = loop_time()
-        for key in _leading(self._deleted, lambda key: self._deleted[key][1] <= now):
-            del self._deleted[key]
-        for key in _leading(self._in_vain, lambda key: key not in self.informer):
-            del self._in_vain[key]
-        for key in _leading(self._written, lambda key: not self._is_ahead(self._written[key], None)):
-            del self._written[key]
+        _drop_leading(self._deleted, lambda key: self._deleted[key][1] <= now)
+        _drop_leading(self._in_vain, lambda key: key not in self.informer)
+        _drop_leading(self._written, lambda key: not self._is_ahead(self._written[key], None))
 
 
 def _version(obj: Json) -> int:
     return version_number(resource_version(obj))
 
 
-def _leading(keys: Iterable[ObjectKey], fits: Callable[[ObjectKey], bool]) -> list[ObjectKey]:
-    return list(itertools.takewhile(fits, keys))
+def _drop_leading(known: dict[ObjectKey, Any], settled: Callable[[ObjectKey], bool]) -> None:
+    for key in [*itertools.takewhile(settled, known)]:
+        del known[key]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import attrs
 
-from multikueue.adapters import AdapterRegistry, SafeAdapter
+from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
@@ -46,16 +46,15 @@ class SnapshotReader:
             return Snapshot(key, None, siblings=siblings, workers=tuple(self._workers(key, None, None, owned_by)))
         self.memory.observe(key, workload)
         check, check_unknown = self.manager.our_check(check_names(workload))
-        adapter = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None else {}
         return Snapshot(
             key,
             workload,
             check=check,
             check_unknown=check_unknown,
-            adapter=adapter,
+            adapter=self.adapters.get(owned_by.gvk) if owned_by is not None else None,
             jobs=jobs,
-            in_vain=self._in_vain(adapter, jobs.values()),
+            in_vain=self._in_vain(owned_by, jobs),
             last_worker=self.memory.last_worker(key),
             running_for=self.workers.running_for,
             quiet_for=self.memory.quiet_for(key),
@@ -63,12 +62,10 @@ class SnapshotReader:
             workers=tuple(self._workers(key, workload, self.manager.config_of(check), owned_by)),
         )
 
-    def _in_vain(self, kind: SafeAdapter | None, jobs: Iterable[Json]) -> dict[str, Json]:
-        cache = self.manager.cache_of(kind.resource.gvk) if kind is not None else None
-        if cache is None:
-            return {}
-        found = ((job["metadata"]["name"], cache.in_vain(ObjectKey.of(job))) for job in jobs)
-        return {name: patch for name, patch in found if patch is not None}
+    def _in_vain(self, owned_by: Owner | None, jobs: dict[str, Json]) -> dict[str, Json]:
+        cache = self.manager.cache_of(owned_by.gvk) if owned_by is not None else None
+        found = {name: cache.in_vain(ObjectKey.of(job)) for name, job in jobs.items()} if cache is not None else {}
+        return {name: patch for name, patch in found.items() if patch is not None}
 
     def _former_owner(self, key: ObjectKey) -> Owner | None:
         """The owner of a Workload that is gone, from its copies, or from a job that names it."""
