@@ -11,6 +11,9 @@ from multikueue.adapters.templates import EACH
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 
+MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"))
+"""Where single labels and annotations are."""
+
 _STEP: Final = re.compile(r"""\.?([A-Za-z_][\w-]*)|\.?\[(?:'([^']+)'|"([^"]+)")\]""")
 _ENTRIES: Final = f"[{EACH}]"
 _INDEX: Final = re.compile(r"\[(\d+|\*)\]")

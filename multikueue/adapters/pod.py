@@ -16,19 +16,9 @@ from typing import Final
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, Membership, StatusRules, ended
+from multikueue.core.model import labels
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, conditions, is_true
-from multikueue.core.model.labels import (
-    ADMISSION_GATE,
-    MANAGED_LABEL,
-    ORIGIN_UID_ANNOTATION,
-    POD_GROUP_NAME,
-    POD_GROUP_SERVING_ANNOTATION,
-    POD_GROUP_TOTAL_ANNOTATION,
-    PODSET_LABEL,
-    RETRIABLE_ANNOTATION,
-    ROLE_HASH_ANNOTATION,
-)
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import annotations_of, counted, dig, is_terminating, labels_of, uid, with_value
 from multikueue.core.model.started import is_started, lasting_gates, restore_placement
@@ -49,7 +39,7 @@ _OF_A_RUN = (
     *("resourceClaimStatuses", "allocatedResources", "resources"),
 )
 """What the status of a pod has only once it has been somewhere."""
-_GATE: Final[Json] = {"name": ADMISSION_GATE}
+_GATE: Final[Json] = {"name": labels.ADMISSION_GATE}
 _GATED: Json = {
     "type": "PodScheduled",
     "status": "False",
@@ -61,7 +51,7 @@ _GATED: Json = {
 
 def group_name(pod: Json) -> str:
     """The group a pod belongs to, which is the name of its Workload; empty for a pod on its own."""
-    return labels_of(pod).get(POD_GROUP_NAME) or annotations_of(pod).get(POD_GROUP_NAME) or ""
+    return labels_of(pod).get(labels.POD_GROUP_NAME) or annotations_of(pod).get(labels.POD_GROUP_NAME) or ""
 
 
 def pod_outcome(pod: Json) -> Outcome | None:
@@ -78,12 +68,12 @@ def pods_outcome(pods: Sequence[Json]) -> Outcome | None:
     """
     if not group_name(pods[0]):
         return pod_outcome(pods[0])
-    total = counted(annotations_of(pods[0]).get(POD_GROUP_TOTAL_ANNOTATION, ""))
-    if total is None or annotations_of(pods[0]).get(POD_GROUP_SERVING_ANNOTATION) == "true":
+    total = counted(annotations_of(pods[0]).get(labels.POD_GROUP_TOTAL_ANNOTATION, ""))
+    if total is None or annotations_of(pods[0]).get(labels.POD_GROUP_SERVING_ANNOTATION) == "true":
         return None
     succeeded = sum(dig(pod, "status", "phase") == "Succeeded" for pod in pods)
     over = all(pod_outcome(pod) is not None for pod in pods)
-    final = any(annotations_of(pod).get(RETRIABLE_ANNOTATION) == "false" for pod in pods)
+    final = any(annotations_of(pod).get(labels.RETRIABLE_ANNOTATION) == "false" for pod in pods)
     if succeeded == total or (over and final):
         return Outcome("Succeeded", f"Pods succeeded: {succeeded}/{total}.")
     return None
@@ -96,7 +86,6 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
     * A copy that is being deleted did not end by itself, whatever it says: its Workload is tried again.
     * While the copy waits for a node, the manager's pod shows that it is gated, or its autoscaler would make room.
     """
-    del now
     if is_terminating(local) or (is_terminating(remote) and pod_outcome(remote) is not None):
         return None
     if pod_outcome(local) is not None and pod_outcome(remote) is None:
@@ -109,7 +98,7 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
 
 
 def _is_gated(pod: Json) -> bool:
-    return any(gate.get("name") == ADMISSION_GATE for gate in dig(pod, "spec", "schedulingGates") or [])
+    return any(gate.get("name") == labels.ADMISSION_GATE for gate in dig(pod, "spec", "schedulingGates") or [])
 
 
 def _acceptable(known: Json, wanted: Json) -> Json:
@@ -152,15 +141,14 @@ def pod_copy(job: Json, made: Json, stamp: Stamp) -> Json:
 
 def _pod_set_of(pod: Json, pod_sets: Sequence[Json]) -> Json | None:
     """The pod set a pod is counted in: Kueue notes its name when it starts the pod, and a group's as the role."""
-    names = (labels_of(pod).get(PODSET_LABEL), annotations_of(pod).get(ROLE_HASH_ANNOTATION))
+    names = (labels_of(pod).get(labels.PODSET_LABEL), annotations_of(pod).get(labels.ROLE_HASH_ANNOTATION))
     noted = next((one for name in names for one in pod_sets if name and one.get("name") == name), None)
     return pod_sets[0] if noted is None and len(pod_sets) == 1 else noted
 
 
 def with_origin_uid(job: Json, made: Json, stamp: Stamp) -> Json:
     """The copy with the UID of the object it is made of: one of the same name may take its place later."""
-    del stamp
-    return with_value(made, ("metadata", "annotations", ORIGIN_UID_ANNOTATION), uid(job))
+    return with_value(made, ("metadata", "annotations", labels.ORIGIN_UID_ANNOTATION), uid(job))
 
 
 KINDS = (
@@ -170,7 +158,7 @@ KINDS = (
         delegation=ALWAYS_DELEGATED,
         copies=CopyRules(left_out=_LEFT_OUT, suspend=None, prepared=pod_copy),
         status=StatusRules(rule=pod_status, finished=pod_outcome, all_finished=pods_outcome, stopped=_stopped),
-        membership=Membership(selector=f"{MANAGED_LABEL}=true", group=group_name),
+        membership=Membership(selector=f"{labels.MANAGED_LABEL}=true", group=group_name),
         keeps_check_pending=True,
     ),
 )

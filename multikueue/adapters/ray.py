@@ -16,24 +16,8 @@ from multikueue.core.model.objects import dig, overlaid, resource_version, with_
 from multikueue.core.model.workload_names import is_latest_slice
 
 _ENDED = ("Complete", "Failed")
-_DELEGATION = Delegation(own_controller="ray.io/kuberay-operator")
-
-
-def _resource(kind: str) -> Resource:
-    return Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s")
-
-
-_CLUSTER = _resource("RayCluster")
+_CLUSTER = GVK("ray.io", "v1", "RayCluster")
 _GROUPS = "workerGroupSpecs"
-
-
-def _templates(*cluster: str) -> tuple[PodTemplates, ...]:
-    """The head's and the worker groups' of the cluster at a path."""
-    workers = ("spec", *cluster, _GROUPS, EACH, "template")
-    return (
-        PodTemplates(at=("spec", *cluster, "headGroupSpec", "template"), pod_set="head"),
-        PodTemplates(at=workers, named_by="groupName"),
-    )
 
 
 def _ray_job_outcome(job: Json) -> Outcome | None:
@@ -60,11 +44,11 @@ def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
     Groups that only one of the two has are left alone, and so is all else of a group: the worker's Kueue has put
     its own node selectors there. The patch replaces the list, so it holds only for the object that was read.
     """
-    wanted, found = _groups(local), _groups(remote)
+    wanted, found = (dig(job, "spec", _GROUPS) or [] for job in (local, remote))
     sizes, copied = (_pods(groups) for groups in (wanted, found))
     grows = sum(copied.values()) < sum(sizes.values())
     of_this_size = sizes == {name: stamp.counts.get(name) for name in sizes}
-    if grows and not of_this_size and not is_latest_slice(_CLUSTER.gvk, local, stamp.workload):
+    if grows and not of_this_size and not is_latest_slice(_CLUSTER, local, stamp.workload):
         return None
     patch = renaming_patch(remote, stamp)
     if sizes == copied:
@@ -74,10 +58,6 @@ def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
         patch = overlaid(patch, {"spec": {_GROUPS: followed}})
         patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
     return patch
-
-
-def _groups(job: Json) -> list[Json]:
-    return dig(job, "spec", _GROUPS) or []
 
 
 def _pods(groups: list[Json]) -> dict[str, int]:
@@ -98,34 +78,45 @@ def _resized(group: Json, wanted: list[Json]) -> Json:
     return {field: value for field, value in group.items() if field not in ("replicas", "numOfHosts")} | sizes
 
 
+def _ray(
+    kind: str,
+    cluster: tuple[str, ...],
+    status: StatusRules,
+    sync: SyncRules,
+    suspend: tuple[str, ...] = ("spec", "suspend"),
+    others: tuple[PodTemplates, ...] = (),
+) -> JobKind:
+    """A row. `cluster` is where the specification of its RayCluster is, `others` are templates beside that."""
+    templates = (
+        PodTemplates(at=(*cluster, "headGroupSpec", "template"), pod_set="head"),
+        PodTemplates(at=(*cluster, _GROUPS, EACH, "template"), named_by="groupName"),
+        *others,
+    )
+    return JobKind(
+        resource=Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s"),
+        framework=f"ray.io/{kind.lower()}",
+        delegation=Delegation(own_controller="ray.io/kuberay-operator"),
+        copies=CopyRules(suspend=suspend, templates=templates),
+        status=status,
+        sync=sync,
+    )
+
+
 KINDS = (
-    JobKind(
-        resource=_resource("RayJob"),
-        framework="ray.io/rayjob",
-        delegation=_DELEGATION,
-        copies=CopyRules(
-            templates=(
-                *_templates("rayClusterSpec"),
-                PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),
-            )
-        ),
-        status=StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped),
+    _ray(
+        "RayJob",
+        ("spec", "rayClusterSpec"),
+        StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped),
+        SyncRules(),
+        others=(PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),),
     ),
-    JobKind(
-        resource=_CLUSTER,
-        framework="ray.io/raycluster",
-        delegation=_DELEGATION,
-        copies=CopyRules(templates=_templates()),
-        status=StatusRules(stopped=_ray_cluster_stopped),
-        sync=SyncRules(resized=cluster_size),
-    ),
-    JobKind(
-        resource=_resource("RayService"),
-        framework="ray.io/rayservice",
-        delegation=_DELEGATION,
-        copies=CopyRules(suspend=("spec", "rayClusterConfig", "suspend"), templates=_templates("rayClusterConfig")),
-        status=StatusRules(stopped=condition_at_false("Ready")),
+    _ray("RayCluster", ("spec",), StatusRules(stopped=_ray_cluster_stopped), SyncRules(resized=cluster_size)),
+    _ray(
+        "RayService",
+        ("spec", "rayClusterConfig"),
+        StatusRules(stopped=condition_at_false("Ready")),
         # The application's configuration is edited while the service runs; all else stays.
-        sync=SyncRules(forwarded=(("spec", "serveConfigV2"),)),
+        SyncRules(forwarded=(("spec", "serveConfigV2"),)),
+        suspend=("spec", "rayClusterConfig", "suspend"),
     ),
 )

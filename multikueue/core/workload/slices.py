@@ -10,19 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from multikueue.core.model import workloads
 from multikueue.core.model.copies import drift_patch, is_spent, prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
-from multikueue.core.model.workloads import (
-    CheckState,
-    has_had_owner,
-    is_admitted,
-    is_evicted,
-    is_finished,
-    is_of_attempt,
-    replaces_slice,
-)
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker
 from multikueue.core.workload.check_updates import admit, finish, retry_vanished
 from multikueue.core.workload.effects import Announce, CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
@@ -51,7 +44,7 @@ def is_placed_slice(situation: Situation) -> bool:
     """Whether a slice that takes another's place has a worker that has not taken it yet. A first slice is a new job."""
     if situation.adapter.traits.workload_only or situation.assigned_to is None:
         return False
-    return awaits_ready(situation) and replaces_slice(situation.workload)
+    return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 
 
 def follow_slice(situation: Situation) -> Plan:
@@ -61,7 +54,7 @@ def follow_slice(situation: Situation) -> Plan:
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = situation.current(worker)
-    if copy is not None and is_finished(copy):
+    if copy is not None and workloads.is_finished(copy):
         return follow_finished(situation, worker, copy)
     if _has_just_gone(situation, worker):
         return Plan(look_again=KUEUE_GRACE.total_seconds())
@@ -73,7 +66,7 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
     job = situation.job_on(worker) or situation.shared_job_on(worker)
     if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
         return None
-    patches = tuple(sync_status(situation, job))
+    patches = tuple(sync_status(situation, [job]))
     if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
     return Plan((finish(situation, outcome.reason, outcome.message),))
@@ -83,9 +76,9 @@ def _has_just_gone(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
     copy, job = worker.workload, situation.job
     gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
-    if not gone or copy is None or not is_admitted(copy) or is_evicted(copy):
+    if not gone or copy is None or not workloads.is_admitted(copy) or workloads.is_evicted(copy):
         return False
-    has_run = has_had_owner(copy) or (job is not None and is_started(job))
+    has_run = workloads.has_had_owner(copy) or (job is not None and is_started(job))
     return has_run and situation.snapshot.quiet_for < KUEUE_GRACE
 
 
@@ -96,11 +89,11 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif copy is None:
         if worker.can_run:
             yield CreateWorkload(worker.name, situation.new_copy)
-    elif _is_useless(situation, copy):
+    elif not workloads.is_of_attempt(copy, situation.attempt) or is_spent(copy) or situation.must_be_replaced(copy):
         yield from delete_workload(worker.name, copy)
-    elif is_terminating(copy) or is_evicted(copy):
+    elif is_terminating(copy) or workloads.is_evicted(copy):
         return  # it goes, or its worker queues it again
-    elif is_admitted(copy):
+    elif workloads.is_admitted(copy):
         yield from _take_over(situation, worker, copy)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
@@ -116,17 +109,12 @@ def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
 
 def _keep_size(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect]:
     """Let it run on with the quota of the slice it was made for: more of it would not be used."""
-    kind, name = situation.adapter.resource.gvk.kind, job["metadata"]["name"]
+    kind, name = situation.adapter.resource.gvk.kind, name_of(job)
     what = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
     yield Announce("Warning", f"{what}, which this kind cannot change: create it again to have another")
     if worker.workload is not None:
         yield from delete_workload(worker.name, worker.workload)
-    yield from sync_status(situation, job)
-
-
-def _is_useless(situation: Situation, copy: Json) -> bool:
-    stale = not is_of_attempt(copy, situation.attempt)
-    return stale or is_spent(copy) or situation.must_be_replaced(copy)
+    yield from sync_status(situation, [job])
 
 
 def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
@@ -136,7 +124,7 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
     if local is None:
         return
     if job is None:
-        if has_had_owner(copy):
+        if workloads.has_had_owner(copy):
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
         elif not isinstance(worker.kind, Unusable):
             yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(local, situation.stamp))
@@ -148,4 +136,4 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
     elif prebuilt_workload(job) == situation.snapshot.key.name:
         yield from admit(situation, worker.name, CheckState.READY, copy)
-    yield from sync_status(situation, job)
+    yield from sync_status(situation, [job])

@@ -127,7 +127,8 @@ class ClusterReconciler:
         worker = self.workers.get(ObjectKey.of(cluster).name)
         if worker is None or worker.connection.unheard:
             return
-        wanted = active_status(cluster, worker.connection, self.clock(), worker.unusable)
+        unusable = worker.usable.unusable if worker.usable is not None else {}
+        wanted = active_status(cluster, worker.connection, self.clock(), unusable)
         if wanted is None:
             return
         told = updated(conditions(cluster), wanted)
