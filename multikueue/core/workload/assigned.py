@@ -31,6 +31,7 @@ from multikueue.core.workload.check_updates import (
     retry_evicted,
     retry_out_of_sync,
     retry_vanished,
+    tell_admitted,
     tell_placed,
 )
 from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE, left_of_loss
@@ -43,9 +44,6 @@ from multikueue.core.workload.snapshot import Created, Creating, JobCopy, Nothin
 
 def follow_assigned(situation: Situation) -> Plan:
     """Decide by what the recorded worker shows; remove copies everywhere else."""
-    if situation.assigned_to is None:
-        base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
-        return Plan((retry(situation, base), *clean_all(situation.workers)))
     return on_recorded_worker(situation, _follow)
 
 
@@ -120,7 +118,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan((retry(situation, why),))
     if may_create(situation, worker):
         return Plan(tuple(create_missing(situation, worker)))
-    if jobs or situation.adapter.traits.workload_only:
+    if jobs or situation.traits.workload_only:
         return Plan(tuple(_synchronise(situation, worker, copy, jobs)))
     if situation.snapshot.quiet_for < KUEUE_GRACE:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
@@ -152,7 +150,7 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     passed, or somebody deleted it. Of a group, the first Workload on the worker creates the job they share.
     """
     copy = worker.workload
-    if situation.state is not CheckState.PENDING or situation.adapter.traits.workload_only or situation.jobs_on(worker):
+    if situation.state is not CheckState.PENDING or situation.traits.workload_only or situation.jobs_on(worker):
         return False
     if copy is None or not is_of_attempt(copy, situation.attempt) or has_had_owner(copy):
         return False
@@ -172,14 +170,19 @@ def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Eff
 
 def awaits_ready(situation: Situation) -> bool:
     """Whether the check is still to become Ready; for kinds that keep it pending it never is."""
-    return situation.state is CheckState.PENDING and not situation.adapter.traits.keeps_check_pending
+    return situation.state is CheckState.PENDING and not situation.traits.keeps_check_pending
 
 
 def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
+    if not is_spent(copy) and awaits_ready(situation):
+        return Plan(tuple(admit(situation, worker.name, CheckState.READY, copy)))  # a short job: it counts, too
+    return finish_by_copy(situation, worker, copy)
+
+
+def finish_by_copy(situation: Situation, worker: Worker, copy: Json) -> Plan:
+    """Finish the manager's Workload as its Finished copy, or retry it where the worker has given it up."""
     if not is_spent(copy):
-        if awaits_ready(situation):
-            return Plan(tuple(admit(situation, worker.name, CheckState.READY, copy)))  # a short job: it counts, too
         return sync_end(situation, copy, situation.jobs_on(worker))
     if finish_reason(copy) == OUT_OF_SYNC and situation.state is CheckState.READY:
         return Plan(tuple(retry_out_of_sync(situation, worker.name)))
@@ -190,7 +193,8 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
     if awaits_ready(situation):
         yield from admit(situation, worker.name, CheckState.READY, copy)
     else:
-        yield from tell_placed(situation, copy)
+        told = tuple(tell_placed(situation, copy))
+        yield from told or tell_admitted(situation, worker.name)
     for job in jobs:
         yield from sync_status(situation, job)
     patch = drift_patch(situation.workload, copy)
