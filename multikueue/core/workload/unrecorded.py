@@ -38,15 +38,21 @@ def find_recorded(situation: Situation) -> Plan:
 
 
 def _candidates(situation: Situation, workers: list[Worker]) -> list[Worker]:
-    """The workers with this attempt's job; if none has it, those with its Workload copy."""
+    """The workers with this attempt's job; if none has it, the one with its Workload copy.
+
+    Several Workload copies that no job has ever stood behind are offers: nothing runs there.
+    """
     having = [worker for worker in workers if _has_job(situation, worker)]
-    return having or [worker for worker in workers if _is_marked(situation, worker)]
+    offered = [worker for worker in workers if _is_marked(situation, worker)]
+    return having or (offered if len(offered) == 1 else [])
 
 
 def _has_job(situation: Situation, worker: Worker) -> bool:
-    """Whether the job is there, for this attempt by its mark, or adopted by the worker's Kueue where it has no mark."""
+    """Whether the job is or was there: for this attempt by its mark; unmarked, if the worker's Kueue has adopted it."""
     adopted = worker.workload is not None and has_had_owner(worker.workload)
     marks = [attempt_of_copy(job) for job in situation.jobs_on(worker)]
+    if adopted and _is_marked(situation, worker):
+        return True
     return any(mark == situation.attempt or (not mark and adopted) for mark in marks)
 
 

@@ -96,3 +96,15 @@ def test_where_no_worker_has_it_it_is_retried(there: Worker) -> None:
     seen = snapshot(LOCAL, there)
     base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
     assert in_words(seen, decide(seen))[0] == f"retry: {base}"
+
+
+def test_where_it_is_only_offered_nothing_runs_and_it_is_retried() -> None:
+    offered = [worker(name, copy_of(LOCAL, admitted=True)) for name in ("w1", "w2")]
+    assert in_words(seen := snapshot(LOCAL, *offered), decide(seen))[0].startswith("retry: Admission check is Ready but")
+
+
+def test_a_job_that_has_gone_by_now_was_there() -> None:
+    """It ended, and its TTL has passed: its Workload copy tells how."""
+    ended = worker("w1", copy_of(NOMINATED, admitted=True, owned=True, finished="Succeeded"))
+    seen = snapshot(NOMINATED, ended, worker("w2", copy_of(NOMINATED, admitted=True)))
+    assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
