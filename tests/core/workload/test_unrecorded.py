@@ -100,7 +100,8 @@ def test_where_no_worker_has_it_it_is_retried(there: Worker) -> None:
 
 def test_where_it_is_only_offered_nothing_runs_and_it_is_retried() -> None:
     offered = [worker(name, copy_of(LOCAL, admitted=True)) for name in ("w1", "w2")]
-    assert in_words(seen := snapshot(LOCAL, *offered), decide(seen))[0].startswith("retry: Admission check is Ready but")
+    seen = snapshot(LOCAL, *offered)
+    assert in_words(seen, decide(seen))[0].startswith("retry: Admission check is Ready but")
 
 
 def test_a_job_that_has_gone_by_now_was_there() -> None:
