@@ -21,7 +21,7 @@ from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
-from multikueued.kinds import chosen_kinds, known_kinds
+from multikueued.kinds import chosen_kinds, known_kinds, with_assigned_kinds
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -149,7 +149,8 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
 
             async def lead() -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
-                await term.lead(build_manager(settings, client, metrics, found), metrics, hook)
+                kinds_of_term = await with_assigned_kinds(found, client)
+                await term.lead(build_manager(settings, client, metrics, kinds_of_term), metrics, hook)
 
             if not election.enabled:
                 await lead()

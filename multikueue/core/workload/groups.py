@@ -89,7 +89,7 @@ def missing_on(situation: Situation, worker: Worker) -> list[Json]:
 
 def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Make the copies that are missing, unless none may be made there."""
-    if situation.adapter.traits.workload_only or isinstance(worker.kind, Unusable):
+    if situation.traits.workload_only or isinstance(worker.kind, Unusable):
         return
     for job in missing_on(situation, worker):
         yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(job, situation.stamp))
@@ -107,7 +107,7 @@ def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 
 def _should_run(situation: Situation, job: Json) -> bool:
-    if is_terminating(job) or (situation.adapter.traits.keeps_check_pending and runs_here(job)):
+    if is_terminating(job) or (situation.traits.keeps_check_pending and runs_here(job)):
         return False
     return not has_members(situation.workload) or situation.adapter.outcome(job) is None
 

@@ -42,7 +42,7 @@ def _leads_to(situation: Situation, worker: Worker) -> bool:
 
 def is_placed_slice(situation: Situation) -> bool:
     """Whether a slice that takes another's place has a worker that has not taken it yet. A first slice is a new job."""
-    if situation.adapter.traits.workload_only or situation.assigned_to is None:
+    if situation.traits.workload_only or situation.assigned_to is None:
         return False
     return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 
@@ -102,7 +102,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
 def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
     """The job there that runs for an earlier slice and cannot change its size; None if there is none."""
     job = situation.job_on(worker) or situation.shared_job_on(worker)
-    if job is None or situation.adapter.traits.resizable or prebuilt_workload(job) == situation.snapshot.key.name:
+    if job is None or situation.traits.resizable or prebuilt_workload(job) == situation.snapshot.key.name:
         return None
     return job
 
