@@ -15,7 +15,16 @@ import anyio.abc
 import attrs
 import structlog
 
-from multikueue import AdapterRegistry, ApiClient, ClusterConfig, Elector, KubeClient, ObjectKey, PlanSettings
+from multikueue import (
+    AdapterRegistry,
+    ApiClient,
+    ClientOptions,
+    ClusterConfig,
+    Elector,
+    KubeClient,
+    ObjectKey,
+    PlanSettings,
+)
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
@@ -29,6 +38,9 @@ if TYPE_CHECKING:
 
 DRAIN_TIMEOUT: Final = 10.0
 """Seconds that work under way may take after SIGTERM; then it is cancelled."""
+ELECTION: Final = ClientOptions(connections=2)
+"""Connections that only the Lease uses: a renewal must not wait behind our own writes. One may hang while another is
+tried."""
 
 log = structlog.get_logger(__name__)
 
@@ -139,6 +151,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
 
     async with (
         KubeClient(config, name="manager", hook=metrics) as client,
+        KubeClient(config, name="manager", options=ELECTION, hook=metrics) as election_client,
         serving(settings.serving, metrics, why_not_ready) as port,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
@@ -158,7 +171,9 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             lease = ObjectKey(settings.namespace, election.lease_name)
             identity = f"{socket.gethostname()}_{uuid.uuid4()}"
             times = election.lease_settings()
-            elector = Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
+            elector = Elector(
+                election_client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random
+            )
             await elector.run(lead)
 
 
