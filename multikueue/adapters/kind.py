@@ -56,7 +56,7 @@ class JobKind:
         )
 
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
-        """See `JobAdapter`. The words are Kueue's, with the field's true path."""
+        """See `JobAdapter`. The words are Kueue's, with the field's true path; of declared kinds it has a leading dot."""
         path, value = self.delegation.path, self.delegation.value
         if path is None:
             return None
@@ -64,7 +64,7 @@ class JobKind:
         expected = value or controller_name
         if found in (expected, value or CONTROLLER_NAME):
             return None  # Kueue's own name will do for any controller: many kinds take no other
-        field = str(FieldPath(path)).lstrip(".")
+        field = str(FieldPath(path)) if self.declaration is not None else str(FieldPath(path)).lstrip(".")
         return f'Expecting {field} to be "{expected}" not "{found}"'
 
     def copy(self, job: Json, stamp: Stamp) -> Json:
