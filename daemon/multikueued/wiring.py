@@ -21,7 +21,7 @@ from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
-from multikueued.kinds import chosen_kinds, known_kinds, with_assigned_kinds
+from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             async def lead() -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
                 kinds_of_term = await with_assigned_kinds(found, client)
-                await term.lead(build_manager(settings, client, metrics, kinds_of_term), metrics, hook)
+                while await _lead_until_more_served(term, settings, client, metrics, kinds_of_term, hook):
+                    kinds_of_term = await with_assigned_kinds(await known_kinds(kinds, client), client)
 
             if not election.enabled:
                 await lead()
@@ -160,6 +161,31 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             times = election.lease_settings()
             elector = Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
             await elector.run(lead)
+
+
+async def _lead_until_more_served(
+    term: Term,
+    settings: Settings,
+    client: KubeClient,
+    metrics: Metrics,
+    adapters: AdapterRegistry,
+    hook: Webhook | None,
+) -> bool:
+    """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
+    more = False
+    async with anyio.create_task_group() as tasks:
+
+        async def begin_anew() -> None:
+            nonlocal more
+            await until_more_served(adapters, client)
+            more = True
+            await term.drain()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(begin_anew)
+        await term.lead(build_manager(settings, client, metrics, adapters), metrics, hook)
+        tasks.cancel_scope.cancel()
+    return more
 
 
 def _webhook(

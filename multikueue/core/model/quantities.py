@@ -45,12 +45,16 @@ def thousandths(quantity: str | int | float) -> int:
     return int((number * MILLI).to_integral_value(rounding=ROUND_CEILING))
 
 
+Family = Literal["decimal", "binary", "exponent"]
+"""Of suffixes: `5G`, `5Gi` or `5e9`."""
+
+
 @attrs.frozen
 class Quantity:
     """An amount, and the family of suffixes it is written with: sums keep it, so `2G` and `3G` make `5G`."""
 
     thousandths: int
-    family: Literal["decimal", "binary", "exponent"] = "decimal"
+    family: Family = "decimal"
 
     @classmethod
     def parse(cls, quantity: str | int | float) -> Quantity:
@@ -60,7 +64,7 @@ class Quantity:
             ValueError: it is not one.
         """
         _, suffix = exact(str(quantity).strip())
-        family = "binary" if suffix in BINARY else "decimal" if suffix in POWERS else "exponent"
+        family: Family = "binary" if suffix in BINARY else "decimal" if suffix in POWERS else "exponent"
         return cls(thousandths(quantity), family)
 
     def __add__(self, other: Quantity) -> Quantity:
