@@ -55,7 +55,7 @@ class Term:
     async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
         """Run the manager and register the webhook until cancelled."""
         self.manager, self._ended = manager, anyio.Event()
-        metrics.began(manager.statistics)
+        metrics.began(manager.statistics, manager.cluster.worker_statuses)
         try:
             async with anyio.create_task_group() as beside:
                 if webhook is not None:
@@ -149,9 +149,9 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
 
             async def lead() -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
-                kinds_of_term = await with_assigned_kinds(found, client)
-                while await _lead_until_more_served(term, settings, client, metrics, kinds_of_term, hook):
-                    kinds_of_term = await with_assigned_kinds(await known_kinds(kinds, client), client)
+                known = found
+                while await _lead_until_more_served(term, settings, client, metrics, known, hook):
+                    known = await known_kinds(kinds, client)
 
             if not election.enabled:
                 await lead()
@@ -168,16 +168,16 @@ async def _lead_until_more_served(
     settings: Settings,
     client: KubeClient,
     metrics: Metrics,
-    adapters: AdapterRegistry,
+    known: AdapterRegistry,
     hook: Webhook | None,
 ) -> bool:
     """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
-    more = False
+    adapters, more = await with_assigned_kinds(known, client), False
     async with anyio.create_task_group() as tasks:
 
         async def begin_anew() -> None:
             nonlocal more
-            await until_more_served(adapters, client)
+            await until_more_served(known, client)
             more = True
             await term.drain()
             tasks.cancel_scope.cancel()
