@@ -20,6 +20,8 @@ INTERVAL: Final = 60.0
 """Seconds between two writes of a series. Its first repeat is written at once."""
 REMEMBERED: Final = 20_000
 """Messages remembered, 1 kB each. If a fleet has reason for more, each is forgotten before it comes again."""
+ONE_TIME: Final = 0.5
+"""Seconds within which things are said at one time: their order tells nothing."""
 TURNS: Final = 20
 """Events with which messages about one object may take turns; then one more each `INTERVAL`."""
 
@@ -70,14 +72,27 @@ class Series:
 class _About:
     """What was said about one object."""
 
-    latest: Message
-    turns: float
-    """How many more Events its messages may take turns with."""
     at: float
+    """When something was said last."""
+    latest: set[Message] = attrs.field(factory=set, init=False)
+    """What was said last, at one time: a reconcile may say several things."""
+    before: set[Message] = attrs.field(factory=set, init=False)
+    """What was said at the time before that."""
+    turns: float = attrs.field(default=TURNS, init=False)
+    """How many more Events its messages may take turns with."""
 
-    def take_turn(self, now: float) -> bool:
-        """Whether a message may come back as a new Event."""
+    def comes_back(self, message: Message, now: float) -> bool:
+        """Note that something is said; return whether other things were said since it was said last."""
         self.turns = min(TURNS, self.turns + (now - self.at) / INTERVAL)
+        if now - self.at > ONE_TIME:
+            self.before, self.latest = self.latest, set()
+        again = message in self.before or message in self.latest
+        self.latest.add(message)
+        self.at = now
+        return not again
+
+    def take_turn(self) -> bool:
+        """Whether a message that comes back may be a new Event."""
         self.turns -= 1 if (may := self.turns >= 1) else 0
         return may
 
@@ -93,12 +108,11 @@ class SeriesMemory:
     def repeated(self, message: Message, now: float, time: str) -> Series | None:
         """The series that a message goes on with; None if it is to be a new Event: `begin` one then."""
         self._forget_old(now)
-        about = self._objects.get(message[0])
-        series = self._series.get(message)
-        if series is not None and about is not None and about.latest != message and about.take_turn(now):
-            series = None
-        self._objects[message[0]] = _About(message, about.turns if about is not None else TURNS, now)
+        about = self._objects.setdefault(message[0], _About(now))
         self._objects.move_to_end(message[0])
+        series = self._series.get(message)
+        if about.comes_back(message, now) and series is not None and about.take_turn():
+            return None
         if series is not None:
             series.again(now, time)
             self._series.move_to_end(message)

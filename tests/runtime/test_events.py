@@ -193,6 +193,21 @@ async def test_the_count_and_the_time_of_a_series_go_on_with_few_requests() -> N
     assert server.patches <= 22
 
 
+async def test_several_things_that_are_said_again_and_again_are_one_event_each() -> None:
+    """A reconcile tells all that is wrong, each time."""
+    server = EventServer()
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        for number in range(100):
+            for note in ("a is wrong", "b is wrong", "c is wrong")[number // 50 :]:
+                say(events, note)
+            await anyio.sleep(5)
+        tasks.cancel_scope.cancel()
+
+    assert server.told == [("a is wrong", 50), ("b is wrong", 100), ("c is wrong", 100)]
+
+
 async def test_two_messages_that_take_turns_for_long_are_folded() -> None:
     """Their order is lost in `kubectl describe`, but an API server must not be flooded."""
     server = EventServer()
