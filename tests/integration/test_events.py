@@ -7,6 +7,7 @@ import pytest
 
 from multikueue.core.model.names import Json
 from multikueue.kube import KubeClient
+from multikueue.runtime.event_series import ONE_TIME
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.manager import utc_now
 from tests.controlplane.polling import poll_until
@@ -30,6 +31,7 @@ async def test_repeats_are_counted_and_the_newest_message_is_the_last(planes: Pl
             async def say(note: str, sent: int) -> None:
                 events.emit(TOLD, type="Normal", reason="MultiKueue", action="MultiKueue", note=note)
                 await poll_until(lambda: _sent(events, sent), seconds=20, otherwise=f"not sent: {events}")
+                await anyio.sleep(2 * ONE_TIME)  # what is said next is said later
 
             await say("admitted", 1)
             await say("evicted", 2)
