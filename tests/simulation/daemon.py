@@ -6,13 +6,14 @@ import random
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from enum import Enum
+from typing import Any
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
 import attrs
 
-from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.model.names import ClusterName
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
@@ -24,7 +25,13 @@ from tests.simulation.weather import Life
 from tests.simulation.world import World
 
 WORKER_LOST_TIMEOUT = timedelta(minutes=3)
+PREEMPTION_TIMEOUT = timedelta(minutes=1)
 SETTINGS = ManagerSettings(plan=PlanSettings(worker_lost_timeout=WORKER_LOST_TIMEOUT))
+
+
+def with_plan(settings: ManagerSettings, **changes: Any) -> ManagerSettings:
+    """The settings with other choices of the operator."""
+    return attrs.evolve(settings, plan=attrs.evolve(settings.plan, **changes))
 
 
 class Death(Enum):
@@ -46,6 +53,11 @@ class Daemon:
     pause: tuple[float, float] = (0.1, 20.0)
     """Seconds until the next one has the lease."""
     settings: ManagerSettings = SETTINGS
+    """Of the next process; whoever changes them ends the one that runs."""
+    adapters: tuple[JobKind, ...] = ()
+    """The kinds in the settings of the next process."""
+    absence: float = 0.0
+    """Seconds for which the next one does not come, beside the pause; once."""
     restarts: int = 0
     manager: Manager | None = None
     alive_since: float = 0.0
@@ -54,6 +66,11 @@ class Daemon:
     _moments_left: int = 0
     _steps_left: int = 0
     _doomed: anyio.Event = attrs.field(factory=anyio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self.adapters = self.world.population.adapters
+        if self.world.orchestrated:
+            self.settings = with_plan(self.settings, orchestrated_preemption=True, preemption_timeout=PREEMPTION_TIMEOUT)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run managers until cancelled."""
@@ -69,7 +86,9 @@ class Daemon:
                     self.manager = self._build(self._life)
                     await self.manager.run()
                 self.restarts += 1
-                await anyio.sleep(self.world.dice.uniform(*self.pause))
+                self.alive_since = float("inf")
+                absence, self.absence = self.absence, 0.0
+                await anyio.sleep(absence + self.world.dice.uniform(*self.pause))
 
     async def kill(self, death: Death) -> None:
         """End the process that runs now, wherever it is."""
@@ -122,7 +141,7 @@ class Daemon:
 
         return Manager(
             Session(home, home.token, life),
-            AdapterRegistry(BUILTIN),
+            AdapterRegistry(self.adapters),
             self.settings,
             connect,
             dispatcher=self.world.dispatcher,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import random
+import contextlib
 from typing import Final
 
 import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.model.kinds import JOB
-from multikueue.core.model.names import Json
-from multikueue.errors import ApiError
-from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
-from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
+from multikueue.core.model.names import ObjectKey
+from multikueue.errors import ApiError, NotFound
+from multikueue.sandbox.kinds.sets import SetKind
 from tests.simulation import breaking, creating, meddling
 from tests.simulation.breaking import Trouble, fine_weather
+from tests.simulation.objects import objects
+from tests.simulation.population import Submission
 from tests.simulation.scene import Scene
 
 TROUBLE_ENDS: Final = 420.0
@@ -23,31 +23,6 @@ TROUBLE_ENDS: Final = 420.0
 TROUBLES: Final = (*breaking.TROUBLES, *creating.TROUBLES, *meddling.TROUBLES)
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
-
-
-def draw_job(dice: random.Random, number: int) -> Json:
-    """A Job as a user writes it; the smallest worker has room for it."""
-    cpu, pods = dice.choice((("1", 1), ("1", 1), ("1", 2), ("2", 1), ("500m", 2)))
-    request = {"cpu": cpu, "memory": "64Mi"}
-    container = {"name": "main", "image": "busybox", "resources": {"requests": request}}
-    duration = dice.choice((None, None, "2s", "90s", "240s"))
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": f"job-{number}",
-            "namespace": "default",
-            "labels": {"kueue.x-k8s.io/queue-name": LOCAL_QUEUE_NAME},
-            "annotations": {DURATION_ANNOTATION: duration} if duration else {},
-        },
-        "spec": {
-            "suspend": True,
-            "parallelism": pods,
-            "completions": pods,
-            "managedBy": "kueue.x-k8s.io/multikueue",
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
 
 
 @attrs.define(eq=False)
@@ -70,9 +45,10 @@ class Script:
         dice = self.scene.dice
         async with anyio.create_task_group() as tasks:
             for number in range(1, dice.randint(3, 8) + 1):
-                job, seconds = draw_job(dice, number), dice.uniform(0, 240)
+                draw = dice.choice(self.scene.world.population.draws)
+                submission, seconds = draw(dice, number), dice.uniform(0, 240)
                 if self._happens():
-                    tasks.start_soon(self._submit, job, seconds)
+                    tasks.start_soon(self._submit, submission, seconds)
             for _ in range(0 if self.calm else dice.randint(2, 9)):
                 trouble, seconds = dice.choice(TROUBLES), dice.uniform(0, TROUBLE_ENDS - 60)
                 if self._happens():
@@ -85,10 +61,28 @@ class Script:
         self.events += 1
         return self.events - 1 not in self.left_out
 
-    async def _submit(self, job: Json, seconds: float) -> None:
+    async def _submit(self, submission: Submission, seconds: float) -> None:
         await anyio.sleep(seconds)
-        await self.scene.world.manager.api.create(JOB, job)
-        self.scene.promises.note(f"{job['metadata']['name']} is submitted")
+        for obj in submission.objects:
+            await self.scene.world.manager.api.create(submission.resource, obj)
+        self.scene.promises.note(f"{submission.name} is submitted")
+        if submission.lifetime is not None:
+            await anyio.sleep(submission.lifetime)
+            await self._withdraw(submission)
+
+    async def _withdraw(self, submission: Submission) -> None:
+        self.scene.promises.note(f"{submission.name} is not wanted any more")
+        for obj in submission.objects:
+            with contextlib.suppress(NotFound):
+                await self.scene.world.manager.api.delete(
+                    submission.resource, ObjectKey.of(obj), propagation="Background"
+                )
+
+    async def end_serving(self) -> None:
+        """Users delete what serves until then."""
+        for kind in self.scene.world.population.all_kinds:
+            for obj in list(objects(self.scene.world.manager, kind.resource)) if isinstance(kind, SetKind) else ():
+                await self._withdraw(Submission(kind.resource, (obj,)))
 
     async def _later(self, trouble: Trouble, seconds: float) -> None:
         await anyio.sleep(seconds)

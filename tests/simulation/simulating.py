@@ -75,6 +75,8 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             await tasks.start(scene.daemon.run)
             tasks.start_soon(_keep_checking, scene)
             await script.run()
+            await _wait_until_done(scene, serving=True)
+            await script.end_serving()
             await _wait_until_done(scene)
             _check_the_end(scene, logged, calm=script.calm)
             tasks.cancel_scope.cancel()
@@ -90,11 +92,11 @@ async def _keep_checking(scene: Scene) -> None:
         await anyio.sleep(STEP)
 
 
-async def _wait_until_done(scene: Scene) -> None:
+async def _wait_until_done(scene: Scene, *, serving: bool = False) -> None:
     deadline = anyio.current_time() + PATIENCE
-    while unfinished(scene.world) or orphans(scene.world):
+    while (left := unfinished(scene.world, serving=serving)) or orphans(scene.world):
         if anyio.current_time() > deadline:
-            raise BrokenPromise(f"never finished: {unfinished(scene.world)}; left over: {orphans(scene.world)}")
+            raise BrokenPromise(f"never finished: {left}; left over: {orphans(scene.world)}")
         await anyio.sleep(STEP)
 
 
