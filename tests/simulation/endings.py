@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
-from multikueue.sandbox.kueue.units import set_workloads
 from tests.simulation.objects import is_ours, objects
-from tests.simulation.running import SETS, running_on
+from tests.simulation.population import JOBS, PLACED
+from tests.simulation.running import running_on, workloads_of
 from tests.simulation.world import CANARY, SimCluster, World
 
 
@@ -71,7 +69,7 @@ def overspent(world: World) -> list[str]:
             if verb == "get" or (verb == "list" and count > 1):
                 found.append(f"{count} times {what} on {name}")
             writes += 0 if verb in ("get", "list", "watch") else count
-    if writes > jobs * (2 * workers + 4):
+    if world.population in (JOBS, PLACED) and writes > jobs * (2 * workers + 4):
         told = json.dumps({name: dict(worker.link.requests) for name, worker in world.workers.items()})
         found.append(f"{writes} writes for {jobs} jobs on {workers} workers: {told}")
     return found
@@ -86,15 +84,7 @@ def serves(world: World, workload: Json) -> bool:
 
 
 def _is_wanted(copy: Json, resource: Resource, worker: SimCluster, local: dict[ObjectKey, Json]) -> bool:
-    return any(_is_wanted_for(worker, local.get(key)) for key in _workloads_of(copy, resource))
-
-
-def _workloads_of(copy: Json, resource: Resource) -> Iterable[ObjectKey]:
-    kind = next((kind for kind in SETS if kind.resource == resource), None)
-    if kind is not None:
-        return set_workloads(kind, copy)
-    name = copy["metadata"]["name"] if resource == WORKLOAD else prebuilt_workload(copy)
-    return [ObjectKey(copy["metadata"]["namespace"], name)]
+    return any(_is_wanted_for(worker, local.get(key)) for key in workloads_of(copy, resource))
 
 
 def _is_wanted_for(worker: SimCluster, workload: Json | None) -> bool:

@@ -50,6 +50,12 @@ class Reach:
         """For how many seconds a worker has been out of reach; None: it is within reach."""
         return None if worker in self._since else anyio.current_time() - self._out_since.get(worker, 0.0)
 
+    def recently_out_for(self, worker: str) -> float:
+        """For how many seconds a worker has been out of reach, or had been until a moment ago; 0 if it has not."""
+        if self.longer_than(worker, NOTICED):
+            return 0.0
+        return anyio.current_time() - self._out_since.get(worker, anyio.current_time())
+
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         del old, new
         if row.plural in (SECRET.plural, MULTIKUEUE_CLUSTER.plural):

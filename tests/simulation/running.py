@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.copies import prebuilt_workload
-from multikueue.core.model.kinds import JOB
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, labels_of
@@ -36,11 +36,6 @@ class Item:
 
     def __str__(self) -> str:
         return str(self.key) if self.plural == JOB.plural else f"{self.plural} {self.key}"
-
-
-def copied(resource: Resource) -> bool:
-    """Whether objects of that kind are copied to workers."""
-    return resource.plural in KINDS or any(kind.resource == resource for kind in SETS)
 
 
 def is_running(item: Item, obj: Json) -> bool:
@@ -84,6 +79,15 @@ def workload_of(worker: SimCluster, item: Item, obj: Json) -> ObjectKey | None:
         return None
     part = labels_of(obj).get(LWS_GROUP, "")
     return next((key for key, of in set_workloads(*found).items() if of == part), None)
+
+
+def workloads_of(copy: Json, resource: Resource) -> Iterable[ObjectKey]:
+    """The Workloads that an object of ours belongs to; a Workload copy to itself."""
+    kind = next((kind for kind in SETS if kind.resource == resource), None)
+    if kind is not None:
+        return set_workloads(kind, copy)
+    name = copy["metadata"]["name"] if resource == WORKLOAD else prebuilt_workload(copy)
+    return [ObjectKey(copy["metadata"]["namespace"], name)]
 
 
 def running_on(worker: SimCluster) -> Iterator[tuple[Item, ObjectKey]]:

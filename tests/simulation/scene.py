@@ -14,6 +14,7 @@ from multikueue.core.model.kinds import JOB
 from tests.simulation.running import Item, running_on
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
+from tests.simulation.taking import Taking
 from tests.simulation.world import SimCluster, World
 
 
@@ -24,6 +25,7 @@ class Scene:
     world: World
     daemon: Daemon
     promises: Promises
+    taking: Taking
     reach: Reach
     foreigners: Foreigners
     dice: random.Random

@@ -13,10 +13,12 @@ import structlog
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.endings import leaks, orphans, overspent, unfinished
 from tests.simulation.foreign import Foreigners
+from tests.simulation.holding import Holding
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.scene import Scene
 from tests.simulation.script import Script
+from tests.simulation.taking import Taking
 from tests.simulation.virtual_time import run_on_virtual_time
 from tests.simulation.world import CANARY, World
 
@@ -63,17 +65,19 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
     world = World.draw(seed)
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
-    scene = Scene(world, Daemon(world), promises, reach, Foreigners(world), random.Random(f"script/{seed}"))
+    taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
+    scene = Scene(world, Daemon(world), promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out)
     broken = ""
     try:
         async with anyio.create_task_group() as tasks:
             reach.listen()
             promises.listen()
+            taking.listen()
             await tasks.start(world.run)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
             await tasks.start(scene.daemon.run)
-            tasks.start_soon(_keep_checking, scene)
+            tasks.start_soon(_keep_checking, scene, holding)
             await script.run()
             await _wait_until_done(scene, serving=True)
             await script.end_serving()
@@ -86,8 +90,9 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
     return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, script.events, requests)
 
 
-async def _keep_checking(scene: Scene) -> None:
+async def _keep_checking(scene: Scene, holding: Holding) -> None:
     while True:
+        holding.check(scene.daemon.alive_since)
         scene.promises.check(scene.daemon.alive_since)
         await anyio.sleep(STEP)
 
