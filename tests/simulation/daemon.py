@@ -70,7 +70,9 @@ class Daemon:
     def __attrs_post_init__(self) -> None:
         self.adapters = self.world.population.adapters
         if self.world.orchestrated:
-            self.settings = with_plan(self.settings, orchestrated_preemption=True, preemption_timeout=PREEMPTION_TIMEOUT)
+            self.settings = with_plan(
+                self.settings, orchestrated_preemption=True, preemption_timeout=PREEMPTION_TIMEOUT
+            )
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run managers until cancelled."""

@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished
@@ -137,10 +137,12 @@ async def delete_all_copies(scene: Scene) -> None:
     """All copies of a Workload are deleted at once."""
     key = _any(scene, scene.world.manager)
     resources = [WORKLOAD, *(kind.resource for kind in scene.world.population.all_kinds)]
-    for worker in scene.world.workers.values() if key is not None else ():
+    if key is None:
+        return
+    for worker in scene.world.workers.values():
         for resource in resources:
             for copy in list(objects(worker, resource)):
-                told = workloads_of(copy, resource) if is_ours(copy) else ()
+                told = list(workloads_of(copy, resource)) if is_ours(copy) else []
                 if key in told:
                     for workload in told:
                         scene.taking.excuse(worker.name, workload)

@@ -145,6 +145,11 @@ class Population:
     """Whether Workloads have priorities, and take each other's place."""
 
     @property
+    def elastic(self) -> bool:
+        """Whether there are elastic Jobs."""
+        return draw_elastic_job in self.draws
+
+    @property
     def all_kinds(self) -> tuple[SandboxKind, ...]:
         """Those that the clusters' Kueues know."""
         return (BATCH_JOB, *self.kinds)

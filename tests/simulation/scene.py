@@ -7,13 +7,13 @@ import random
 import anyio
 import attrs
 
+from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
 from tests.simulation.daemon import Daemon
 from tests.simulation.foreign import Foreigners
-from multikueue.core.model.kinds import JOB
-from tests.simulation.running import Item, running_on
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
+from tests.simulation.running import Item, running_on
 from tests.simulation.taking import Taking
 from tests.simulation.world import SimCluster, World
 

@@ -12,7 +12,7 @@ import attrs
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, NotFound
 from multikueue.sandbox.kinds.sets import SetKind
-from tests.simulation import breaking, creating, meddling, operating
+from tests.simulation import breaking, creating, meddling, operating, resizing, rivals
 from tests.simulation.breaking import Trouble, fine_weather
 from tests.simulation.objects import objects
 from tests.simulation.population import Submission
@@ -50,12 +50,23 @@ class Script:
                 if self._happens():
                     tasks.start_soon(self._submit, submission, seconds)
             for _ in range(0 if self.calm else dice.randint(2, 9)):
-                trouble, seconds = dice.choice(TROUBLES), dice.uniform(0, TROUBLE_ENDS - 60)
+                trouble, seconds = dice.choice(self._troubles), dice.uniform(0, TROUBLE_ENDS - 60)
                 if self._happens():
                     tasks.start_soon(self._later, trouble, seconds)
         await anyio.sleep_until(max(TROUBLE_ENDS, anyio.current_time()))
         if not self.calm:
             await self._mend()
+
+    @property
+    def _troubles(self) -> tuple[Trouble, ...]:
+        """What may be drawn: some are for what users submit in this run."""
+        population = self.scene.world.population
+        return (
+            *TROUBLES,
+            *(2 * rivals.TROUBLES if population.preempting else rivals.TROUBLES[:1]),
+            *(resizing.ELASTIC if population.elastic else ()),
+            *(resizing.SETS if population.kinds else ()),
+        )
 
     def _happens(self) -> bool:
         self.events += 1

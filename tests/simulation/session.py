@@ -69,7 +69,8 @@ class Session:
     async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
         """See `Reader`."""
         return await self._call(
-            "list", resource,
+            "list",
+            resource,
             lambda: self.link.client.list(resource, namespace=namespace, label_selector=label_selector),
         )
 
@@ -81,7 +82,8 @@ class Session:
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
         """See `Writer`."""
         return await self._call(
-            "update", resource,
+            "update",
+            resource,
             lambda: self.link.client.replace(resource, obj, subresource=subresource),
             writes=True,
         )
@@ -91,7 +93,8 @@ class Session:
     ) -> Json:
         """See `Writer`."""
         return await self._call(
-            "patch", resource,
+            "patch",
+            resource,
             lambda: self.link.client.merge_patch(resource, key, patch, subresource=subresource),
             writes=True,
         )
@@ -101,7 +104,8 @@ class Session:
     ) -> Json:
         """See `Writer`."""
         return await self._call(
-            "apply", resource,
+            "apply",
+            resource,
             lambda: self.link.client.apply(
                 resource, obj, field_manager=field_manager, force=force, subresource=subresource
             ),
@@ -119,7 +123,8 @@ class Session:
     ) -> None:
         """See `Writer`."""
         await self._call(
-            "delete", resource,
+            "delete",
+            resource,
             lambda: self.link.client.delete(
                 resource, key, uid=uid, resource_version=resource_version, propagation=propagation
             ),
@@ -171,9 +176,7 @@ class Session:
         await self.link.until_mute(idle)
         scope.cancel()
 
-    async def _call(
-        self, verb: str, resource: Resource, act: Callable[[], Awaitable[T]], *, writes: bool = False
-    ) -> T:
+    async def _call(self, verb: str, resource: Resource, act: Callable[[], Awaitable[T]], *, writes: bool = False) -> T:
         what = f"{verb} {resource}"
 
         async def authorized() -> T:

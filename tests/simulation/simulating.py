@@ -10,10 +10,13 @@ import anyio
 import attrs
 import structlog
 
+from multikueue.core.dispatchers.dispatcher import External
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.endings import leaks, orphans, overspent, unfinished
 from tests.simulation.foreign import Foreigners
+from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
+from tests.simulation.nominating import DISPATCHERS, nominate_from_outside
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.scene import Scene
@@ -63,18 +66,23 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
 
 async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> Run:
     world = World.draw(seed)
+    world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
     scene = Scene(world, Daemon(world), promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out)
+    promises.note(f"{world.population.name}, {world.dispatcher}" + ", one preempts" * world.orchestrated)
     broken = ""
     try:
         async with anyio.create_task_group() as tasks:
             reach.listen()
             promises.listen()
             taking.listen()
+            Gating(world, reach, promises).listen()
             await tasks.start(world.run)
+            if world.dispatcher == External():
+                tasks.start_soon(nominate_from_outside, world.manager, sorted(world.workers), seed)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
             await tasks.start(scene.daemon.run)
             tasks.start_soon(_keep_checking, scene, holding)

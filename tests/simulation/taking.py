@@ -82,7 +82,7 @@ class Taking:
             self._disturbed.add(new["metadata"]["uid"])
         removed = new is None or (is_terminating(new) and not is_terminating(old or {}))
         asked = new is not None and _is_asked(new) and not _is_asked(old or {})
-        if not (removed or asked) or is_terminating(old or {}) and not asked:
+        if not (removed or asked) or (is_terminating(old or {}) and not asked):
             return
         key = ObjectKey.of(copy)
         if not self.promises.runs(worker.name, key) or copy["metadata"]["uid"] in self._disturbed:

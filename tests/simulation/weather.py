@@ -129,8 +129,8 @@ class Link:
 
     @property
     def is_up(self) -> bool:
-        """Whether anything gets through."""
-        return not (self.weather.down or self.weather.silent or self.weather.deaf)
+        """Whether all of it gets through."""
+        return not (self.weather.down or self.weather.silent or self.weather.deaf or self.weather.hidden)
 
     async def carry(self, what: str, act: Callable[[], Awaitable[T]], life: Life, *, writes: bool) -> T:
         """Bring a call there and its answer back, or not."""

@@ -6,7 +6,6 @@ import base64
 import json
 import random
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Final
 
 import anyio
@@ -14,7 +13,6 @@ import anyio.abc
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
-from multikueue.core.dispatchers.incremental import Incremental, Order
 from multikueue.core.model.kinds import (
     CLUSTER_QUEUE,
     MULTIKUEUE_CONFIG,
@@ -40,14 +38,6 @@ from tests.simulation.weather import Link
 
 CANARY = "canary-credential"
 """Part of every token: found in a log, an event or a status, it is a leak."""
-
-DISPATCHERS: Final = (
-    AllAtOnce(),
-    AllAtOnce(),
-    AllAtOnce(),
-    Incremental(step=1, round=timedelta(seconds=20)),
-    Incremental(step=2, order=Order.ALPHABETICAL, round=timedelta(seconds=45)),
-)
 
 ORCHESTRATED: Final = 0.5
 """Share of the runs with priorities in which one worker at a time may preempt."""
@@ -143,7 +133,6 @@ class World:
         world = cls.build(seed, skews, quota, runner, population)
         world.orchestrated = population.preempting and mix.random() < ORCHESTRATED
         world.daemon_skew = dice.choice((0.0, 0.0, 0.0, -1.5, 2.5))
-        world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
         return world
 
     @property
@@ -164,9 +153,7 @@ class World:
                 kinds = self.population.all_kinds
                 kueue = SmallKueue(DirectClient(cluster.registry, user="kueue"), clock=clock, kinds=kinds, events=False)
                 client = DirectClient(cluster.registry, user="runner")
-                runner = JobRunner(
-                    client, seed=self.seed, clock=clock, options=self.runner, kinds=kinds, events=False
-                )
+                runner = JobRunner(client, seed=self.seed, clock=clock, options=self.runner, kinds=kinds, events=False)
                 await tasks.start(kueue.run)
                 await tasks.start(runner.run)
             task_status.started()

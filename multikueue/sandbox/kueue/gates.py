@@ -26,10 +26,8 @@ def with_gates(workload: Json, now: datetime) -> Json:
     if set(names) == set(known):
         return workload
     closed = {"position": "Closed", "lastTransitionTime": timestamp(now)}
-    result = clone(workload)
-    result.setdefault("status", {})["preemptionGates"] = [
-        known.get(name) or {"name": name, **closed} for name in names
-    ]
+    result: Json = clone(workload)
+    result.setdefault("status", {})["preemptionGates"] = [known.get(name) or {"name": name, **closed} for name in names]
     return result
 
 
