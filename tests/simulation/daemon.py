@@ -61,6 +61,8 @@ class Daemon:
     restarts: int = 0
     manager: Manager | None = None
     alive_since: float = 0.0
+    _absences: list[tuple[float, float]] = attrs.field(factory=list)
+    """From when to when none ran."""
     _life: Life = attrs.field(factory=Life)
     _scope: anyio.CancelScope | None = None
     _moments_left: int = 0
@@ -88,9 +90,14 @@ class Daemon:
                     self.manager = self._build(self._life)
                     await self.manager.run()
                 self.restarts += 1
-                self.alive_since = float("inf")
+                self.alive_since, ended = float("inf"), anyio.current_time()
                 absence, self.absence = self.absence, 0.0
                 await anyio.sleep(absence + self.world.dice.uniform(*self.pause))
+                self._absences.append((ended, anyio.current_time()))
+
+    def absent_since(self, time: float) -> float:
+        """For how many seconds since then none ran."""
+        return sum(max(0.0, end - max(begin, time)) for begin, end in self._absences)
 
     async def kill(self, death: Death) -> None:
         """End the process that runs now, wherever it is."""

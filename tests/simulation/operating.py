@@ -9,11 +9,11 @@ from typing import Final
 
 import anyio
 
-from multikueue.core.model.kinds import JOB
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Resource
 from tests.simulation.breaking import Trouble
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Death, with_plan
-from tests.simulation.known import ITEM_1_KINDS, ITEM_8_GRACE
+from tests.simulation.known import ITEM_1_KINDS, ITEM_2_READY, ITEM_8_GRACE
 from tests.simulation.scene import Scene
 
 
@@ -89,6 +89,15 @@ async def restart_without_a_worker(scene: Scene) -> None:
     await scene.world.configure(names)
 
 
+async def erase_the_worker(scene: Scene) -> None:
+    """Somebody erases `clusterName` of a Workload that is Ready, while its job runs."""
+    found = await scene.running()
+    if found is not None:
+        scene.note(f"of {found[2]}")
+        patch = {"status": {"clusterName": None}}
+        await scene.world.manager.api.merge_patch(WORKLOAD, found[2], patch, subresource="status")
+
+
 async def hide_a_kind(scene: Scene) -> None:
     """A worker does not serve a kind any more as far as the daemon can see, and then it does again."""
     link = scene.worker().link
@@ -121,5 +130,6 @@ TROUBLES: Final[tuple[Trouble, ...]] = (
     hide_a_kind,
     forbid_a_kind_on_the_manager,
     *((take_out_a_kind, take_out_a_kind, restart_without_a_worker) if ITEM_1_KINDS else ()),
+    *((erase_the_worker, erase_the_worker) if ITEM_2_READY else ()),
     *((absence_beside_a_loss,) if ITEM_8_GRACE else ()),
 )

@@ -70,7 +70,9 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
-    scene = Scene(world, Daemon(world), promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
+    daemon = Daemon(world)
+    reach.absent_since = daemon.absent_since
+    scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out)
     promises.note(f"{world.population.name}, {world.dispatcher}" + ", one preempts" * world.orchestrated)
     broken = ""
