@@ -15,18 +15,13 @@ import anyio.abc
 import attrs
 import structlog
 
-from multikueue.adapters import AdapterRegistry
-from multikueue.core.model.names import ObjectKey
-from multikueue.core.workload.snapshot import PlanSettings
-from multikueue.kube import ClusterConfig, KubeClient
-from multikueue.protocols import ApiClient
-from multikueue.runtime.election import Elector
+from multikueue import AdapterRegistry, ApiClient, ClusterConfig, Elector, KubeClient, ObjectKey, PlanSettings
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
-from multikueued.kinds import chosen_kinds, known_kinds
+from multikueued.kinds import chosen_kinds, known_kinds, with_assigned_kinds
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -154,19 +149,16 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
 
             async def lead() -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
-                await term.lead(build_manager(settings, client, metrics, found), metrics, hook)
+                kinds_of_term = await with_assigned_kinds(found, client)
+                await term.lead(build_manager(settings, client, metrics, kinds_of_term), metrics, hook)
 
             if not election.enabled:
                 await lead()
                 return
-            elector = Elector(
-                client,
-                ObjectKey(settings.namespace, election.lease_name),
-                identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-                settings=election.lease_settings(),
-                clock=utc_now,
-                fraction=random.random,
-            )
+            lease = ObjectKey(settings.namespace, election.lease_name)
+            identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+            times = election.lease_settings()
+            elector = Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
             await elector.run(lead)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from multikueue.adapters.available import setting_for
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.safe import Problems, SafeAdapter
 from multikueue.core.model.names import GVK
@@ -22,7 +23,8 @@ class AdapterRegistry:
         self._adapters: dict[GVK, SafeAdapter] = {}
         self._sources: dict[GVK, str] = {}
         for number, kind in enumerate(kinds, 1):
-            gvk, source = kind.resource.gvk, source_of(kind) or f"row {number}"
+            gvk, built_in = kind.resource.gvk, f"the built-in {kind.framework}" if kind.framework else ""
+            source = kind.source or built_in or f"row {number}"
             if gvk in self._adapters:
                 raise AdapterError(f"two adapters for {gvk}, {self._sources[gvk]} and {source}: leave one out")
             self._adapters[gvk], self._sources[gvk] = SafeAdapter(kind, self.problems), source
@@ -34,6 +36,11 @@ class AdapterRegistry:
     def source(self, gvk: GVK) -> str:
         """Where the row for this kind comes from; empty if there is none."""
         return self._sources.get(gvk, "")
+
+    def missing_setting(self, gvk: GVK) -> str:
+        """What to do so that new jobs of this kind are dispatched; empty if they are."""
+        adapter = self.get(gvk)
+        return setting_for(gvk) if adapter is None or adapter.traits.draining else ""
 
     @property
     def followed(self) -> tuple[SafeAdapter, ...]:
@@ -48,8 +55,3 @@ class AdapterRegistry:
 
     def __repr__(self) -> str:
         return f"AdapterRegistry([{', '.join(adapter.resource.gvk.kind for adapter in self)}])"
-
-
-def source_of(kind: JobKind) -> str:
-    """Where a row says it comes from; empty if it does not."""
-    return kind.source or (f"the built-in {kind.framework}" if kind.framework else "")

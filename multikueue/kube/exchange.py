@@ -98,8 +98,7 @@ class Exchange:
                 except (TooManyRequests, ServerFault) as error:
                     failed = error if isinstance(error, ServerFault) else failed
                     wait = error.retry_after
-                    late = wait is None or anyio.current_time() + wait > scope.deadline
-                    if wait is None or late or tries == _MAX_THROTTLED_TRIES:
+                    if wait is None or tries == _MAX_THROTTLED_TRIES or anyio.current_time() + wait > scope.deadline:
                         raise
                 await anyio.sleep(wait)
         raise DeadlineExceeded(f"{where(self.name, request)}: no answer within {self.options.deadline:g} s")
@@ -158,6 +157,7 @@ class Exchange:
         headers = {"Content-Type": request.content_type} if request.body is not None else {}
         if token:
             headers["Authorization"] = f"Bearer {token}"
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle)
         started, status = time.perf_counter(), 0
         try:
             with ErrorMapping(self.name, request):
@@ -166,9 +166,7 @@ class Exchange:
                     yarl.URL(self.config.server + request.path, encoded=True),
                     data=request.body,
                     headers=headers,
-                    timeout=aiohttp.ClientTimeout(
-                        total=None, sock_connect=self.options.connect_deadline, sock_read=idle
-                    ),
+                    timeout=limits,
                     allow_redirects=False,  # a redirect would turn a write into a read
                     server_hostname=self.config.tls_server_name or None,
                 )

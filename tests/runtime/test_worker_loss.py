@@ -24,8 +24,8 @@ def lists(manager: Manager) -> int:
     """How often all Workloads of worker1 were read."""
     worker = manager.workers.get("worker1")
     assert worker is not None
-    assert worker.informers is not None
-    return worker.informers.workloads.informer.status.lists
+    assert worker.known is not None
+    return worker.known.workloads.informer.status.lists
 
 
 async def test_the_end_of_a_watch_does_not_show_in_the_status() -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from types import MappingProxyType
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 import attrs
 
-from multikueue.core.model.conditions import condition, new_condition, parse_timestamp, says_the_same, timestamp
+from multikueue.core.model.conditions import (
+    condition,
+    new_condition,
+    parse_timestamp,
+    says_the_same,
+    timestamp,
+    updated,
+)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
 _UNUSABLE: Final = "; not usable for: "
@@ -65,7 +70,7 @@ class Connection:
     failures: int = 0
     """Attempts that failed since it was last connected."""
     next_attempt: datetime | None = None
-    """When the next one is made."""
+    """When the next one is made; None if none is."""
     reason: str = CONNECTION_FAILED
     """Kueue's reason for the Active condition while not connected."""
     error: str = ""
@@ -86,18 +91,23 @@ class Connection:
         return Connection(connected=True)
 
     def failed(
-        self,
-        error: str,
-        now: datetime,
-        *,
-        failures: int = 0,
-        next_attempt: datetime | None = None,
-        reason: str = CONNECTION_FAILED,
+        self, error: str, now: datetime, *, failures: int = 0, retry_in: float = 0.0, reason: str = CONNECTION_FAILED
     ) -> Connection:
-        """The worker does not answer, or may not be asked. The time of the first loss is kept."""
+        """The worker does not answer, or may not be asked. The time of the first loss is kept.
+
+        Args:
+            error: why, for people.
+            now: the manager's wall clock.
+            failures: in a row; 0: it is not tried again before something changes.
+            retry_in: seconds until the next attempt.
+            reason: Kueue's.
+        """
+        next_attempt = now + timedelta(seconds=retry_in) if failures else None
         return Connection(False, self.lost_since or now, failures, next_attempt, reason, error)
 
-    def active_condition(self, now: datetime, generation: int | None, unusable: Mapping[str, str] = _NONE) -> Json:
+    def active_condition(
+        self, now: datetime, generation: int | None, unusable: Mapping[str, str] | None = None
+    ) -> Json:
         """The `Active` condition that tells this on the MultiKueueCluster.
 
         Args:
@@ -106,15 +116,12 @@ class Connection:
             unusable: the kinds that cannot be used there, and why.
         """
         if self.connected:
-            message = "Connected"
-            if unusable:
-                told = ", ".join(f"{kind} ({why})" for kind, why in sorted(unusable.items()))
-                message += f"{_UNUSABLE}{told}"
+            flaws = ", ".join(f"{kind} ({why})" for kind, why in sorted((unusable or {}).items()))
+            message = f"Connected{_UNUSABLE}{flaws}" if flaws else "Connected"
             return new_condition("Active", True, "Active", message, now=now, generation=generation)
         message = self.error
-        if self.failures and self.next_attempt is not None:
-            at = timestamp(self.next_attempt)
-            message += f"{_ATTEMPTS}{self.failures}, next connection attempt: {at}"
+        if self.next_attempt is not None:
+            message += f"{_ATTEMPTS}{self.failures}, next connection attempt: {timestamp(self.next_attempt)}"
         told_lost = new_condition("Active", False, self.reason, message, now=now, generation=generation)
         if self.lost_since is not None:
             told_lost["lastTransitionTime"] = timestamp(self.lost_since)
@@ -130,7 +137,7 @@ def remembered_loss(cluster: Json) -> datetime | None:
 
 
 def active_status(
-    cluster: Json, connection: Connection, now: datetime, unusable: Mapping[str, str] = _NONE
+    cluster: Json, connection: Connection, now: datetime, unusable: Mapping[str, str] | None = None
 ) -> Json | None:
     """The Active condition to write, or None if the object says the same already.
 
@@ -139,13 +146,7 @@ def active_status(
     """
     wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable)
     found = condition(cluster, "Active")
-    if found is None:
-        return wanted
-    if says_the_same(found, wanted):
-        return None
-    if found.get("status") == wanted["status"]:
-        wanted["lastTransitionTime"] = found.get("lastTransitionTime") or wanted["lastTransitionTime"]
-    return wanted
+    return None if says_the_same(found, wanted) else updated([found] if found else [], wanted)[0]
 
 
 @attrs.frozen

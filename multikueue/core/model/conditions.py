@@ -33,7 +33,7 @@ def conditions(obj: Json) -> list[Json]:
 
 def find(listed: Sequence[Json], kind: str) -> Json | None:
     """The condition of that type, whatever its status."""
-    for condition in listed:
+    for condition in listed:  # twice as fast as `next` of a generator, and asked some ten times per decision
         if condition.get("type") == kind:
             return condition
     return None
@@ -51,13 +51,7 @@ def is_true(obj: Json, kind: str) -> bool:
 
 
 def new_condition(
-    kind: str,
-    status: bool,
-    reason: str,
-    message: str,
-    *,
-    now: datetime,
-    generation: int | None = None,
+    kind: str, status: bool, reason: str, message: str, *, now: datetime, generation: int | None = None
 ) -> Json:
     """A condition that has changed just now."""
     result: Json = {
@@ -74,16 +68,12 @@ def new_condition(
 
 def updated(listed: Sequence[Json], new: Json) -> list[Json]:
     """The list with `new` in place of its type's entry; a status that stays keeps its transition time."""
-    result = []
-    replaced = False
-    for old in listed:
-        if old.get("type") != new["type"]:
-            result.append(old)
-            continue
-        replaced = True
-        same = old.get("status") == new["status"] and old.get("lastTransitionTime")
-        result.append({**new, "lastTransitionTime": old["lastTransitionTime"]} if same else new)
-    return result if replaced else [*result, new]
+    old = find(listed, new["type"])
+    if old is None:
+        return [*listed, new]
+    if old.get("status") == new["status"] and old.get("lastTransitionTime"):
+        new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
+    return [new if entry is old else entry for entry in listed]
 
 
 def says_the_same(old: Json | None, new: Json) -> bool:
