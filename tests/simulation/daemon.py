@@ -16,8 +16,10 @@ import attrs
 from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.model.names import ClusterName
 from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
+from multikueue.runtime.draining import with_draining
 from multikueue.runtime.manager import Manager, ManagerSettings
 from tests.simulation.session import Session
 from tests.simulation.virtual_time import wall_clock
@@ -87,7 +89,7 @@ class Daemon:
                 self.alive_since = anyio.current_time()
                 with anyio.CancelScope() as self._scope:
                     self._life = Life()
-                    self.manager = self._build(self._life)
+                    self.manager = self._build(self._life, await self._kinds(self._life))
                     await self.manager.run()
                 self.restarts += 1
                 self.alive_since, ended = float("inf"), anyio.current_time()
@@ -139,7 +141,16 @@ class Daemon:
                 await anyio.lowlevel.checkpoint()
             self._end(Death.CRASH)
 
-    def _build(self, life: Life) -> Manager:
+    async def _kinds(self, life: Life) -> AdapterRegistry:
+        """The kinds of the settings, and those that still run: as `multikueued` finds them before it starts."""
+        home, chosen = self.world.manager.link, AdapterRegistry(self.adapters)
+        while True:
+            try:
+                return (await with_draining(chosen, Session(home, home.token, life))).adapters
+            except ApiError:
+                await anyio.sleep(1.0)
+
+    def _build(self, life: Life, adapters: AdapterRegistry) -> Manager:
         home = self.world.manager.link
 
         def connect(name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
@@ -150,7 +161,7 @@ class Daemon:
 
         return Manager(
             Session(home, home.token, life),
-            AdapterRegistry(self.adapters),
+            adapters,
             self.settings,
             connect,
             dispatcher=self.world.dispatcher,

@@ -16,9 +16,9 @@ def _holds(item: str, *, merged: bool = False) -> bool:
     return merged or item in _ASKED or "all" in _ASKED
 
 
-ITEM_1_KINDS: Final = _holds("1")
+ITEM_1_KINDS: Final = _holds("1", merged=True)
 """A kind taken out of the settings at a restart, a worker removed from the config: what runs runs on."""
-ITEM_2_READY: Final = _holds("2")
+ITEM_2_READY: Final = _holds("2", merged=True)
 """Somebody erases `clusterName` of a Workload that is Ready: its job runs on."""
 ITEM_3_TOLD: Final = _holds("3")
 """Every wait is told: a Workload with quota whose check is Pending for long says why."""
