@@ -10,7 +10,15 @@ import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.workloads import CheckState, check, check_state, has_quota, is_evicted, is_finished
+from multikueue.core.model.workloads import (
+    CheckState,
+    check,
+    check_state,
+    has_quota,
+    is_admitted,
+    is_evicted,
+    is_finished,
+)
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.known import ITEM_3_TOLD
 from tests.simulation.objects import is_ours, objects
@@ -58,9 +66,12 @@ class Holding:
                 if is_ours(copy) and _holds(copy) and not self.promises.runs(name, ObjectKey.of(copy)):
                     text = f"the copy of {ObjectKey.of(copy)} holds quota on {name} and does not run"
                     yield (name, copy["metadata"]["uid"]), text, since or 0.0, IDLE
-        for workload in objects(self.world.manager, WORKLOAD) if ITEM_3_TOLD else ():
-            if _holds(workload) and _is_untold(workload):
-                yield workload["metadata"]["uid"], f"{ObjectKey.of(workload)} waits without a word", 0.0, UNTOLD
+        for workload in filter(_holds, objects(self.world.manager, WORKLOAD)):
+            key, uid = ObjectKey.of(workload), workload["metadata"]["uid"]
+            if ITEM_3_TOLD and _is_untold(workload):
+                yield (uid, "untold"), f"{key} waits without a word", 0.0, UNTOLD
+            if check_state(workload, CHECK) is CheckState.READY and not is_admitted(workload):
+                yield (uid, "ready"), f"{key} is Ready and is not admitted", 0.0, UNTOLD
 
 
 def _holds(workload: Json) -> bool:

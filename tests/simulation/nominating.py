@@ -18,8 +18,10 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver import DirectClient
-from tests.simulation.objects import objects
-from tests.simulation.world import SimCluster
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from tests.simulation.objects import find, is_ours, objects
+from tests.simulation.promises import Promises
+from tests.simulation.world import SimCluster, World
 
 NOMINATOR: Final = "example.com/nominator"
 """Field manager of the controller that nominates."""
@@ -67,23 +69,50 @@ DISPATCHERS: Final[tuple[Dispatcher, ...]] = (
 )
 
 
-async def nominate_from_outside(manager: SimCluster, workers: list[str], seed: int) -> None:
+@attrs.define(eq=False)
+class Nominator:
     """The controller that nominates where `External` leaves that to it: other workers after a while, for ever."""
-    client = DirectClient(manager.registry, user="nominator")
-    dice = random.Random(f"nominator/{seed}")
-    since: dict[ObjectKey, float] = {}
-    while True:
-        await anyio.sleep(2.0)
-        for workload in sorted(objects(manager, WORKLOAD), key=ObjectKey.of):
-            key = ObjectKey.of(workload)
-            due = anyio.current_time() - since.get(key, float("-inf")) > PATIENCE
-            if _waits(workload) and (due or not nominated(workload)):
-                since[key] = anyio.current_time()
-                names = dice.sample(workers, dice.randint(1, min(2, len(workers))))
-                try:
-                    await client.apply(WORKLOAD, _body(workload, names), field_manager=NOMINATOR, subresource="status")
-                except ApiError:
-                    since.pop(key)  # a worker was recorded in between, perhaps
+
+    world: World
+    promises: Promises
+    _since: dict[ObjectKey, float] = attrs.field(factory=dict)
+    """When it last nominated workers for a Workload."""
+    _chosen: dict[tuple[ObjectKey, str], float] = attrs.field(factory=dict)
+    """When it last had a worker among them."""
+
+    async def run(self) -> None:
+        """Nominate until cancelled."""
+        for worker in self.world.workers.values():
+
+            def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
+                if row.plural == WORKLOAD.plural and old is None and new is not None and is_ours(new):
+                    self._offered(worker.name, ObjectKey.of(new))
+
+            worker.registry.cluster.listeners.append(changed)
+        dice = random.Random(f"nominator/{self.world.seed}")
+        while True:
+            await anyio.sleep(2.0)
+            for workload in sorted(objects(self.world.manager, WORKLOAD), key=ObjectKey.of):
+                due = anyio.current_time() - self._since.get(ObjectKey.of(workload), float("-inf")) > PATIENCE
+                if _waits(workload) and (due or not nominated(workload)):
+                    await self._nominate(workload, dice)
+
+    async def _nominate(self, workload: Json, dice: random.Random) -> None:
+        client = DirectClient(self.world.manager.registry, user="nominator")
+        key, workers = ObjectKey.of(workload), sorted(self.world.workers)
+        names = dice.sample(workers, dice.randint(1, min(2, len(workers))))
+        self._since[key] = anyio.current_time()
+        self._chosen.update({(key, name): anyio.current_time() for name in names})
+        try:
+            await client.apply(WORKLOAD, _body(workload, names), field_manager=NOMINATOR, subresource="status")
+        except ApiError:
+            self._since.pop(key)  # a worker was recorded in between, perhaps
+
+    def _offered(self, worker: str, key: ObjectKey) -> None:
+        workload = find(self.world.manager, WORKLOAD, key)
+        recorded = workload is not None and cluster_name(workload) == worker
+        if not recorded and (key, worker) not in self._chosen:
+            self.promises.broken.append(f"{key} is offered to {worker}, which nobody has nominated")
 
 
 def _waits(workload: Json) -> bool:

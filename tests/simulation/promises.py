@@ -10,11 +10,12 @@ import attrs
 
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, MANAGED_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.objects import annotations_of, labels_of
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_finished
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
 from tests.simulation.objects import find, is_ours
 from tests.simulation.reach import Reach
 from tests.simulation.running import KINDS, Item, has_ended, is_running, serves, workload_of
@@ -104,6 +105,13 @@ class Promises:
         told = str(new) if new is not None and row.plural != "secrets" else ""
         if CANARY in told:
             self.broken.append(f"a credential is in {row.plural} {ObjectKey.of(new or {})}")
+        if (
+            row.plural == POD_RESOURCE.plural
+            and new is not None
+            and not is_gated(new)
+            and MANAGED_LABEL in labels_of(new)
+        ):
+            self.broken.append(f"pod {ObjectKey.of(new or {})} runs on the manager, too")
         if row.plural in KINDS and new is not None and has_ended(row.plural, new):
             self.ended.add((Item(row.plural, ObjectKey.of(new)), new["metadata"]["uid"]))
 

@@ -16,7 +16,7 @@ from tests.simulation.endings import leaks, orphans, overspent, unfinished
 from tests.simulation.foreign import Foreigners
 from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
-from tests.simulation.nominating import DISPATCHERS, nominate_from_outside
+from tests.simulation.nominating import DISPATCHERS, Nominator
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.scene import Scene
@@ -84,7 +84,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             Gating(world, reach, promises).listen()
             await tasks.start(world.run)
             if world.dispatcher == External():
-                tasks.start_soon(nominate_from_outside, world.manager, sorted(world.workers), seed)
+                tasks.start_soon(Nominator(world, promises).run)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
             await tasks.start(scene.daemon.run)
             tasks.start_soon(_keep_checking, scene, holding)
