@@ -14,7 +14,8 @@ import attrs
 from multikueue.adapters.kind import JobKind
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidates, External, Nomination
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import check_updates, pending, preemption_gates
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import retry
@@ -113,12 +114,13 @@ def sizes_stay_on_the_manager() -> AbstractContextManager[Any]:
 
 def pods_become_ready() -> AbstractContextManager[Any]:
     """The check of pods becomes Ready as that of jobs does: the manager's Kueue opens their gates."""
-    original: Any = JobKind.traits
+    original = check_updates.admit
 
-    def traits(self: JobKind) -> Any:
-        return attrs.evolve(original.fget(self), keeps_check_pending=False)
+    def admit(seen: Situation, cluster: ClusterName, state: CheckState, *copy: Any) -> Any:
+        del state
+        return original(seen, cluster, CheckState.READY, *copy)
 
-    return mock.patch.object(JobKind, "traits", property(traits))
+    return mock.patch.object(check_updates, "admit", admit)
 
 
 def all_parts_of_a_set_are_offered() -> AbstractContextManager[None]:

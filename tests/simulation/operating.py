@@ -61,20 +61,20 @@ async def take_out_a_kind(scene: Scene) -> None:
     found = await scene.running()
     if found is None:
         return
-    left = tuple(row for row in scene.daemon.adapters if row.resource.plural != found[1].plural)
     scene.note(f"without {found[1].plural}")
-    with _adapters(scene, left):
+    with _without(scene, found[1].plural):
         await scene.daemon.kill(scene.dice.choice(list(Death)))
         await anyio.sleep(scene.seconds(5.0, 90.0))
     await scene.daemon.kill(Death.DRAIN)
 
 
 @contextmanager
-def _adapters(scene: Scene, left: tuple[object, ...]) -> Iterator[None]:
-    before = scene.daemon.adapters
-    scene.daemon.adapters = tuple(row for row in before if row in left)
+def _without(scene: Scene, plural: str) -> Iterator[None]:
+    daemon, every = scene.daemon, scene.world.population.adapters
+    daemon.adapters = tuple(row for row in daemon.adapters if row.resource.plural != plural)
     yield
-    scene.daemon.adapters = before
+    back = {row.resource for row in daemon.adapters} | {row.resource for row in every if row.resource.plural == plural}
+    daemon.adapters = tuple(row for row in every if row.resource in back)
 
 
 async def restart_without_a_worker(scene: Scene) -> None:
