@@ -15,7 +15,14 @@ from multikueue.core.dispatchers.incremental import Incremental, Order
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, nominated
+from multikueue.core.model.workloads import (
+    cluster_name,
+    component_index,
+    has_quota,
+    is_evicted,
+    is_finished,
+    nominated,
+)
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
@@ -111,7 +118,8 @@ class Nominator:
     def _offered(self, worker: str, key: ObjectKey) -> None:
         workload = find(self.world.manager, WORKLOAD, key)
         recorded = workload is not None and cluster_name(workload) == worker
-        if not recorded and (key, worker) not in self._chosen:
+        follows = workload is not None and component_index(workload) not in (None, 0)  # where the first part is
+        if not (recorded or follows) and (key, worker) not in self._chosen:
             self.promises.broken.append(f"{key} is offered to {worker}, which nobody has nominated")
 
 

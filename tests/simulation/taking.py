@@ -26,7 +26,7 @@ from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.objects import find, is_ours
 from tests.simulation.promises import Place, Promises
 from tests.simulation.reach import Reach
-from tests.simulation.running import Item
+from tests.simulation.running import KINDS, Item
 from tests.simulation.world import SimCluster, World
 
 EXCUSED: Final = 600.0
@@ -72,6 +72,8 @@ class Taking:
         copy = find(worker, WORKLOAD, place.workload)
         if copy is None or is_terminating(copy) or _is_disturbed(copy):
             return  # its worker's doing, or that of whoever removed the copy, which was looked at then
+        if find(self.world.manager, KINDS[item.plural].resource, item.key) is None:
+            return  # one pod of several is not wanted any more
         if not self._reason(worker, place.workload, attempt_of_copy(copy)):
             self.promises.broken.append(f"{item} is stopped on {worker.name} for no reason")
 

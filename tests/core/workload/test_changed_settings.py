@@ -123,7 +123,7 @@ def test_it_is_deleted(change: str) -> None:
 @pytest.mark.parametrize("check", ["Pending", "Rejected"])
 def test_an_eviction_is_brought_to_its_end_before_it_is_rejected(change: str, check: str) -> None:
     """The manager's job still shows the pods of the copy, which is gone: Kueue would keep the quota for ever."""
-    local = workload(check=check, evicted=True)
+    local = workload(check=check, evicted="Preempted")
     shows = {"active": 1, "ready": 1}
     mine = job(suspended=True, status=shows)
     theirs = job(suspended=True, status=shows, managed_by="example.com/other")
