@@ -11,9 +11,12 @@ import anyio
 
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Resource
+from multikueue.core.model.workloads import CheckState, check_state
+from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.breaking import Trouble
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Death, with_plan
 from tests.simulation.known import ITEM_1_KINDS, ITEM_2_READY, ITEM_8_GRACE
+from tests.simulation.objects import find
 from tests.simulation.scene import Scene
 
 
@@ -92,7 +95,8 @@ async def restart_without_a_worker(scene: Scene) -> None:
 async def erase_the_worker(scene: Scene) -> None:
     """Somebody erases `clusterName` of a Workload that is Ready, while its job runs."""
     found = await scene.running()
-    if found is not None:
+    workload = find(scene.world.manager, WORKLOAD, found[2]) if found is not None else None
+    if found is not None and workload is not None and check_state(workload, CHECK) is CheckState.READY:
         scene.note(f"of {found[2]}")
         patch = {"status": {"clusterName": None}}
         await scene.world.manager.api.merge_patch(WORKLOAD, found[2], patch, subresource="status")
