@@ -53,6 +53,9 @@ class Script:
                 trouble, seconds = dice.choice(self._troubles), dice.uniform(0, TROUBLE_ENDS - 60)
                 if self._happens():
                     tasks.start_soon(self._later, trouble, seconds)
+            for trouble in () if self.calm else self._certain:
+                if self._happens():
+                    tasks.start_soon(self._later, trouble, dice.uniform(20, TROUBLE_ENDS - 60))
         await anyio.sleep_until(max(TROUBLE_ENDS, anyio.current_time()))
         if not self.calm:
             await self._mend()
@@ -67,6 +70,13 @@ class Script:
             *(resizing.ELASTIC if population.elastic else ()),
             *(resizing.SETS if population.kinds else ()),
         )
+
+    @property
+    def _certain(self) -> tuple[Trouble, ...]:
+        """What a run is there for, given what users submit in it."""
+        population = self.scene.world.population
+        resized = resizing.ELASTIC if population.elastic else ()
+        return (*resized, *(rivals.TROUBLES[-1:] if population.preempting else ()))
 
     def _happens(self) -> bool:
         self.events += 1
