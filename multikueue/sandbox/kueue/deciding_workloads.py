@@ -172,7 +172,7 @@ def _to_admit(situation: Situation) -> Decision | None:
 
 def _refused(situation: Situation) -> Decision | None:
     workload, now = situation.workload, situation.now
-    if not has_quota(workload) or is_evicted(workload):
+    if is_evicted(workload):
         return None
     rejected = [entry for entry in checks(workload) if entry.get("state") == "Rejected"]
     if rejected:
@@ -183,6 +183,8 @@ def _refused(situation: Situation) -> Decision | None:
         told = f"Deactivating workload because AdmissionCheck for {rejected[0]['name']} was Rejected: "
         note = Note(CONTROLLER, workload, "AdmissionCheckRejected", told + rejected[0]["message"], "Warning")
         return admission(result, note)
+    if not has_quota(workload):
+        return None
     retried = [_quoted(entry) for entry in checks(workload) if entry.get("state") == "Retry"]
     if not retried:
         return None
