@@ -123,12 +123,6 @@ def pods_become_ready() -> AbstractContextManager[Any]:
     return mock.patch.object(check_updates, "admit", admit)
 
 
-def all_parts_of_a_set_are_offered() -> AbstractContextManager[None]:
-    """Each part of a LeaderWorkerSet goes where it finds room: the set is torn apart."""
-    rows = [row for row in planning.TABLE if row.name not in ("split group", "waiting group")]
-    return mock.patch.multiple(planning, TABLE=tuple(rows))
-
-
 KIND_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         mutation.__name__: mutation
@@ -142,7 +136,6 @@ KIND_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             placed_pods_are_not_told,
             sizes_stay_on_the_manager,
             pods_become_ready,
-            all_parts_of_a_set_are_offered,
         )
     }
 )
