@@ -57,7 +57,7 @@ def health_of(deciding: InformerStatus, others: Iterable[InformerStatus] = ()) -
     """
     watch: Watch = Following() if deciding.synced and not deciding.failures else Reading()
     if deciding.failures and deciding.retry_in is not None:
-        watch = Failing(deciding.failures, deciding.last_error, deciding.retry_in)
+        watch = Failing(deciding.failures, deciding.last_error, deciding.retry_in, deciding.silent_for)
     return Health(watch, deciding.synced and all(status.synced or status.failures for status in others))
 
 

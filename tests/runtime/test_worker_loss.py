@@ -5,19 +5,30 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from multikueue.core.machinery.liveness import PROBE_EVERY, PROBES
+from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.worker_informers import RENEWAL
-from multikueue.sandbox.apiserver import CutWatch, Hang, Match, Refuse, Reset
-from tests.runtime.fleet import Fleet, is_active, until
+from multikueue.sandbox.apiserver import CutWatch, Delay, Hang, Match, Refuse, Reset, SilenceWatch
+from tests.runtime.fleet import Fleet, is_active, now, until
 
 pytestmark = pytest.mark.looptime
 
 WORKER = ObjectKey("", "worker1")
 WATCH_WORKLOADS = Match(verbs=("watch",), resource="workloads")
 WATCH_JOBS = Match(verbs=("list", "watch"), resource="jobs", user="multikueue")
+
+
+CALLS = Match(verbs=("get", "list", "create", "update", "patch", "delete"), user="multikueue")
+"""All but watches: those that are open stay so."""
+
+
+def _probed(fleet: Fleet) -> int:
+    """How often worker1 was asked for Workloads: besides the first list, those are probes."""
+    return fleet.requests("worker1", "list", WORKLOAD)
 
 
 def lists(manager: Manager) -> int:
@@ -81,7 +92,7 @@ async def test_a_worker_that_falls_silent_is_lost_after_a_while_and_back_at_once
         await until(is_active(fleet))
         await anyio.sleep(10)
         fleet.workers["worker1"].faults.partition("hang")
-        assert 60 < await until(is_active(fleet, status="False"), within=200) <= 155
+        assert 14 < await until(is_active(fleet, status="False"), within=200) <= 20.1
         await anyio.sleep(300)
         fleet.workers["worker1"].faults.heal()
         await until(is_active(fleet), within=70)
@@ -91,6 +102,70 @@ async def test_a_worker_that_falls_silent_is_lost_after_a_while_and_back_at_once
             "ClusterLost",
             "ClusterConnected",
         ]
+
+
+async def test_a_worker_whose_storage_hangs_is_lost_twenty_seconds_after_its_last_answer() -> None:
+    """Its watches stay open and send bookmarks; everything that was sent waits. Noticed after 100 s before."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running():
+        await until(is_active(fleet))
+        await anyio.sleep(10)
+        fleet.workers["worker1"].faults.add(Hang(), on=CALLS)
+        asked = _probed(fleet)
+        assert await until(is_active(fleet, status="False"), within=200) <= 20.1
+        assert _probed(fleet) - asked == PROBES
+        active = await fleet.active()
+        assert "no answer to anything for 20 s" in active["message"]
+        since = parse_timestamp(active["lastTransitionTime"])
+        assert since is not None
+        assert 19 <= (now() - since).total_seconds() <= 21, "the loss begins with the last answer"
+
+
+async def test_a_worker_whose_answers_take_ten_seconds_is_not_lost() -> None:
+    """Nor while its watches are opened anew, nor when one of them is silent for 90 s."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running():
+        await until(is_active(fleet))
+        await anyio.sleep(10)
+        fleet.workers["worker1"].faults.add(Delay(10.0))
+        fleet.workers["worker1"].faults.add(SilenceWatch(), on=Match(verbs=("watch",)))
+        fleet.workers["worker1"].faults.connections.drop()
+        await anyio.sleep(3_600)
+        assert (await fleet.active())["status"] == "True"
+        assert [reason for _, reason, _ in await fleet.events()] == ["ClusterConnected"]
+
+
+async def test_a_worker_behind_a_proxy_that_answers_in_its_place_is_lost() -> None:
+    """The proxy keeps the streams and says 504; a worker that refuses what it is asked is there."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    async with fleet.running():
+        await until(is_active(fleet))
+        await until(is_active(fleet, "worker2"))
+        await anyio.sleep(10)
+        fleet.workers["worker1"].faults.add(Refuse(504), on=CALLS)
+        fleet.workers["worker2"].faults.add(Refuse(429), on=CALLS)
+        assert await until(is_active(fleet, status="False"), within=200) <= 20.1
+        await anyio.sleep(200)
+        assert (await fleet.active("worker2"))["status"] == "True"
+
+
+async def test_a_stale_stream_of_a_server_that_answers_keeps_its_rule() -> None:
+    """It is silent for 90 s, then the kind is relisted; the worker is not lost for it."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        await anyio.sleep(10)
+        fleet.workers["worker1"].faults.add(SilenceWatch(), on=WATCH_WORKLOADS)
+        fleet.workers["worker1"].faults.connections.drop()
+        await anyio.sleep(85)
+        assert lists(manager) == 1
+        await anyio.sleep(15)
+        assert lists(manager) == 2
+        assert [reason for _, reason, _ in await fleet.events()] == ["ClusterConnected"]
 
 
 @pytest.mark.parametrize("code", [403, 404])
@@ -142,17 +217,19 @@ async def test_a_revoked_token_is_noticed_though_watches_go_on() -> None:
 
 
 async def test_a_watch_opened_anew_costs_one_request_and_nothing_else() -> None:
-    """In an hour: twelve to fifteen, no list, no word in the status."""
+    """In an hour: twelve to fifteen, no relist, no word in the status. Beside it goes the probe of a quiet worker."""
     fleet = Fleet.of("worker1")
     await fleet.connect()
     async with fleet.running() as manager:
         await until(is_active(fleet))
         await anyio.sleep(10)
         before = await fleet.admin.get(MULTIKUEUE_CLUSTER, WORKER)
-        asked = fleet.workers["worker1"].access.requests.total()
+        asked, listed = fleet.workers["worker1"].access.requests.total(), _probed(fleet)
         await anyio.sleep(3_600)
         assert 12 <= fleet.requests("worker1", "watch", WORKLOAD) <= 18
-        assert fleet.workers["worker1"].access.requests.total() - asked < 20
+        probes = _probed(fleet) - listed
+        assert probes <= 3_600 / PROBE_EVERY
+        assert fleet.workers["worker1"].access.requests.total() - asked - probes < 20
         assert lists(manager) == 1
         assert await fleet.admin.get(MULTIKUEUE_CLUSTER, WORKER) == before
 

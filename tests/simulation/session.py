@@ -66,11 +66,13 @@ class Session:
         """See `Reader`."""
         return await self._call(f"get {resource}", lambda: self.link.client.get(resource, key))
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         """See `Reader`."""
         return await self._call(
             f"list {resource}",
-            lambda: self.link.client.list(resource, namespace=namespace, label_selector=label_selector),
+            lambda: self.link.client.list(resource, namespace=namespace, label_selector=label_selector, limit=limit),
         )
 
     async def create(self, resource: Resource, obj: Json) -> Json:

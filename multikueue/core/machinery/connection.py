@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -32,11 +32,15 @@ class Following:
 
 @attrs.frozen
 class Failing:
-    """Its deciding watch cannot be opened, so many times in a row. `retry_in`: seconds from when this is new."""
+    """Its deciding watch cannot be opened, so many times in a row.
+
+    `retry_in`: seconds from when this is new. `silent_for`: seconds from the last answer to the first failure.
+    """
 
     failures: int
     error: str
     retry_in: float
+    silent_for: float = 0.0
 
 
 Watch: TypeAlias = Reading | Following | Failing
@@ -59,8 +63,8 @@ class Connection:
     lost_since: datetime | None = None
     """Since when they are not, by the manager's clock; None while connected, and until the first answer or failure.
 
-    The first failure sets it and the next ones keep it: it is when the worker was lost, not when it was last tried. An
-    earlier process may have noted it, see `remembered_loss`.
+    The first failure sets it, to when the worker answered last, and the next ones keep it. An earlier process may have
+    noted it, see `remembered_loss`.
     """
     failures: int = 0
     """Attempts that failed since it was last connected."""
@@ -85,6 +89,10 @@ class Connection:
         """The worker answers."""
         return Connection(connected=True)
 
+    def sighted(self, now: datetime) -> Connection:
+        """Its Workloads were read, though not everything is yet: an earlier loss is over."""
+        return self if self.lost_since is None else attrs.evolve(self, lost_since=now)
+
     def failed(
         self,
         error: str,
@@ -93,9 +101,19 @@ class Connection:
         failures: int = 0,
         next_attempt: datetime | None = None,
         reason: str = CONNECTION_FAILED,
+        silent_for: timedelta = timedelta(0),
     ) -> Connection:
-        """The worker does not answer, or may not be asked. The time of the first loss is kept."""
-        return Connection(False, self.lost_since or now, failures, next_attempt, reason, error)
+        """The worker does not answer, or may not be asked. The time of the first loss is kept.
+
+        Args:
+            error: why, for people.
+            now: the manager's wall clock.
+            failures: so many attempts have failed since it was last connected.
+            next_attempt: when the next one is made; None: not before something changes.
+            reason: Kueue's, for the Active condition.
+            silent_for: how long ago it answered last.
+        """
+        return Connection(False, self.lost_since or now - silent_for, failures, next_attempt, reason, error)
 
     def active_condition(self, now: datetime, generation: int | None, unusable: Mapping[str, str] = _NONE) -> Json:
         """The `Active` condition that tells this on the MultiKueueCluster.
