@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.model.conditions import conditions
@@ -37,8 +38,11 @@ from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.preemption_gates import gated, open_next
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Removing, Worker
+from multikueue.core.workload.snapshot import Connected, Lost, Removing, Unserved, Worker
 
+SHORT_LOSS: Final = timedelta(seconds=60)
+"""A nominated worker that answered more recently than this keeps its place, so a short loss rewrites no nominations.
+An API server that is restarted is away for less, and nobody waits meanwhile: other workers may admit the Workload."""
 NOBODY_TAKES_IT = "No worker cluster takes it: "
 """How the check's message begins while all workers refuse."""
 
@@ -60,7 +64,7 @@ def dispatch(situation: Situation) -> Plan:
         return Plan(stale)  # Kueue is about to evict it
     told = tuple(_tell_held_up(situation, chosen))
     opened = open_next(situation, nomination.names)
-    waits = (nomination.look_again, opened.look_again, _seconds(held_up), _until_first_answers(situation))
+    waits = (nomination.look_again, opened.look_again, _seconds(held_up), _until_not_awaited(situation))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
     effects = (*told, *opened.effects, *offers, *_offer(situation, nomination), *stale)
@@ -147,14 +151,35 @@ def _candidates(situation: Situation) -> Candidates:
 
 
 def _awaited(situation: Situation) -> list[ClusterName]:
-    """Configured workers that have not answered since the start of this process, a minute ago at most."""
-    if situation.snapshot.running_for >= FIRST_ANSWER:
-        return []
-    return [worker.name for worker in situation.workers if worker.configured and not worker.answered]
+    """Configured workers that have not answered since the start of this process, a minute ago at most; and nominated
+    ones that were lost as short a time ago."""
+    starting = situation.snapshot.running_for < FIRST_ANSWER
+    names = nominated(situation.workload)
+    return [
+        worker.name
+        for worker in situation.workers
+        if worker.configured
+        and ((starting and not worker.answered) or (worker.name in names and _short_loss(situation, worker) is not None))
+    ]
 
 
-def _until_first_answers(situation: Situation) -> float | None:
-    return (FIRST_ANSWER - situation.snapshot.running_for).total_seconds() if _awaited(situation) else None
+def _short_loss(situation: Situation, worker: Worker) -> timedelta | None:
+    """How much longer the loss of a worker, or of the kind there, counts as a short one; None: it does not."""
+    match worker.reach, worker.kind:
+        case Lost(since), _ if since is not None:
+            left = SHORT_LOSS - (situation.now - since)
+        case Connected(), Unserved(failing_for):
+            left = SHORT_LOSS - failing_for
+        case _:
+            return None
+    return left if left > timedelta(0) else None
+
+
+def _until_not_awaited(situation: Situation) -> float | None:
+    """Seconds until time alone ends the wait for a worker."""
+    awaited = [worker for worker in situation.workers if worker.name in _awaited(situation)]
+    waits = [_short_loss(situation, worker) or FIRST_ANSWER - situation.snapshot.running_for for worker in awaited]
+    return min((wait.total_seconds() for wait in waits), default=None)
 
 
 def _message(situation: Situation) -> str:
