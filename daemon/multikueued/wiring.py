@@ -8,6 +8,7 @@ import signal
 import socket
 import uuid
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -152,12 +153,13 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
 
-            async def lead() -> None:
+            async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
-                await term.lead(build_manager(settings, client, metrics, found), metrics, hook)
+                manager = build_manager(settings, client, metrics, found, led_until)
+                await term.lead(manager, metrics, hook)
 
             if not election.enabled:
-                await lead()
+                await lead(None)
                 return
             elector = Elector(
                 client,
@@ -167,7 +169,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
                 clock=utc_now,
                 fraction=random.random,
             )
-            await elector.run(lead)
+            await elector.run(lambda: lead(elector.led_until))
 
 
 def _webhook(
@@ -180,8 +182,14 @@ def _webhook(
     return webhook(settings, client, adapters, metrics)
 
 
-def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapters: AdapterRegistry) -> Manager:
-    """The library's manager with these settings."""
+def build_manager(
+    settings: Settings,
+    client: ApiClient,
+    metrics: Metrics,
+    adapters: AdapterRegistry,
+    led_until: datetime | None = None,
+) -> Manager:
+    """The library's manager with these settings; `led_until`: see `Elector.led_until`."""
     return Manager(
         client,
         adapters,
@@ -204,6 +212,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapt
         controller_hook=metrics,
         fraction=random.random,
         instance=socket.gethostname(),
+        led_until=led_until,
     )
 
 

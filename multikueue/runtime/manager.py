@@ -81,6 +81,9 @@ class Manager:
     """The source of jitter: numbers in [0, 1)."""
     instance: str = attrs.field(default="multikueue", kw_only=True)
     """Who writes the events: the process's name."""
+    led_until: datetime | None = attrs.field(default=None, kw_only=True)
+    """When another leader was at work last, see `Elector.led_until`: the time since then does not count for
+    `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
     cluster: ManagerCluster = attrs.field(init=False)
     workers: WorkerPool = attrs.field(init=False)
     _work: WorkQueues = attrs.field(factory=WorkQueues, init=False)
@@ -128,7 +131,9 @@ class Manager:
             ),
             self._controller(
                 "cluster",
-                ClusterReconciler(cluster, workers, files, cluster_events, settings.namespace, self.clock),
+                ClusterReconciler(
+                    cluster, workers, files, cluster_events, settings.namespace, self.clock, self.led_until
+                ),
                 work.clusters,
                 8,
             ),

@@ -18,6 +18,10 @@ CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
 _UNUSABLE: Final = "; not usable for: "
 _ATTEMPTS: Final = "; connection attempts: "
+_NEXT_ATTEMPT: Final = ", next connection attempt: "
+NOTED_WITHIN: Final = timedelta(minutes=3)
+"""A failed attempt stands on the object at most so long after it was due: requests have deadlines of 30 s, and a write
+that fails is repeated within a minute."""
 
 
 @attrs.frozen
@@ -132,19 +136,40 @@ class Connection:
         message = self.error
         if self.failures and self.next_attempt is not None:
             at = timestamp(self.next_attempt)
-            message += f"{_ATTEMPTS}{self.failures}, next connection attempt: {at}"
+            message += f"{_ATTEMPTS}{self.failures}{_NEXT_ATTEMPT}{at}"
         told_lost = new_condition("Active", False, self.reason, message, now=now, generation=generation)
         if self.lost_since is not None:
             told_lost["lastTransitionTime"] = timestamp(self.lost_since)
         return told_lost
 
 
-def remembered_loss(cluster: Json) -> datetime | None:
-    """Since when the object says that the worker is lost: this is how the time survives a restart."""
+def remembered_loss(cluster: Json, started: datetime, led_until: datetime | None) -> datetime | None:
+    """Since when a worker counts as lost that was lost before this process started; None: the object says it was not.
+
+    Only the time counts in which a leader watched: a worker that was away together with us may be back already. So the
+    time without a leader is added to what the object says. If it is not known, or if the loss had ended without
+    anybody noting that, the loss begins with our start.
+
+    Args:
+        cluster: the MultiKueueCluster.
+        started: when this process began to connect to workers.
+        led_until: when the leader before it was at work last.
+    """
     active = condition(cluster, "Active")
     if active is None or active.get("status") == "True":
         return None
-    return parse_timestamp(active.get("lastTransitionTime"))
+    noted = parse_timestamp(active.get("lastTransitionTime"))
+    if noted is not None and noted >= started:
+        return noted  # by this process
+    if noted is None or led_until is None or _had_ended(active, led_until):
+        return started
+    return min(started, noted + max(started - led_until, timedelta(0)))
+
+
+def _had_ended(active: Json, led_until: datetime) -> bool:
+    """Whether a leader went on for long after the next attempt was due: had that failed, it would stand here."""
+    due = parse_timestamp(str(active.get("message") or "").rpartition(_NEXT_ATTEMPT)[2])
+    return due is not None and led_until - due > NOTED_WITHIN
 
 
 def active_status(
@@ -153,17 +178,28 @@ def active_status(
     """The Active condition to write, or None if the object says the same already.
 
     Every failed attempt is written, since its message says when the next one is made. At most one a minute is made
-    once a worker has been away for a while.
+    once a worker has been away for a while. Before the first answer or failure only the time of an earlier loss may
+    change: it must be on the object before another restart adds to it.
     """
-    wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable)
     found = condition(cluster, "Active")
+    if connection.unheard:
+        lost_before = found is not None and found.get("status") != "True"
+        return _since(found, connection.lost_since) if found is not None and lost_before else None
+    wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable)
     if found is None:
         return wanted
     if says_the_same(found, wanted):
-        return None
-    if found.get("status") == wanted["status"]:
+        return _since(found, connection.lost_since)
+    if found.get("status") == wanted["status"] and connection.lost_since is None:
         wanted["lastTransitionTime"] = found.get("lastTransitionTime") or wanted["lastTransitionTime"]
     return wanted
+
+
+def _since(found: Json, lost_since: datetime | None) -> Json | None:
+    """The condition with another time of the loss; None if it has that, or the worker is not lost."""
+    if lost_since is None or found.get("lastTransitionTime") == timestamp(lost_since):
+        return None
+    return {**found, "lastTransitionTime": timestamp(lost_since)}
 
 
 @attrs.frozen

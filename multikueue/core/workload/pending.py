@@ -159,7 +159,9 @@ def _awaited(situation: Situation) -> list[ClusterName]:
         worker.name
         for worker in situation.workers
         if worker.configured
-        and ((starting and not worker.answered) or (worker.name in names and _short_loss(situation, worker) is not None))
+        and (
+            (starting and not worker.answered) or (worker.name in names and _short_loss(situation, worker) is not None)
+        )
     ]
 
 

@@ -60,6 +60,8 @@ class ClusterReconciler:
     namespace: str
     """Where the Secrets are."""
     clock: Callable[[], datetime]
+    led_until: datetime | None = None
+    """When the leader before this process was at work last; None if that is not known."""
     _parsed: dict[str, _Parsed] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster."""
 
@@ -82,9 +84,12 @@ class ClusterReconciler:
             config = self._parse(name, kubeconfig)
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
-            self.workers.clusters.refuse(name, error.reason, message, remembered_loss(cluster))
+            self.workers.clusters.refuse(name, error.reason, message, self._lost_since(cluster))
         else:
-            self.workers.clusters.assign(name, config, remembered_loss(cluster))
+            self.workers.clusters.assign(name, config, self._lost_since(cluster))
+
+    def _lost_since(self, cluster: Json) -> datetime | None:
+        return remembered_loss(cluster, self.clock() - self.workers.running_for, self.led_until)
 
     def _parse(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
         """Parse a kubeconfig if it has changed: a large one takes a second, and each failed connection reconciles."""
@@ -125,7 +130,7 @@ class ClusterReconciler:
 
     async def _write_status(self, cluster: Json) -> None:
         worker = self.workers.get(ObjectKey.of(cluster).name)
-        if worker is None or worker.connection.unheard:
+        if worker is None:
             return
         wanted = active_status(cluster, worker.connection, self.clock(), worker.unusable)
         if wanted is None:

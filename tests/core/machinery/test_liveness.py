@@ -24,11 +24,11 @@ from multikueue.core.machinery.liveness import (
 
 @attrs.define
 class Server:
-    """A server and what watches it, on a clock of their own. `answers_after`: seconds, by when it is asked; None: never."""
+    """A server and what watches it, on their own clock. `answers_after`: seconds, by when it is asked; None: never."""
 
     answers_after: Callable[[float], float | None]
     events: tuple[float, ...] = ()
-    state: Liveness = Liveness.beginning(0.0)
+    state: Liveness = attrs.field(factory=lambda: Liveness.beginning(0.0))
     probes: list[float] = attrs.field(factory=list)
     lost: list[tuple[float, float]] = attrs.field(factory=list)
     """When it was lost, and since when it was silent then."""
