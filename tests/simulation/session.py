@@ -69,9 +69,9 @@ class Session:
     async def list(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
     ) -> ObjectList:
-        """See `Reader`."""
+        """See `Reader`. The list of a single object is a probe: it depends on the silence, not on the work."""
         return await self._call(
-            f"list {resource}",
+            f"{'probe' if limit else 'list'} {resource}",
             lambda: self.link.client.list(resource, namespace=namespace, label_selector=label_selector, limit=limit),
         )
 
