@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+
 import anyio
+import attrs
 import pytest
 
+from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.liveness import PROBE_EVERY, PROBES
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import nominated
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.worker_informers import RENEWAL
-from multikueue.sandbox.apiserver import CutWatch, Delay, Hang, Match, Refuse, Reset, SilenceWatch
+from multikueue.sandbox.apiserver import CutWatch, Delay, DirectClient, Hang, Match, Refuse, Reset, SilenceWatch
+from multikueue.sandbox.kueue import SmallKueue
 from tests.runtime.fleet import Fleet, is_active, now, until
 
 pytestmark = pytest.mark.looptime
@@ -251,8 +259,30 @@ async def test_a_kind_whose_watch_breaks_is_nobodys_business() -> None:
         assert [reason for _, reason, _ in await fleet.events()] == ["ClusterConnected"]
 
 
-async def test_a_restart_does_not_begin_the_grace_again() -> None:
-    """Item 39: the loss is on the object. A job lost for 15 min is sent elsewhere, whatever was restarted meanwhile."""
+@attrs.frozen
+class Abandoned:
+    """A fleet with a job on a worker that is lost, noted by a manager that has stopped."""
+
+    fleet: Fleet
+    lost: str
+    other: str
+    lost_at: float
+    led_until: datetime
+
+    def next_manager(self, *, lease: bool = True) -> Manager:
+        """One that knows from a Lease when the one before was at work last, or does not know."""
+        return attrs.evolve(self.fleet.build(), led_until=self.led_until if lease else None)
+
+    async def runs_elsewhere(self) -> bool:
+        return self.other in await self.fleet.running_on()
+
+    async def assigned(self) -> str:
+        return str(dig(await self.fleet.workload(), "status", "clusterName"))
+
+
+@asynccontextmanager
+async def abandoned(lost_for: float) -> AsyncIterator[Abandoned]:
+    """Lost for so many seconds when the manager stops."""
     fleet = Fleet.of("worker1", "worker2")
     await fleet.connect()
     async with fleet.kueues():
@@ -268,19 +298,76 @@ async def test_a_restart_does_not_begin_the_grace_again() -> None:
             fleet.workers[lost].faults.connections.drop()
             await until(is_active(fleet, lost, "False"))
             lost_at = anyio.current_time()
-            since = (await fleet.active(lost))["lastTransitionTime"]
-            await anyio.sleep(300)
+            await anyio.sleep(lost_for)
+        yield Abandoned(fleet, lost, other, lost_at, now())
+
+
+async def test_a_restart_does_not_begin_the_grace_again() -> None:
+    """Item 39: the loss is on the object. Only the minute without anybody is added, however often it restarts."""
+    async with abandoned(lost_for=300) as after:
         await anyio.sleep(60)  # nobody there
-        async with fleet.running():
-            await anyio.sleep(500)
-            assert (await fleet.active(lost))["lastTransitionTime"] == since
-            assert dig(await fleet.workload(), "status", "clusterName") == lost
-            await until(lambda: _runs_on(fleet, other), within=100)
-            assert 895 < anyio.current_time() - lost_at < 915
+        async with after.fleet.running(after.next_manager()):
+            await anyio.sleep(1)
+        again = attrs.evolve(after, led_until=now())
+        async with after.fleet.running(again.next_manager()):
+            await anyio.sleep(550)
+            assert await after.assigned() == after.lost
+            await until(after.runs_elsewhere, within=100)
+            assert 950 < anyio.current_time() - after.lost_at < 975
 
 
-async def _runs_on(fleet: Fleet, worker: str) -> bool:
-    return worker in await fleet.running_on()
+@pytest.mark.parametrize("lease", [True, False], ids=["lease", "no lease"])
+async def test_a_worker_that_was_away_as_long_as_we_were_keeps_its_jobs(lease: bool) -> None:
+    """They were sent elsewhere in the second of the start: the loss had counted on through our absence."""
+    async with abandoned(lost_for=600) as after:
+        await anyio.sleep(7_200)
+        began = anyio.current_time()
+        async with after.fleet.running(after.next_manager(lease=lease)):
+            left = 900 - 600 if lease else 900
+            await anyio.sleep(left - 20)
+            assert await after.assigned() == after.lost
+            await until(after.runs_elsewhere, within=60)
+            assert left - 10 < anyio.current_time() - began < left + 15
+
+
+async def test_no_job_is_sent_elsewhere_before_an_attempt_of_this_process_has_failed() -> None:
+    """The time is over: the manager was stopped in the last second. The worker answers, though it takes 25 s."""
+    async with abandoned(lost_for=895) as after:
+        after.fleet.workers[after.lost].faults.clear()
+        after.fleet.workers[after.lost].faults.add(Delay(25.0), on=Match(verbs=("list",), user="multikueue"))
+        (before,) = (await after.fleet.running_on()).values()
+        async with after.fleet.running(after.next_manager()):
+            await anyio.sleep(20)
+            assert await after.assigned() == after.lost
+            after.fleet.workers[after.lost].faults.clear()
+            await until(is_active(after.fleet, after.lost))
+            await anyio.sleep(1_000)
+            assert await after.fleet.running_on() == {after.lost: before}
+
+
+async def test_a_short_loss_rewrites_no_nominations() -> None:
+    """A worker that hangs for half a minute: the loss shows, and no Workload that waits is written for it."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    manager = attrs.evolve(fleet.build(), dispatcher=Incremental(step=1))
+    kueue = SmallKueue(DirectClient(fleet.manager, user="kueue"), clock=now, events=False)
+    async with anyio.create_task_group() as tasks, fleet.running(manager):
+        await tasks.start(kueue.run)
+        await until(is_active(fleet))
+        await until(is_active(fleet, "worker2"))
+        await fleet.submit()
+        await anyio.sleep(60)
+        before = await fleet.workload()
+        assert nominated(before) == ("worker1",)
+        hang = fleet.workers["worker1"].faults.add(Hang(), on=CALLS)
+        await until(is_active(fleet, status="False"))
+        fleet.workers["worker1"].faults.remove(hang)
+        await anyio.sleep(35)
+        assert (await fleet.workload())["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+        await until(is_active(fleet))
+        await anyio.sleep(100)
+        assert (await fleet.workload())["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_worker_whose_object_is_deleted_is_missing_in_the_check() -> None:

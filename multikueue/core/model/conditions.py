@@ -74,16 +74,16 @@ def new_condition(
 
 def updated(listed: Sequence[Json], new: Json) -> list[Json]:
     """The list with `new` in place of its type's entry; a status that stays keeps its transition time."""
-    result = []
-    replaced = False
-    for old in listed:
-        if old.get("type") != new["type"]:
-            result.append(old)
-            continue
-        replaced = True
-        same = old.get("status") == new["status"] and old.get("lastTransitionTime")
-        result.append({**new, "lastTransitionTime": old["lastTransitionTime"]} if same else new)
-    return result if replaced else [*result, new]
+    old = find(listed, new["type"])
+    since = old.get("lastTransitionTime") if old is not None and old.get("status") == new["status"] else None
+    return replaced(listed, {**new, "lastTransitionTime": since} if since else new)
+
+
+def replaced(listed: Sequence[Json], new: Json) -> list[Json]:
+    """The list with `new`, its time included, in place of its type's entry."""
+    if find(listed, new["type"]) is None:
+        return [*listed, new]
+    return [new if old.get("type") == new["type"] else old for old in listed]
 
 
 def says_the_same(old: Json | None, new: Json) -> bool:

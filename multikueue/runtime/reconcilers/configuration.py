@@ -13,7 +13,7 @@ import attrs
 from multikueue.core.config.admission_check import active_condition
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import active_status, notice, remembered_loss
-from multikueue.core.model.conditions import condition, conditions, says_the_same, updated
+from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
@@ -135,7 +135,7 @@ class ClusterReconciler:
         wanted = active_status(cluster, worker.connection, self.clock(), worker.unusable)
         if wanted is None:
             return
-        told = updated(conditions(cluster), wanted)
+        told = replaced(conditions(cluster), wanted)
         if not await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, told):
             return  # deleted: its event enqueues it
         happened = notice(condition(cluster, "Active"), wanted)
