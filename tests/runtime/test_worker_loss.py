@@ -14,13 +14,14 @@ from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.liveness import PROBE_EVERY, PROBES
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import nominated
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.worker_informers import RENEWAL
 from multikueue.sandbox.apiserver import CutWatch, Delay, DirectClient, Hang, Match, Refuse, Reset, SilenceWatch
-from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.kueue import SmallKueue, evict
 from tests.runtime.fleet import Fleet, is_active, now, until
 
 pytestmark = pytest.mark.looptime
@@ -328,6 +329,24 @@ async def test_a_worker_that_was_away_as_long_as_we_were_keeps_its_jobs(lease: b
             assert await after.assigned() == after.lost
             await until(after.runs_elsewhere, within=60)
             assert left - 10 < anyio.current_time() - began < left + 15
+
+
+async def test_an_earlier_attempt_is_waited_for_without_the_time_in_which_nobody_watched() -> None:
+    """It was evicted while its worker was lost, and both were away: nobody knows whether the worker was back."""
+    async with abandoned(lost_for=300) as after:
+        fleet = after.fleet
+        async with fleet.running(after.next_manager()):
+            await anyio.sleep(10)
+            await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+            await anyio.sleep(60)
+            noted = annotations_of(await fleet.workload())[LAST_WORKER_ANNOTATION]
+            assert (noted, await fleet.running_on()) == (after.lost, {})
+        led_until = now()
+        await anyio.sleep(7_200)
+        began = anyio.current_time()
+        async with fleet.running(attrs.evolve(fleet.build(), led_until=led_until)):
+            await until(after.runs_elsewhere, within=700)
+            assert 500 < anyio.current_time() - began < 560
 
 
 async def test_no_job_is_sent_elsewhere_before_an_attempt_of_this_process_has_failed() -> None:

@@ -261,8 +261,8 @@ class ClusterState(Generic[C]):
     def _tried(self, current: Link[C], trial: Link[C], health: Health, now: datetime) -> Step[C]:
         limit = TRIAL_FAILURES if self.connection.connected else 1
         if not health.complete and not (isinstance(health.watch, Failing) and health.watch.failures >= limit):
-            seen = isinstance(health.watch, Following) and not self.connection.connected
-            return (attrs.evolve(self, connection=self.connection.sighted(now)) if seen else self), []
+            seen = attrs.evolve(self, connection=self.connection.sighted())
+            return (seen, [Notify()]) if isinstance(health.watch, Following) and seen != self else (self, [])
         state, commands = attrs.evolve(self, phase=Serving(trial), heard=Reading())._heard(trial, health, now)
         return state, [Retire(current.number), *commands]
 
@@ -274,7 +274,7 @@ class ClusterState(Generic[C]):
                 retry_at, silent = now + timedelta(seconds=retry_in), timedelta(seconds=silent_for)
                 connection = connection.failed(error, now, failures=failures, next_attempt=retry_at, silent_for=silent)
             case Following():
-                connection = connection.succeeded() if known == current else connection.sighted(now)
+                connection = connection.succeeded() if known == current else connection.sighted()
         adopted = [Adopt(current.number)] if known != self.known else []
         state = attrs.evolve(self, connection=connection, known=known, heard=health.watch)
         return state, [*adopted, Notify()]

@@ -93,9 +93,9 @@ class Connection:
         """The worker answers."""
         return Connection(connected=True)
 
-    def sighted(self, now: datetime) -> Connection:
-        """Its Workloads were read, though not everything is yet: an earlier loss is over."""
-        return self if self.lost_since is None else attrs.evolve(self, lost_since=now)
+    def sighted(self) -> Connection:
+        """Its Workloads were read, though not everything yet: an earlier loss is over. The next failure begins one."""
+        return attrs.evolve(self, lost_since=None)
 
     def failed(
         self,
