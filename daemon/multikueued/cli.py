@@ -6,14 +6,14 @@ A command that fails prints one message and never a traceback.
 from __future__ import annotations
 
 import errno
-import importlib
+import pkgutil
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import click
 
-from multikueue.errors import AdapterError, KubeconfigError, MultiKueueError, SettingsError
+from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsError
 
 SUBCOMMANDS: Final[Mapping[str, str]] = {
     "demo": "multikueued.demo.command:demo",
@@ -34,17 +34,11 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, without importing anything."""
-        del ctx
         return sorted(SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one subcommand."""
-        del ctx
-        target = SUBCOMMANDS.get(cmd_name)
-        if target is None:
-            return None
-        module, _, attribute = target.partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        command: click.Command | None = pkgutil.resolve_name(SUBCOMMANDS[cmd_name]) if cmd_name in SUBCOMMANDS else None
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -9,10 +10,8 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.adapters import AVAILABLE, AdapterRegistry, JobKind
+from multikueue import AVAILABLE, GVK, AdapterRegistry, ApiError, JobKind
 from multikueue.adapters.declaration import Declaration
-from multikueue.core.model.names import GVK
-from multikueue.errors import ApiError
 from multikueue.runtime.discovery import Discoverer, resolve
 from multikueue.runtime.plugins import installed_kinds
 from multikueued.config import Settings
@@ -39,16 +38,21 @@ def kind_contradictions(settings: Settings) -> Iterator[str]:
     """Kinds that cannot be used: the setting, why, and what to do."""
     kinds, complaints = _rows(settings)
     yield from complaints
-    sources: dict[GVK, str] = {}
+    first: dict[GVK, JobKind] = {}
     for kind in kinds:
         gvk = kind.resource.gvk
-        if gvk in sources:
-            yield f"{kind.source}: two adapters for {gvk}, this one and {sources[gvk]}: leave one out"
-        sources.setdefault(gvk, kind.source)
+        earlier = first.setdefault(gvk, kind)
+        if earlier is not kind:
+            yield f"{kind.source}: two adapters for {gvk}, this one and {earlier.source}: leave one out"
 
 
 def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
-    kinds = list(_built_in(settings))
+    built_in: dict[GVK, JobKind] = {}
+    for number, name in enumerate(settings.integrations.frameworks):
+        for kind in rows_of(name):  # `pod` and `deployment` are the same kind
+            source = f"integrations.frameworks[{number}] ({name})"
+            built_in.setdefault(kind.resource.gvk, attrs.evolve(kind, source=source))
+    kinds = list(built_in.values())
     complaints: list[str] = []
     for setting, declaration in _declared(settings):
         # Imported here because the CEL compiler takes 0.3 s to import, and only declared kinds need it.
@@ -59,15 +63,6 @@ def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
         except DeclarationError as error:
             complaints += [f"{setting}.{field}: {why}" for field, why in error.faults]
     return kinds, complaints
-
-
-def _built_in(settings: Settings) -> Iterator[JobKind]:
-    rows: dict[GVK, JobKind] = {}
-    for number, name in enumerate(settings.integrations.frameworks):
-        for kind in rows_of(name):  # `pod` and `deployment` are the same kind
-            source = f"integrations.frameworks[{number}] ({name})"
-            rows.setdefault(kind.resource.gvk, attrs.evolve(kind, source=source))
-    yield from rows.values()
 
 
 def _declared(settings: Settings) -> Iterator[tuple[str, Declaration]]:
@@ -98,15 +93,13 @@ def chosen_kinds(settings: Settings) -> list[JobKind]:
 
 async def known_kinds(kinds: list[JobKind], manager: Discoverer) -> AdapterRegistry:
     """The rows of the kinds that the manager serves. It waits for the manager's answer and logs the kinds it lacks."""
-    attempt = 1
-    while True:
+    for attempt in itertools.count(1):
         try:
             resolved = await resolve(kinds, manager, patient=attempt < PATIENCE)
             break
         except ApiError as error:
             log.warning("the manager does not answer", error=str(error), retry_in=RETRY)
             await anyio.sleep(RETRY)
-            attempt += 1
     for finding in resolved.findings:
         log.warning("job kind", setting=finding.setting, problem=finding.problem)
     log.info("job kinds", kinds=[str(kind.resource) for kind in resolved.kinds])

@@ -173,12 +173,7 @@ def _listed(source: str, complaints: list[str]) -> str:
     return "\n".join([f"{source}: {len(complaints)} settings cannot be used", *(f"  {line}" for line in complaints)])
 
 
-def _converter() -> cattrs.Converter:
-    converter = cattrs.Converter(detailed_validation=True)
-    converter.register_structure_hook_factory(attrs.has, _group)
-    register_values(converter)
-    converter.register_structure_hook(Declaration, _declaration(_group(Declaration, converter)))
-    return converter
-
-
-_CONVERTER: Final = _converter()
+_CONVERTER: Final = cattrs.Converter(detailed_validation=True)
+_CONVERTER.register_structure_hook_factory(attrs.has, _group)
+register_values(_CONVERTER)
+_CONVERTER.register_structure_hook(Declaration, _declaration(_group(Declaration, _CONVERTER)))

@@ -54,7 +54,6 @@ def redact(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMa
 
     It is a second safeguard: no code should log a secret.
     """
-    del logger, name
     return {key: _redacted(key, value) for key, value in event.items()}
 
 

@@ -6,6 +6,7 @@ and a metric with too many label values counts the rest under `other`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Generic, Literal, TypeVar
 
@@ -29,9 +30,9 @@ QueueSource = Callable[[], Mapping[str, QueueStatistics]]
 
 M = TypeVar("M", bound=MetricWrapperBase)
 
-_REQUEST_SECONDS: Final = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0)
-"""Buckets from a request in the same data centre to the client's deadline."""
-_RECONCILE_SECONDS: Final = (0.001, 0.01, 0.1, 1.0, 10.0)
+_request_seconds = functools.partial(Histogram, buckets=(0.01, 0.05, 0.25, 1.0, 5.0, 30.0))
+"""From a request in the same data centre to the client's deadline."""
+_reconcile_seconds = functools.partial(Histogram, buckets=(0.001, 0.01, 0.1, 1.0, 10.0))
 
 
 @attrs.define(eq=False)
@@ -107,29 +108,26 @@ class Metrics:
         self.registry = Registry()
         self._queues = _Queues()
         self.registry.register(self._queues)
-        pairs = ("cluster_queue", "cluster", "replica_role")
-        self._dispatched = self._counter(
-            "multikueue_workloads_dispatched", "Workloads offered to a cluster.", pairs, MAX_PAIRS, role
+        new, by_controller = self._children, ("controller",)
+        pairs, asked = ("cluster_queue", "cluster", "replica_role"), ("cluster", "verb", "resource", "code")
+        self._dispatched = new(
+            Counter, "workloads_dispatched", "Workloads offered to a cluster.", pairs, MAX_PAIRS, role
         )
-        self._admitted = self._counter(
-            "multikueue_workloads_admitted", "Workloads given to the admitting one.", pairs, MAX_PAIRS, role
+        self._admitted = new(
+            Counter, "workloads_admitted", "Workloads given to the admitting one.", pairs, MAX_PAIRS, role
         )
-        asked = ("cluster", "verb", "resource", "code")
-        self._requests = self._counter("multikueue_requests", "Requests to API servers; code 0: no answer.", asked, 400)
-        self._request_seconds = self._histogram(
-            "multikueue_request_seconds", "How long requests took.", asked[:2], 90, _REQUEST_SECONDS
+        self._requests = new(Counter, "requests", "Requests to API servers; code 0: no answer.", asked, 400)
+        self._request_seconds = new(_request_seconds, "request_seconds", "How long requests took.", asked[:2], 90)
+        self._reconcile_seconds = new(
+            _reconcile_seconds, "reconcile_seconds", "How long reconciles took.", by_controller, 10
         )
-        self._reconcile_seconds = self._histogram(
-            "multikueue_reconcile_seconds", "How long reconciles took.", ("controller",), 10, _RECONCILE_SECONDS
+        self._failures = new(Counter, "reconcile_failures", "Reconciles that failed.", by_controller, 10)
+        self._reviews = new(Counter, "webhook_reviews", "Answers about new jobs.", ("outcome",), 10)
+        self._connected = new(
+            Gauge, "cluster_connected", "Whether a worker's Workloads are being watched.", ("cluster",), 100
         )
-        self._failures = self._counter("multikueue_reconcile_failures", "Reconciles that failed.", ("controller",), 10)
-        self._reviews = self._counter("multikueue_webhook_reviews", "Answers about new jobs.", ("outcome",), 10)
-        self._connected = Children(
-            self._gauge("multikueue_cluster_connected", "Whether a worker's Workloads are being watched.", "cluster"),
-            100,
-        )
-        self._leading = self._gauge("multikueue_leading", "Whether this process does the work.")
-        self._lag = self._gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.")
+        self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
+        self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
@@ -141,8 +139,7 @@ class Metrics:
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         """See `ManagerHook`."""
-        gauge = self._connected.within(cluster)
-        if gauge is not None:
+        if (gauge := self._connected.within(cluster)) is not None:
             gauge.set(connected)
 
     def cluster_removed(self, cluster: ClusterName) -> None:
@@ -180,13 +177,7 @@ class Metrics:
         """How late the loop's last heartbeat was."""
         self._lag.set(seconds)
 
-    def _counter(self, name: str, about: str, labels: tuple[str, ...], limit: int, *last: str) -> Children[Counter]:
-        return Children(Counter(name, about, labels, registry=self.registry), limit, last)
-
-    def _histogram(
-        self, name: str, about: str, labels: tuple[str, ...], limit: int, buckets: tuple[float, ...]
-    ) -> Children[Histogram]:
-        return Children(Histogram(name, about, labels, buckets=buckets, registry=self.registry), limit)
-
-    def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
-        return Gauge(name, about, labels, registry=self.registry)
+    def _children(
+        self, metric: Callable[..., M], name: str, about: str, labels: tuple[str, ...], limit: int, *last: str
+    ) -> Children[M]:
+        return Children(metric(name, about, labels, namespace="multikueue", registry=self.registry), limit, last)

@@ -13,17 +13,7 @@ import cattrs
 from cattrs.cols import list_structure_factory
 
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
-from multikueued.config import (
-    ControllerName,
-    DispatcherName,
-    FrameworkName,
-    LabelValue,
-    ObjectName,
-    Port,
-    RoundLength,
-    ServerUrl,
-    StepSize,
-)
+from multikueued import config
 from multikueued.kinds import framework_names
 
 Hook: TypeAlias = Callable[[Any, Any], Any]
@@ -146,17 +136,17 @@ def _duration(value: Any, _: Any) -> timedelta:
     return parse_duration(str(value))
 
 
-def _round_length(value: Any, kind: Any) -> RoundLength:
+def _round_length(value: Any, kind: Any) -> timedelta:
     length = _duration(value, kind)
     if length < timedelta(seconds=1):
         raise ValueError(f"{shown(value)} is too short for a round: use 1s or more")
-    return RoundLength(length)
+    return length
 
 
-def _dispatcher_name(value: Any, _: Any) -> DispatcherName:
+def _dispatcher_name(value: Any, _: Any) -> Any:
     known = (*BUILT_IN, *installed_dispatchers())
     if value in known:
-        return DispatcherName(value)
+        return value
     if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value):
         brought = ", ".join(known[len(BUILT_IN) :]) or "none"
         raise ValueError(
@@ -167,42 +157,46 @@ def _dispatcher_name(value: Any, _: Any) -> DispatcherName:
     if value.startswith(_KUEUES_DOMAIN):
         hint = advice(value, known, f"there are {' and '.join(known)}")
         raise ValueError(f'Kueue has no dispatcher "{value}": {hint}')
-    return DispatcherName(value)
+    return value
 
 
-def _framework_name(value: Any, _: Any) -> FrameworkName:
+def _framework_name(value: Any, _: Any) -> Any:
     known = framework_names()
     if value not in known:
         hint = advice(value, known, f"there are {', '.join(known)}", most=2)
         raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {hint}")
-    return FrameworkName(value)
+    return value
 
 
 _HOOKS: Final[Mapping[Any, Hook]] = {
     bool: _checked(lambda value: type(value) is bool, "is not true or false"),
     str: _checked(lambda value: type(value) is str, "is not a text: put it in quotes"),
     timedelta: _duration,
-    ControllerName: _checked(
+    config.ControllerName: _checked(
         _matches(_CONTROLLER_NAME),
         "cannot be a controller's name: use a domain and a path, as example.com/multikueue, of at most 63 characters",
     ),
-    LabelValue: _checked(
+    config.LabelValue: _checked(
         _matches(_LABEL_VALUE),
         "cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a "
         "letter or digit",
     ),
-    ObjectName: _checked(
+    config.ObjectName: _checked(
         _matches(_OBJECT_NAME),
         "cannot be a name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or "
         "digit",
     ),
-    Port: _checked(
+    config.Port: _checked(
         lambda value: type(value) is int and 0 <= value <= 65_535,
         "is not a port: use 1 to 65535, or 0 for any free one",
     ),
-    ServerUrl: _checked(_is_server_url, "cannot be a server's address: write it like https://host.example.com:9443"),
-    StepSize: _checked(lambda value: type(value) is int and value >= 1, "is not a number of workers: use 1 or more"),
-    RoundLength: _round_length,
-    DispatcherName: _dispatcher_name,
-    FrameworkName: _framework_name,
+    config.ServerUrl: _checked(
+        _is_server_url, "cannot be a server's address: write it like https://host.example.com:9443"
+    ),
+    config.StepSize: _checked(
+        lambda value: type(value) is int and value >= 1, "is not a number of workers: use 1 or more"
+    ),
+    config.RoundLength: _round_length,
+    config.DispatcherName: _dispatcher_name,
+    config.FrameworkName: _framework_name,
 }

@@ -16,12 +16,7 @@ import anyio.abc
 import attrs
 import structlog
 
-from multikueue.adapters import AdapterRegistry
-from multikueue.core.model.names import ObjectKey
-from multikueue.core.workload.snapshot import PlanSettings
-from multikueue.kube import ClusterConfig, KubeClient
-from multikueue.protocols import ApiClient
-from multikueue.runtime.election import Elector
+from multikueue import AdapterRegistry, ApiClient, ClusterConfig, Elector, KubeClient, ObjectKey, PlanSettings
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
@@ -161,14 +156,10 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             if not election.enabled:
                 await lead(None)
                 return
-            elector = Elector(
-                client,
-                ObjectKey(settings.namespace, election.lease_name),
-                identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-                settings=election.lease_settings(),
-                clock=utc_now,
-                fraction=random.random,
-            )
+            lease = ObjectKey(settings.namespace, election.lease_name)
+            identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+            times = election.lease_settings()
+            elector = Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
             await elector.run(lambda: lead(elector.led_until))
 
 

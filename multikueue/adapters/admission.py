@@ -67,7 +67,10 @@ def admit(adapter: SafeAdapter, job: Json, namespace: str, lookup: Lookup, contr
     found = dig(job, *path)
     if not found or found == delegation.own_controller:
         return Admission(patch=_set(job, path, wanted))
-    return Admission(warning=_warning(".".join(path), str(found), wanted))
+    return Admission(
+        warning=f'{".".join(path)} is "{str(found)[:63]}", but the queue leads to worker clusters: the job will be '
+        f'rejected. Leave the field out, or set it to "{wanted}"'
+    )
 
 
 def leads_to_workers(queue: ObjectKey, lookup: Lookup, controller_name: str) -> bool:
@@ -97,10 +100,3 @@ def _set(job: Json, path: tuple[str, ...], value: str) -> tuple[Json, ...]:
             missing = with_value({}, path[depth - 1 :], value)
             return ({"op": "add", "path": FieldPath(path[:depth]).pointer, "value": missing[step]},)
     return ()
-
-
-def _warning(field: str, found: str, wanted: str) -> str:
-    return (
-        f'{field} is "{found[:63]}", but the queue leads to worker clusters: the job will be rejected. '
-        f'Leave the field out, or set it to "{wanted}"'
-    )

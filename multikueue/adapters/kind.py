@@ -8,17 +8,9 @@ from functools import cached_property
 
 import attrs
 
+from multikueue.adapters import rules
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
-from multikueue.adapters.rules import (
-    CopyRules,
-    Delegation,
-    Membership,
-    StatusRules,
-    SyncRules,
-    never_finished,
-    status_change,
-)
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata, without_labels
 from multikueue.core.model.labels import CONTROLLER_NAME, STARTED_LABELS
@@ -34,11 +26,11 @@ class JobKind:
     resource: Resource
     framework: str = ""
     """The kind's name under Kueue's `integrations.frameworks`; empty for kinds that are not built into Kueue."""
-    delegation: Delegation = attrs.field(factory=Delegation)
-    copies: CopyRules = attrs.field(factory=CopyRules)
-    status: StatusRules = attrs.field(factory=StatusRules)
-    sync: SyncRules = attrs.field(factory=SyncRules)
-    membership: Membership = attrs.field(factory=Membership)
+    delegation: rules.Delegation = attrs.field(factory=rules.Delegation)
+    copies: rules.CopyRules = attrs.field(factory=rules.CopyRules)
+    status: rules.StatusRules = attrs.field(factory=rules.StatusRules)
+    sync: rules.SyncRules = attrs.field(factory=rules.SyncRules)
+    membership: rules.Membership = attrs.field(factory=rules.Membership)
     keeps_check_pending: bool = False
     """Whether Ready would start the job on the manager as well."""
     workload_only: bool = False
@@ -55,7 +47,7 @@ class JobKind:
             keeps_check_pending=self.keeps_check_pending,
             keeps_status=self.status.rule is None,
             resizable=self.sync.resized is not None,
-            ends=self.status.finished is not never_finished,
+            ends=self.status.finished is not rules.never_finished,
             workload_only=self.workload_only,
             status_subresource=self.status.subresource,
         )
@@ -77,12 +69,8 @@ class JobKind:
         own = (self.delegation.path,) if self.delegation.path is not None else ()
         whole = {"metadata": bare_metadata(job, {}, {}), "spec": job.get("spec") or {}}
         bare = without(whole, (*own, *self.copies.left_out))
-        made = {
-            "apiVersion": self.resource.gvk.api_version,
-            "kind": self.resource.gvk.kind,
-            "metadata": bare["metadata"],
-            "spec": self.copies.sanitised(bare["spec"]),
-        }
+        gvk = self.resource.gvk
+        made = {"apiVersion": gvk.api_version, "kind": gvk.kind, **bare, "spec": self.copies.sanitised(bare["spec"])}
         if self.sync.resized is not None and is_elastic(job):
             made = self._as_if_never_started(made)
         if self.copies.prepared is not None:
@@ -109,7 +97,7 @@ class JobKind:
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
         wanted = self.status.rule(local, remote, now) if self.status.rule is not None else None
-        return None if wanted is None else status_change(local, wanted)
+        return None if wanted is None else rules.status_change(local, wanted)
 
     def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `JobAdapter`."""
@@ -137,4 +125,4 @@ class JobKind:
         """See `JobAdapter`. Of a job that has ended nothing runs, and what it says of its end stays."""
         if self.status.finished(local) is not None:
             return None
-        return status_change(local, self.status.stopped(without_nulls(dig(local, "status") or {})))
+        return rules.status_change(local, self.status.stopped(without_nulls(dig(local, "status") or {})))

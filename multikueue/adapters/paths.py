@@ -10,6 +10,9 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 
+MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"))
+"""Where single labels and annotations are."""
+
 _STEP: Final = re.compile(r"""\.?([A-Za-z_][\w-]*)|\.?\[(?:'([^']+)'|"([^"]+)")\]""")
 _INDEX: Final = re.compile(r"\[(\d+|\*)\]")
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*")

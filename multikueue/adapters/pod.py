@@ -16,17 +16,9 @@ from typing import Final
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, Membership, StatusRules, ended
+from multikueue.core.model import labels
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, conditions, is_true
-from multikueue.core.model.labels import (
-    ADMISSION_GATE,
-    MANAGED_LABEL,
-    ORIGIN_UID_ANNOTATION,
-    POD_GROUP_NAME,
-    POD_GROUP_SERVING_ANNOTATION,
-    POD_GROUP_TOTAL_ANNOTATION,
-    RETRIABLE_ANNOTATION,
-)
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import annotations_of, counted, dig, is_terminating, labels_of, uid, with_value
 
@@ -57,7 +49,7 @@ _GATED: Json = {
 
 def group_name(pod: Json) -> str:
     """The group a pod belongs to, which is the name of its Workload; empty for a pod on its own."""
-    return labels_of(pod).get(POD_GROUP_NAME) or annotations_of(pod).get(POD_GROUP_NAME) or ""
+    return labels_of(pod).get(labels.POD_GROUP_NAME) or annotations_of(pod).get(labels.POD_GROUP_NAME) or ""
 
 
 def pod_outcome(pod: Json) -> Outcome | None:
@@ -74,12 +66,12 @@ def pods_outcome(pods: Sequence[Json]) -> Outcome | None:
     """
     if not group_name(pods[0]):
         return pod_outcome(pods[0])
-    total = counted(annotations_of(pods[0]).get(POD_GROUP_TOTAL_ANNOTATION, ""))
-    if total is None or annotations_of(pods[0]).get(POD_GROUP_SERVING_ANNOTATION) == "true":
+    total = counted(annotations_of(pods[0]).get(labels.POD_GROUP_TOTAL_ANNOTATION, ""))
+    if total is None or annotations_of(pods[0]).get(labels.POD_GROUP_SERVING_ANNOTATION) == "true":
         return None
     succeeded = sum(dig(pod, "status", "phase") == "Succeeded" for pod in pods)
     over = all(pod_outcome(pod) is not None for pod in pods)
-    final = any(annotations_of(pod).get(RETRIABLE_ANNOTATION) == "false" for pod in pods)
+    final = any(annotations_of(pod).get(labels.RETRIABLE_ANNOTATION) == "false" for pod in pods)
     if succeeded == total or (over and final):
         return Outcome("Succeeded", f"Pods succeeded: {succeeded}/{total}.")
     return None
@@ -92,7 +84,6 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
     * A copy that is being deleted did not end by itself, whatever it says: its Workload is tried again.
     * While the copy waits for a node, the manager's pod shows that it is gated, or its autoscaler would make room.
     """
-    del now
     if is_terminating(local) or (is_terminating(remote) and pod_outcome(remote) is not None):
         return None
     if pod_outcome(local) is not None and pod_outcome(remote) is None:
@@ -105,7 +96,7 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
 
 
 def _is_gated(pod: Json) -> bool:
-    return any(gate.get("name") == ADMISSION_GATE for gate in dig(pod, "spec", "schedulingGates") or [])
+    return any(gate.get("name") == labels.ADMISSION_GATE for gate in dig(pod, "spec", "schedulingGates") or [])
 
 
 def _acceptable(known: Json, wanted: Json) -> Json:
@@ -134,8 +125,7 @@ def _stopped(status: Json) -> Json:
 
 def with_origin_uid(job: Json, made: Json, stamp: Stamp) -> Json:
     """The copy with the UID of the object it is made of: one of the same name may take its place later."""
-    del stamp
-    return with_value(made, ("metadata", "annotations", ORIGIN_UID_ANNOTATION), uid(job))
+    return with_value(made, ("metadata", "annotations", labels.ORIGIN_UID_ANNOTATION), uid(job))
 
 
 KINDS = (
@@ -145,7 +135,7 @@ KINDS = (
         delegation=ALWAYS_DELEGATED,
         copies=CopyRules(left_out=_LEFT_OUT, suspend=None, prepared=with_origin_uid),
         status=StatusRules(rule=pod_status, finished=pod_outcome, all_finished=pods_outcome, stopped=_stopped),
-        membership=Membership(selector=f"{MANAGED_LABEL}=true", group=group_name),
+        membership=Membership(selector=f"{labels.MANAGED_LABEL}=true", group=group_name),
         keeps_check_pending=True,
     ),
 )

@@ -15,11 +15,6 @@ from multikueue.core.model.objects import dig, overlaid, resource_version, with_
 from multikueue.core.model.workload_names import is_latest_slice
 
 _ENDED = ("Complete", "Failed")
-_DELEGATION = Delegation(own_controller="ray.io/kuberay-operator")
-
-
-def _resource(kind: str) -> Resource:
-    return Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s")
 
 
 def _ray_job_outcome(job: Json) -> Outcome | None:
@@ -40,16 +35,15 @@ def _ray_cluster_stopped(status: Json) -> Json:
     return status
 
 
-def _sizes(kind: str, *path: str) -> SyncRule:
+def _sizes(gvk: GVK, path: tuple[str, ...]) -> SyncRule:
     """How the copy of an elastic kind follows the sizes of its worker groups, which are at `path`.
 
     Groups that only one of the two has are left alone, and so is all else of a group: the worker's Kueue has put
     its own node selectors there. The patch replaces the list, so it holds only for the object that was read.
     """
-    gvk = _resource(kind).gvk
 
     def resized(local: Json, remote: Json, stamp: Stamp) -> Json | None:
-        wanted, found = _groups(local, path), _groups(remote, path)
+        wanted, found = (dig(job, *path) or [] for job in (local, remote))
         sizes, copied = (_pods(groups) for groups in (wanted, found))
         grows = sum(copied.values()) < sum(sizes.values())
         of_this_size = sizes == {name: stamp.counts.get(name) for name in sizes}
@@ -65,10 +59,6 @@ def _sizes(kind: str, *path: str) -> SyncRule:
         return patch
 
     return resized
-
-
-def _groups(job: Json, path: tuple[str, ...]) -> list[Json]:
-    return dig(job, *path) or []
 
 
 def _pods(groups: list[Json]) -> dict[str, int]:
@@ -89,31 +79,34 @@ def _resized(group: Json, wanted: list[Json]) -> Json:
     return {field: value for field, value in group.items() if field not in ("replicas", "numOfHosts")} | sizes
 
 
+def _ray(
+    kind: str,
+    cluster: tuple[str, ...],
+    status: StatusRules,
+    suspend: tuple[str, ...] = ("spec", "suspend"),
+    forwarded: tuple[tuple[str, ...], ...] = (),
+) -> JobKind:
+    """A row. `cluster` is where the specification of its RayCluster is."""
+    gvk = GVK("ray.io", "v1", kind)
+    return JobKind(
+        resource=Resource(gvk, f"{kind.lower()}s"),
+        framework=f"ray.io/{kind.lower()}",
+        delegation=Delegation(own_controller="ray.io/kuberay-operator"),
+        copies=CopyRules(suspend=suspend),
+        status=status,
+        sync=SyncRules(forwarded=forwarded, resized=_sizes(gvk, (*cluster, "workerGroupSpecs"))),
+    )
+
+
 KINDS = (
-    JobKind(
-        resource=_resource("RayJob"),
-        framework="ray.io/rayjob",
-        delegation=_DELEGATION,
-        status=StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped),
-        sync=SyncRules(resized=_sizes("RayJob", "spec", "rayClusterSpec", "workerGroupSpecs")),
-    ),
-    JobKind(
-        resource=_resource("RayCluster"),
-        framework="ray.io/raycluster",
-        delegation=_DELEGATION,
-        status=StatusRules(stopped=_ray_cluster_stopped),
-        sync=SyncRules(resized=_sizes("RayCluster", "spec", "workerGroupSpecs")),
-    ),
-    JobKind(
-        resource=_resource("RayService"),
-        framework="ray.io/rayservice",
-        delegation=_DELEGATION,
-        copies=CopyRules(suspend=("spec", "rayClusterConfig", "suspend")),
-        status=StatusRules(stopped=condition_at_false("Ready")),
-        sync=SyncRules(
-            # The application's configuration is edited while the service runs; all else but sizes stays.
-            forwarded=(("spec", "serveConfigV2"),),
-            resized=_sizes("RayService", "spec", "rayClusterConfig", "workerGroupSpecs"),
-        ),
+    _ray("RayJob", ("spec", "rayClusterSpec"), StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped)),
+    _ray("RayCluster", ("spec",), StatusRules(stopped=_ray_cluster_stopped)),
+    _ray(
+        "RayService",
+        ("spec", "rayClusterConfig"),
+        StatusRules(stopped=condition_at_false("Ready")),
+        suspend=("spec", "rayClusterConfig", "suspend"),
+        # The application's configuration is edited while the service runs; all else but sizes stays.
+        forwarded=(("spec", "serveConfigV2"),),
     ),
 )

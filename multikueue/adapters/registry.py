@@ -22,7 +22,8 @@ class AdapterRegistry:
         self._adapters: dict[GVK, SafeAdapter] = {}
         self._sources: dict[GVK, str] = {}
         for number, kind in enumerate(kinds, 1):
-            gvk, source = kind.resource.gvk, source_of(kind) or f"row {number}"
+            gvk, built_in = kind.resource.gvk, f"the built-in {kind.framework}" if kind.framework else ""
+            source = kind.source or built_in or f"row {number}"
             if gvk in self._adapters:
                 raise AdapterError(f"two adapters for {gvk}, {self._sources[gvk]} and {source}: leave one out")
             self._adapters[gvk], self._sources[gvk] = SafeAdapter(kind, self.problems), source
@@ -48,8 +49,3 @@ class AdapterRegistry:
 
     def __repr__(self) -> str:
         return f"AdapterRegistry([{', '.join(adapter.resource.gvk.kind for adapter in self)}])"
-
-
-def source_of(kind: JobKind) -> str:
-    """Where a row says it comes from; empty if it does not."""
-    return kind.source or (f"the built-in {kind.framework}" if kind.framework else "")

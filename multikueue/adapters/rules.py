@@ -26,20 +26,8 @@ CopyRule: TypeAlias = Callable[[Json, Json, Stamp], Json]
 """(manager's job, copy without marks, marks) -> the copy; may change the copy it is given."""
 
 
-def whole_status(local: Json, remote: Json, now: datetime) -> Json | None:
-    """The plain rule: the manager's job shows what the worker's shows."""
-    del local, now
-    return dig(remote, "status") or {}
-
-
-def unchanged(status: Json) -> Json:
-    """For kinds of whose status nobody knows what says that something runs."""
-    return status
-
-
 def never_finished(job: Json) -> Outcome | None:
     """For kinds that serve and do not end."""
-    del job
     return None
 
 
@@ -79,15 +67,16 @@ class CopyRules:
 class StatusRules:
     """What the manager's job shows of its copy, and what a status says about a job."""
 
-    rule: StatusRule | None = whole_status
-    """When the manager's job shows the status of its copy, and how much of it; None for kinds whose status is the
-    manager's own."""
+    rule: StatusRule | None = lambda local, remote, now: dig(remote, "status") or {}
+    """When the manager's job shows the status of its copy, and how much of it: by default always all of it. None for
+    kinds whose status is the manager's own."""
     finished: Callable[[Json], Outcome | None] = never_finished
     """How the job ended."""
     all_finished: Callable[[Sequence[Json]], Outcome | None] | None = None
     """How the jobs of one Workload ended, for kinds of which there may be several."""
-    stopped: Callable[[Json], Json] = unchanged
-    """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`."""
+    stopped: Callable[[Json], Json] = lambda status: status
+    """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`. By
+    default that one, for kinds of whose status nobody knows what says that something runs."""
     subresource: bool = True
     """Whether the status is written through `/status`; otherwise with the object itself."""
 

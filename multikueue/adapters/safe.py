@@ -17,10 +17,9 @@ from typing import Final, TypeVar
 import attrs
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import Path
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, identity, resource_version, uid, with_value
+from multikueue.core.model.objects import dig, identity, resource_version, stripped, uid, with_value
 from multikueue.errors import RuleError
 
 _T = TypeVar("_T")
@@ -99,21 +98,11 @@ class SafeAdapter:
 
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
         """See `JobAdapter`."""
-        try:
-            refusal = self.row.not_delegated(job, controller_name)
-        except Exception as error:
-            told = self._told("delegation", job, error)
-            self.problems.note(job, "delegation", told)
-            raise RuleError(told) from error
-        self.problems.clear(job, "delegation")
-        return refusal
+        return self._asked("delegation", job, lambda: self.row.not_delegated(job, controller_name))
 
     def copy(self, job: Json, stamp: Stamp) -> Json:
         """See `JobAdapter`. What it raises is not noted: the job is rejected, in these words."""
-        try:
-            return self.row.copy(job, stamp)
-        except Exception as error:
-            raise RuleError(self._told("sanitised or prepared", job, error)) from error
+        return self._asked("sanitised or prepared", job, lambda: self.row.copy(job, stamp), noted=False)
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
@@ -163,7 +152,7 @@ class SafeAdapter:
 
     def slim_copy(self, copy: Json) -> Json:
         """A copy without what nobody reads; if that cannot be told, all of it. May change its argument."""
-        return self._tried("unread", copy, copy, lambda: _without(copy, self.row.copies.unread))
+        return self._tried("unread", copy, copy, lambda: stripped(copy, self.row.copies.unread))
 
     def slim_job(self, job: Json, controller_name: str) -> Json:
         """A job that a copy may be made of, whole; of one that is not ours, what is needed to say so."""
@@ -177,11 +166,18 @@ class SafeAdapter:
 
     def _tried(self, function: str, obj: Json, otherwise: _T, attempt: Callable[[], _T], *, noted: bool = True) -> _T:
         try:
+            return self._asked(function, obj, attempt, noted=noted)
+        except RuleError:
+            return otherwise
+
+    def _asked(self, function: str, obj: Json, attempt: Callable[[], _T], *, noted: bool = True) -> _T:
+        try:
             answer = attempt()
         except Exception as error:  # another package's code may raise anything
+            told = self._told(function, obj, error)
             if noted:
-                self.problems.note(obj, function, self._told(function, obj, error))
-            return otherwise
+                self.problems.note(obj, function, told)
+            raise RuleError(told) from error
         if noted:
             self.problems.clear(obj, function)
         return answer
@@ -206,12 +202,3 @@ def _entries(obj: Json, names: Iterable[str]) -> list[str]:
         raise TypeError("a name that is not text")
     namespace = ObjectKey.of(obj).namespace
     return [str(ObjectKey(namespace, name)) for name in found]
-
-
-def _without(obj: Json, paths: Iterable[Path]) -> Json:
-    """The object without the fields at `paths`; changes its argument, which may be large."""
-    for path in paths:
-        parent = dig(obj, *path[:-1])
-        if isinstance(parent, dict):
-            parent.pop(path[-1], None)
-    return obj

@@ -17,12 +17,9 @@ KUEUE_PATCHES: Final = "kueue.x-k8s.io/manager"
 
 
 def _without_kueues_patches(spec: Json) -> Json:
-    kept = [patch for patch in spec.get("runtimePatches") or [] if patch.get("manager") != KUEUE_PATCHES]
-    if kept:
-        spec["runtimePatches"] = kept
-    else:
-        spec.pop("runtimePatches", None)
-    return spec
+    patches = spec.pop("runtimePatches", None) or []
+    kept = [patch for patch in patches if patch.get("manager") != KUEUE_PATCHES]
+    return {**spec, "runtimePatches": kept} if kept else spec
 
 
 def _training(version: str, kind: str, operator: str = "training") -> JobKind:

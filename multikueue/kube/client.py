@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from typing import Any, Self, TypeGuard
 
 import attrs
@@ -20,7 +19,6 @@ from multikueue.kube import requests
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
 from multikueue.kube.exchange import ClientOptions, Exchange, open_exchange
-from multikueue.kube.requests import Request
 from multikueue.kube.transport import MAX_LINE
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
 
@@ -55,7 +53,7 @@ class KubeClient:
     """The cluster's name, for errors and metrics."""
     options: ClientOptions = attrs.field(factory=ClientOptions, kw_only=True)
     hook: RequestHook | None = attrs.field(default=None, kw_only=True)
-    _lifetime: AsyncExitStack = attrs.field(factory=AsyncExitStack, init=False)
+    _lifetime: contextlib.AsyncExitStack = attrs.field(factory=contextlib.AsyncExitStack, init=False)
     _opened: Exchange | None = attrs.field(default=None, init=False)
     """None until the client is used as a context manager; closed afterwards."""
 
@@ -199,7 +197,7 @@ class KubeClient:
             if one_page or not token:
                 return ObjectList(items, version)
 
-    def _event(self, request: Request, line: bytes) -> WatchEvent:
+    def _event(self, request: requests.Request, line: bytes) -> WatchEvent:
         event = decoded(line) or {}
         kind, obj = event.get("type"), event.get("object")
         if isinstance(obj, dict) and kind == "ERROR":

@@ -18,7 +18,7 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import KubeconfigError
-from multikueue.kube.kubeconfig_document import Document, Selection, refuse, refused_as, resolved, split_url
+from multikueue.kube.kubeconfig_document import Document, Selection, pem, refuse, refused_as, split_url, text
 
 REASON: Final = "BadKubeConfig"
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -57,6 +57,7 @@ class ClusterConfig:
     tls_server_name: str = ""
     """The name that the server's certificate must have, if it differs from the server's address."""
     proxy: str = attrs.field(default="", repr=False)
+    """The proxy's URL. It may hold a password."""
     verify_tls: bool = True
     namespace: str = ""
     """The namespace of the context, or of the pod."""
@@ -115,32 +116,50 @@ def _read(path: Path) -> Document:
         document = Document.parse(path.read_bytes())
     except OSError as error:
         refuse(f"cannot be read: {error.strerror}")
+    folder = path.parent  # what paths in the file are relative to
     for section in (*document.clusters.values(), *document.users.values()):
         for field in _FILES:
             if section.get(field):
-                section[field] = resolved(section[field], path.parent)
+                section[field] = str(folder / str(section[field]))
         plugin = section.get("exec")
         if isinstance(plugin, dict) and os.sep in str(plugin.get("command")):
-            plugin["command"] = resolved(plugin["command"], path.parent)
+            plugin["command"] = str(folder / str(plugin["command"]))
     return document
+
+
+def inline_config(selection: Selection) -> ClusterConfig:
+    """What a kubeconfig holds itself, without the files and plugins that it names.
+
+    Raises:
+        Refusal: a value cannot be used. The message names the field and never its value.
+    """
+    cluster, user = selection.cluster, selection.user
+    return ClusterConfig(
+        server=selection.server,
+        ca_pem=pem(cluster, "certificate-authority-data"),
+        token=selection.token,
+        client_cert_pem=pem(user, "client-certificate-data"),
+        client_key_pem=pem(user, "client-key-data"),
+        tls_server_name=text(cluster, "tls-server-name"),
+        proxy=text(cluster, "proxy-url"),
+        namespace=selection.namespace,
+    )
 
 
 def _config(document: Document, context: str | None, source: str) -> ClusterConfig:
     selection = document.select(context)
     cluster, user = selection.cluster, selection.user
     _check(selection)
-    return ClusterConfig(
-        server=selection.server,
-        ca_pem=_data_or_file(selection, cluster, "certificate-authority"),
-        token=selection.token,
+    inline = inline_config(selection)
+    authority = inline.ca_pem or _content(cluster, "certificate-authority")
+    return attrs.evolve(
+        inline,
+        ca_pem=authority,
         token_file=str(user.get("tokenFile") or ""),
-        exec_plugin=_plugin(selection),
-        client_cert_pem=_data_or_file(selection, user, "client-certificate"),
-        client_key_pem=_data_or_file(selection, user, "client-key"),
-        tls_server_name=selection.tls_server_name,
-        proxy=selection.proxy,
+        exec_plugin=_plugin(selection, authority),
+        client_cert_pem=inline.client_cert_pem or _content(user, "client-certificate"),
+        client_key_pem=inline.client_key_pem or _content(user, "client-key"),
         verify_tls=not cluster.get("insecure-skip-tls-verify"),
-        namespace=selection.namespace,
         source=source,
     )
 
@@ -156,21 +175,20 @@ def _check(selection: Selection) -> None:
         refuse("auth-provider is not supported any more: use the exec plugin of your provider")
 
 
-def _plugin(selection: Selection) -> ExecPlugin | None:
+def _plugin(selection: Selection, authority: str) -> ExecPlugin | None:
     section = selection.user.get("exec")
     if not section:
         return None
     if not isinstance(section, dict) or not section.get("command") or not section.get("apiVersion"):
         refuse("exec needs at least apiVersion and command")
-    cluster = json.dumps(_cluster_info(selection), sort_keys=True) if section.get("provideClusterInfo") else ""
+    shown = section.get("provideClusterInfo")
+    cluster = json.dumps(_cluster_info(selection.cluster, authority), sort_keys=True) if shown else ""
     return ExecPlugin(str(section["command"]), json.dumps(section, sort_keys=True), cluster)
 
 
-def _cluster_info(selection: Selection) -> Json:
+def _cluster_info(cluster: Json, authority: str) -> Json:
     """The cluster as an ExecCredential describes it: files as data, and the extension for plugins as `config`."""
-    cluster = selection.cluster
     info = {field: cluster[field] for field in _FOR_PLUGINS if cluster.get(field)}
-    authority = _data_or_file(selection, cluster, "certificate-authority")
     if authority:
         info["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
     for extension in cluster.get("extensions") or ():
@@ -179,11 +197,9 @@ def _cluster_info(selection: Selection) -> Json:
     return info
 
 
-def _data_or_file(selection: Selection, section: Json, field: str) -> str:
-    inline = selection.pem(section, f"{field}-data")
-    if inline or not section.get(field):
-        return inline
+def _content(section: Json, field: str) -> str:
+    """The text of a file that is named in a field; empty: none is named."""
     try:
-        return Path(section[field]).read_text()
+        return Path(section[field]).read_text() if section.get(field) else ""
     except (OSError, UnicodeDecodeError):
         refuse(f"{field} {section[field]} cannot be read")

@@ -40,7 +40,6 @@ class TokenSource(Protocol):
         Raises:
             Unauthorized: there is no token.
         """
-        ...
 
 
 @attrs.frozen
@@ -51,7 +50,6 @@ class StaticToken:
 
     async def token(self, refused: str | None = None) -> str:
         """See `TokenSource`."""
-        del refused
         return self.value
 
 
@@ -172,9 +170,8 @@ class PluginToken:
         self._pause_until = anyio.current_time() + PLUGIN_PAUSE
 
     def _received(self, credential: Credential) -> HeldToken:
-        if credential.expires is None:
-            return HeldToken(credential.token, renew_at=float("inf"), ends_at=float("inf"))
-        left = (credential.expires - self.clock()).total_seconds()
+        expires = credential.expires
+        left = float("inf") if expires is None else (expires - self.clock()).total_seconds()
         ends_at = anyio.current_time() + left
         return HeldToken(credential.token, renew_at=ends_at - min(EARLY, left / 10), ends_at=ends_at)
 

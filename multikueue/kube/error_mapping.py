@@ -18,15 +18,12 @@ from multikueue.errors import ApiError
 from multikueue.kube.requests import Request
 
 _BY_STATUS: Mapping[int, type[ApiError]] = {
-    400: errors.Invalid,
+    **dict.fromkeys((400, 413, 415, 422), errors.Invalid),
     401: errors.Unauthorized,
     403: errors.Forbidden,
     404: errors.NotFound,
     409: errors.Conflict,
     410: errors.Expired,
-    413: errors.Invalid,
-    415: errors.Invalid,
-    422: errors.Invalid,
     429: errors.TooManyRequests,
 }
 _BY_REASON: Mapping[str, type[ApiError]] = {

@@ -158,6 +158,7 @@ class Exchange:
         headers = {"Content-Type": request.content_type} if request.body is not None else {}
         if token:
             headers["Authorization"] = f"Bearer {token}"
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle)
         started, status = time.perf_counter(), 0
         try:
             with ErrorMapping(self.name, request):
@@ -166,9 +167,7 @@ class Exchange:
                     yarl.URL(self.config.server + request.path, encoded=True),
                     data=request.body,
                     headers=headers,
-                    timeout=aiohttp.ClientTimeout(
-                        total=None, sock_connect=self.options.connect_deadline, sock_read=idle
-                    ),
+                    timeout=limits,
                     allow_redirects=False,  # a redirect would turn a write into a read
                     server_hostname=self.config.tls_server_name or None,
                 )

@@ -19,6 +19,8 @@ _NONE: frozenset[str] = frozenset()
 class Indexer:
     """Objects by key, and by the values of their index functions. Indexes and objects always agree.
 
+    Objects are shared with all who read them: do not change them.
+
     It remembers the values of each object, because the index function of a plugin may return others for the same object
     later.
     """

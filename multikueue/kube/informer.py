@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -39,8 +39,8 @@ def drop_managed_fields(obj: Json) -> Json:
 
 
 @attrs.define(eq=False)
-class Informer:
-    """All objects of one resource, as they were on the server a moment ago.
+class Informer(Indexer):
+    """All objects of one resource, as they were on the server a moment ago: an indexer that `run` alone writes.
 
     * `on_change` gets each change once, in the server's order, from the task of `run`. Handlers must not wait. What
       they raise is a bug, not a failure of the server: it ends `run`.
@@ -71,7 +71,6 @@ class Informer:
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
-    _store: Indexer = attrs.field(init=False)
     _reflector: Reflector = attrs.field(init=False)
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _request: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
@@ -82,7 +81,6 @@ class Informer:
     def __attrs_post_init__(self) -> None:
         if self.predecessor is not None and not self.predecessor.resource_version:
             self.predecessor = self.predecessor.predecessor  # it never listed, and may be one of many
-        self._store = Indexer(self.indexes)
         self._reflector = Reflector(
             self.client,
             self.resource,
@@ -143,36 +141,6 @@ class Informer:
         while not self.status.synced and not self.status.failures:
             await self._changed.wait()
 
-    def get(self, key: ObjectKey) -> Json | None:
-        """The object. It is shared: do not change it."""
-        return self._store.get(key)
-
-    def by(self, index: str, value: str) -> list[Json]:
-        """See `Indexer.by`."""
-        return self._store.by(index, value)
-
-    def keys_by(self, index: str, value: str) -> Set[ObjectKey]:
-        """See `Indexer.keys_by`."""
-        return self._store.keys_by(index, value)
-
-    def values_of(self, index: str, key: ObjectKey) -> Set[str]:
-        """See `Indexer.values_of`."""
-        return self._store.values_of(index, key)
-
-    def keys(self) -> Iterator[ObjectKey]:
-        """See `Indexer.keys`."""
-        return self._store.keys()
-
-    def values(self) -> Iterator[Json]:
-        """See `Indexer.values`."""
-        return self._store.values()
-
-    def __contains__(self, key: ObjectKey) -> bool:
-        return key in self._store
-
-    def __len__(self) -> int:
-        return len(self._store)
-
     def _replace(self, listed: ObjectList, backwards: bool) -> None:
         self.predecessor = None
         if backwards:
@@ -182,17 +150,17 @@ class Informer:
         for obj in listed.items:
             key = ObjectKey.of(obj)
             found.add(key)
-            known = self._store.get(key)
+            known = self.get(key)
             if known is None or (resource_version(known), uid(known)) != (resource_version(obj), uid(obj)):
-                self._put(key, self.transform(obj))
-        for gone in sorted(set(self._store.keys()) - found):
-            self._put(gone, None)
+                self._store(key, self.transform(obj))
+        for gone in sorted(set(self.keys()) - found):
+            self._store(gone, None)
 
     def _apply(self, event: WatchEvent) -> None:
-        self._put(ObjectKey.of(event.object), None if event.type == "DELETED" else self.transform(event.object))
+        self._store(ObjectKey.of(event.object), None if event.type == "DELETED" else self.transform(event.object))
 
-    def _put(self, key: ObjectKey, new: Json | None) -> None:
-        old = self._store.put(key, new)
+    def _store(self, key: ObjectKey, new: Json | None) -> None:
+        old = self.put(key, new)
         if old is not None or new is not None:
             self.on_change(key, old, new)
 
@@ -225,10 +193,9 @@ class Informer:
         self.on_status(status)
 
 
-async def start_informers(informers: Iterable[Informer], tasks: anyio.abc.TaskGroup) -> None:
+async def start_informers(informers: Sequence[Informer], tasks: anyio.abc.TaskGroup) -> None:
     """Run informers in a task group; return once all have synced."""
-    started = tuple(informers)
-    for informer in started:
+    for informer in informers:
         tasks.start_soon(informer.run)
-    for informer in started:
+    for informer in informers:
         await informer.wait_synced()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final, NoReturn
 from urllib.parse import SplitResult, urlsplit
 
@@ -27,10 +25,6 @@ MAX_HOST: Final = 253
 _DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
 
 
-class _TooMuch(yaml.YAMLError):
-    """The document has more than `MAX_VALUES` values."""
-
-
 class _Loader(yaml.SafeLoader):
     """Reads everything but booleans and null as text: a token of digits stays text, and so does a date."""
 
@@ -40,7 +34,7 @@ class _Loader(yaml.SafeLoader):
         """See `yaml.composer.Composer`."""
         self.values += 1
         if self.values > MAX_VALUES:
-            raise _TooMuch(f"it has more than {MAX_VALUES} values")
+            refuse(f"failed to parse kubeconfig(apiconfig): it has more than {MAX_VALUES} values")
         return super().compose_node(parent, index)
 
 
@@ -120,10 +114,12 @@ class Selection:
         for field in ("as", "as-uid", "as-groups", "as-user-extra"):
             if self.user.get(field):
                 refuse(f"impersonation ({field}) is not supported: use credentials of the identity itself")
-        proxy = split_url(self.proxy)
-        if self.proxy and (proxy is None or proxy.scheme not in ("http", "https") or not is_host(proxy.hostname)):
+        proxy = text(self.cluster, "proxy-url")
+        url = split_url(proxy)
+        if proxy and (url is None or url.scheme not in ("http", "https") or not is_host(url.hostname)):
             refuse("proxy-url must be an http:// or https:// URL")
-        if self.tls_server_name and not is_host(self.tls_server_name):
+        name = text(self.cluster, "tls-server-name")
+        if name and not is_host(name):
             refuse("tls-server-name must be a host name or an IP address")
 
     @property
@@ -139,22 +135,13 @@ class Selection:
             refuse("token is not one word of plain characters")
         return token
 
-    @property
-    def proxy(self) -> str:
-        """The proxy's URL. It may hold a password."""
-        return text(self.cluster, "proxy-url")
 
-    @property
-    def tls_server_name(self) -> str:
-        """The name that the server's certificate must have, if it differs from the server's address."""
-        return text(self.cluster, "tls-server-name")
-
-    def pem(self, section: Json, field: str) -> str:
-        """The decoded text of a `…-data` field; empty: none."""
-        try:
-            return base64.b64decode("".join(text(section, field).split()), validate=True).decode("ascii")
-        except (binascii.Error, ValueError):
-            refuse(f"{field} is not base64 of a PEM text")
+def pem(section: Json, field: str) -> str:
+    """The decoded text of a `…-data` field; empty: none."""
+    try:
+        return base64.b64decode("".join(text(section, field).split()), validate=True).decode("ascii")
+    except ValueError:
+        refuse(f"{field} is not base64 of a PEM text")
 
 
 class Refusal(Exception):
@@ -220,11 +207,6 @@ def is_token(word: str) -> bool:
     return word.isascii() and word.isprintable() and " " not in word
 
 
-def resolved(named: object, folder: Path) -> str:
-    """The path of a file that a kubeconfig names, relative to the kubeconfig's folder."""
-    return str(folder / str(named)) if named else ""
-
-
 def _parsed(data: bytes) -> Json:
     if len(data) > MAX_SIZE:
         refuse(f"failed to parse kubeconfig(apiconfig): larger than {MAX_SIZE} bytes")
@@ -235,8 +217,6 @@ def _parsed(data: bytes) -> Json:
         mark = error.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
         refuse(f"failed to parse kubeconfig(apiconfig): it is not YAML{where}")
-    except _TooMuch as error:
-        refuse(f"failed to parse kubeconfig(apiconfig): {error}")
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
         # unknown tags, encodings or deep nesting
         refuse("failed to parse kubeconfig(apiconfig): it is not YAML")

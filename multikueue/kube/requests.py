@@ -6,7 +6,7 @@ The builders for one object raise `Invalid` if a key does not name exactly one o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import attrs
@@ -18,8 +18,6 @@ from multikueue.protocols import Propagation, Subresource
 
 PAGE_SIZE: Final = 500
 """Objects per page of a list. It bounds the memory of an answer, at one more round trip per 500 objects."""
-
-_JSON: Final = "application/json"
 
 
 @attrs.frozen
@@ -33,7 +31,7 @@ class Request:
     path: str
     """Path and query, encoded."""
     body: bytes | None = attrs.field(default=None, repr=False)
-    content_type: str = _JSON
+    content_type: str = "application/json"
 
 
 def _collection(resource: Resource, namespace: str) -> str:
@@ -67,8 +65,12 @@ def _encoded(resource: Resource, body: Json) -> bytes:
 
 
 def _with_query(path: str, query: Mapping[str, str]) -> str:
-    given = {key: value for key, value in query.items() if value}
+    given = _given(query)
     return f"{path}?{urlencode(given)}" if given else path
+
+
+def _given(fields: Mapping[str, Any]) -> Json:
+    return {field: value for field, value in fields.items() if value}
 
 
 def discover(group: str, version: str) -> Request:
@@ -135,10 +137,7 @@ def delete(
     propagation: Propagation | None,
 ) -> Request:
     """Delete an object if the preconditions hold."""
-    preconditions = {"uid": uid, "resourceVersion": resource_version}
-    options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
-    if uid or resource_version:
-        options["preconditions"] = {field: value for field, value in preconditions.items() if value}
-    if propagation:
-        options["propagationPolicy"] = propagation
-    return Request("delete", resource, "DELETE", _object(resource, key), orjson.dumps(options))
+    preconditions = _given({"uid": uid, "resourceVersion": resource_version})
+    options = _given({"preconditions": preconditions, "propagationPolicy": propagation})
+    body = orjson.dumps({"apiVersion": "v1", "kind": "DeleteOptions", **options})
+    return Request("delete", resource, "DELETE", _object(resource, key), body)

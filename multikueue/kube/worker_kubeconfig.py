@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueue.kube.config import ClusterConfig
+from multikueue.kube.config import ClusterConfig, inline_config
 from multikueue.kube.kubeconfig_document import Document, Selection, is_host, refuse, refused_as, split_url
 
 REASON: Final = "InsecureKubeConfig"
@@ -29,17 +29,7 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
     selection = document.select()
     _check_endpoint(selection.server)
     _check_user(selection)
-    cluster, user = selection.cluster, selection.user
-    config = ClusterConfig(
-        server=selection.server,
-        ca_pem=selection.pem(cluster, "certificate-authority-data"),
-        token=selection.token,
-        client_cert_pem=selection.pem(user, "client-certificate-data"),
-        client_key_pem=selection.pem(user, "client-key-data"),
-        tls_server_name=selection.tls_server_name,
-        proxy=selection.proxy,
-        namespace=selection.namespace,
-    )
+    config = inline_config(selection)
     if bool(config.client_cert_pem) != bool(config.client_key_pem):
         refuse("client-certificate-data and client-key-data must be given together")
     return config

@@ -13,21 +13,12 @@ from datetime import datetime
 from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar
 
-import anyio
 import anyio.abc
 import attrs
 
 from multikueue.core.machinery import cluster_state
 from multikueue.core.machinery.cluster_state import ClusterState
-from multikueue.core.machinery.connection import (
-    CONNECTION_FAILED,
-    Connection,
-    Failing,
-    Following,
-    Health,
-    Reading,
-    Watch,
-)
+from multikueue.core.machinery.connection import CONNECTION_FAILED, Connection, Failing, Following, Health, Reading
 from multikueue.core.model.names import ClusterName
 from multikueue.errors import MultiKueueError
 from multikueue.kube.config import ClusterConfig
@@ -55,10 +46,11 @@ def health_of(deciding: InformerStatus, others: Iterable[InformerStatus] = ()) -
         deciding: the cluster is connected while this one follows.
         others: must have been read, or have failed, before this connection takes the place of another one.
     """
-    watch: Watch = Following() if deciding.synced and not deciding.failures else Reading()
+    complete = deciding.synced and all(status.synced or status.failures for status in others)
     if deciding.failures and deciding.retry_in is not None:
-        watch = Failing(deciding.failures, deciding.last_error, deciding.retry_in, deciding.silent_for)
-    return Health(watch, deciding.synced and all(status.synced or status.failures for status in others))
+        failing = Failing(deciding.failures, deciding.last_error, deciding.retry_in, deciding.silent_for)
+        return Health(failing, complete)
+    return Health(Following() if deciding.synced and not deciding.failures else Reading(), complete)
 
 
 @attrs.define(eq=False)

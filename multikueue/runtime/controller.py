@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 import anyio
-import anyio.abc
 import attrs
 import structlog
 
@@ -102,7 +101,7 @@ class Controller(Generic[K]):
     _draining: bool = attrs.field(default=False, init=False)
 
     def __repr__(self) -> str:
-        counts = self.statistics()
+        counts = self.queue.statistics()
         draining = ", draining" if self._draining else ""
         return f"<Controller {self.name}: {counts.ready_or_delayed} keys waiting, {counts.held} in work{draining}>"
 
@@ -122,10 +121,6 @@ class Controller(Generic[K]):
         """Start nothing new, let what is under way end, then end `run`."""
         self._draining = True
         self.queue.wake()
-
-    def statistics(self) -> QueueStatistics:
-        """How many keys wait and how many are being reconciled."""
-        return self.queue.statistics()
 
     @property
     def idle(self) -> bool:

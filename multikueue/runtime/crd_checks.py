@@ -43,18 +43,16 @@ class CRDCheck:
         gvk, before = self.kind.resource.gvk, self.flaw
         declaration = self.kind.declaration
         assert declaration is not None, "only declared kinds are inspected"
+        key = ObjectKey("", f"{self.kind.resource.plural}.{gvk.group}")
         try:
-            found = await self.client.get(
-                CUSTOM_RESOURCE_DEFINITION, ObjectKey("", f"{self.kind.resource.plural}.{gvk.group}")
-            )
+            found = await self.client.get(CUSTOM_RESOURCE_DEFINITION, key)
         except ApiError as error:
             self._absent = isinstance(error, NotFound)
             # A definition that lacked a field may be in an update.
             self._certain = not error.retryable and not self.flaw
             return
-        missing = [
-            (field, path) for field, path in declaration.unknown_paths(found, gvk.version) if field.startswith(_NEEDED)
-        ]
+        unknown = declaration.unknown_paths(found, gvk.version)
+        missing = [(field, path) for field, path in unknown if field.startswith(_NEEDED)]
         self._certain = not missing
         told = ", ".join(f"{path} ({self.kind.source}.{field})" for field, path in missing)
         self.flaw = f"its CustomResourceDefinition has no field {told} in version {gvk.version}" if missing else ""

@@ -90,10 +90,7 @@ class CreateConflicts:
             workload: whose objects they are.
             own: our own objects of that kind that can be seen: if one of them was in the way, it was ours.
         """
-        known = self._met.get((resource, workload))
-        if known is None:
-            return None
-        now = loop_time()
+        known, now = self._met.get((resource, workload), {}), loop_time()
         for key in [key for key in known if key in own]:
             del known[key]
         for met in known.values():

@@ -68,7 +68,7 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
             findings.append(found)
             kept.append(kind)
         elif not found.namespaced:
-            findings.append(Finding(kind.source, f"{_named(kind)} is not namespaced: it cannot be a job"))
+            findings.append(Finding(kind.source, f"{dotted(kind.resource.gvk)} is not namespaced: it cannot be a job"))
         else:
             kept.append(_completed(kind, found))
             findings += await _doubts(kept[-1], found, server, patient)
@@ -78,6 +78,7 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
 
 
 async def _found(kind: JobKind, server: Discoverer, patient: bool, silent: list[DeadlineExceeded]) -> Served | Finding:
+    name = dotted(kind.resource.gvk)
     try:
         found = await server.discover(kind.resource.gvk)
     except ApiError as error:
@@ -85,12 +86,12 @@ async def _found(kind: JobKind, server: Discoverer, patient: bool, silent: list[
             raise
         if isinstance(error, DeadlineExceeded):
             silent.append(error)
-        return Finding(kind.source, f"it cannot be told whether the manager serves {_named(kind)}: {error}")
+        return Finding(kind.source, f"it cannot be told whether the manager serves {name}: {error}")
     if found is not None:
         return found
     return Finding(
         kind.source,
-        f"the manager does not serve {_named(kind)}: none of its jobs is seen until its CustomResourceDefinition is "
+        f"the manager does not serve {name}: none of its jobs is seen until its CustomResourceDefinition is "
         f"installed as {kind.resource} and serves this version",
     )
 
@@ -119,10 +120,14 @@ async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: boo
     if said is None:
         return []
     doubts = list(_contradicted(kind, said, found))
-    definition = await _definition(found, kind, server, patient)
-    if definition is not None:
-        doubts += _unknown(kind, said, definition)
-    return doubts
+    key = ObjectKey("", f"{found.plural}.{kind.resource.gvk.group}")
+    try:
+        definition = await server.get(CUSTOM_RESOURCE_DEFINITION, key)
+    except ApiError as error:
+        if _may_pass(error, patient):
+            raise
+        return doubts  # the kind has no definition, or we may not read it
+    return [*doubts, *_unknown(kind, said, definition)]
 
 
 def _contradicted(kind: JobKind, said: Declaration, found: Served) -> Iterator[Finding]:
@@ -135,17 +140,6 @@ def _contradicted(kind: JobKind, said: Declaration, found: Served) -> Iterator[F
         yield Finding(f"{kind.source}.statusSubresource", told)
 
 
-async def _definition(found: Served, kind: JobKind, server: Discoverer, patient: bool) -> Json | None:
-    """The kind's CRD; None if it has none, or we may not read it."""
-    key = ObjectKey("", f"{found.plural}.{kind.resource.gvk.group}")
-    try:
-        return await server.get(CUSTOM_RESOURCE_DEFINITION, key)
-    except ApiError as error:
-        if _may_pass(error, patient):
-            raise
-        return None
-
-
 def _unknown(kind: JobKind, said: Declaration, definition: Json) -> Iterator[Finding]:
     name, version = definition["metadata"]["name"], kind.resource.gvk.version
     for field, text in said.unknown_paths(definition, version):
@@ -153,7 +147,3 @@ def _unknown(kind: JobKind, said: Declaration, definition: Json) -> Iterator[Fin
         if field == "managedByPath":
             told += ": the kind does not honour it, or its version here does not yet; its jobs will be rejected"
         yield Finding(f"{kind.source}.{field}", told)
-
-
-def _named(kind: JobKind) -> str:
-    return dotted(kind.resource.gvk)

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import Final
 
 import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.workloads import attempt_of_copy, cluster_queue
-from multikueue.core.workload.effects import (
-    Announce,
-    ApplyStatus,
-    CountAdmitted,
-    CreateJob,
-    CreateWorkload,
-    DeleteJob,
-    DeleteWorkload,
-    Effect,
-    PatchJob,
-    PatchJobStatus,
-    PatchWorkload,
-)
+from multikueue.core.workload import effects
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.protocols import ApiClient, ManagerHook, Subresource
 from multikueue.runtime.create_conflicts import CreateConflicts
@@ -35,27 +23,19 @@ TELL_AFTER: Final = 1.0
 """Seconds for which a name must be taken by an object that informers do not show, until there is an event."""
 
 
-class Target(Protocol):
-    """A cluster on which effects can be executed."""
+@attrs.define(eq=False, repr=False)
+class Target:
+    """A cluster on which effects can be executed: its client, and what is known of what is there."""
 
-    @property
-    def client(self) -> ApiClient:
-        """Where to send writes."""
-        ...
+    client: ApiClient
+    workloads: MutationCache
+    jobs: Mapping[GVK, MutationCache]
+    create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts, kw_only=True)
+    """The creations it refuses."""
 
-    @property
-    def workloads(self) -> MutationCache:
-        """Its Workloads."""
-        ...
-
-    @property
-    def create_conflicts(self) -> CreateConflicts:
-        """The creations it refuses."""
-        ...
-
-    def cache_of(self, gvk: GVK) -> MutationCache | None:
-        """Its jobs of one kind."""
-        ...
+    def cache_of(self, gvk: GVK | None) -> MutationCache | None:
+        """The jobs of one kind; None if the kind is not registered."""
+        return self.jobs.get(gvk) if gvk is not None else None
 
 
 @attrs.define(eq=False)
@@ -68,55 +48,54 @@ class EffectExecutor:
     memory: WorkloadMemory
     hook: ManagerHook | None = None
 
-    async def execute(self, workload: Json | None, effects: tuple[Effect, ...]) -> None:
+    async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...]) -> None:
         """Execute effects one after the other, up to the first that fails.
 
         Args:
             workload: the manager's Workload they are for; None if it is gone.
-            effects: of one cluster.
+            part: the effects of one cluster.
 
         Raises:
             ApiError: an effect failed; those after it were not tried.
         """
-        for effect in effects:
-            await self._execute(workload, effect)
+        for effect in part:
+            match effect:
+                case effects.Announce():
+                    if workload is not None:
+                        self._emit(workload, effect.type, effect.note)
+                case effects.CountAdmitted():
+                    if self.hook is not None:
+                        self.hook.admitted(effect.cluster_queue, effect.worker)
+                case _:
+                    target = self.target(effect.cluster)
+                    if target is None:
+                        raise NotSent(f'cluster "{effect.cluster}" is not connected')
+                    await self._write(target, effect, workload)
 
-    async def _execute(self, workload: Json | None, effect: Effect) -> None:
+    async def _write(self, target: Target, effect: effects.Effect, workload: Json | None) -> None:
         match effect:
-            case Announce():
-                if workload is not None:
-                    self.events.emit(
-                        workload, type=effect.type, reason="MultiKueue", action="MultiKueue", note=effect.note
-                    )
-            case CountAdmitted():
-                if self.hook is not None:
-                    self.hook.admitted(effect.cluster_queue, effect.worker)
-            case _:
-                target = self.target(effect.cluster)
-                if target is None:
-                    raise NotSent(f'cluster "{effect.cluster}" is not connected')
-                await self._write(target, effect, workload)
-
-    async def _write(self, target: Target, effect: Effect, workload: Json | None) -> None:
-        match effect:
-            case ApplyStatus(object=body, field_manager=manager):
+            case effects.ApplyStatus(object=body, field_manager=manager):
                 written = await target.client.apply(WORKLOAD, body, field_manager=manager, subresource="status")
                 target.workloads.wrote(written)
-            case PatchJobStatus() | PatchJob():
+            case effects.PatchJobStatus() | effects.PatchJob():
                 await self._patch_job(target, effect, workload)
-            case CreateWorkload():
-                await self._create_workload(target, effect, workload)
-            case CreateJob():
+            case effects.CreateWorkload() if workload is not None:
+                target.workloads.wrote(await self._create(target, effect, WORKLOAD, workload))
+                if self.hook is not None:
+                    self.hook.dispatched(cluster_queue(workload), effect.cluster)
+            case effects.CreateJob() if workload is not None:
                 await self._create_job(target, effect, workload)
-            case PatchWorkload(key=key, patch=patch):
+            case effects.PatchWorkload(key=key, patch=patch):
                 target.workloads.wrote(await target.client.merge_patch(WORKLOAD, key, patch))
-            case DeleteJob(resource=resource, key=key, uid=uid):
+            case effects.DeleteJob(resource=resource, key=key, uid=uid):
                 await _delete(target, target.cache_of(resource.gvk), resource, key, uid)
-            case DeleteWorkload():
+            case effects.DeleteWorkload():
                 await _delete_workload(target, effect)
 
-    async def _patch_job(self, target: Target, effect: PatchJobStatus | PatchJob, workload: Json | None) -> None:
-        behind_status = isinstance(effect, PatchJobStatus) and effect.subresource
+    async def _patch_job(
+        self, target: Target, effect: effects.PatchJobStatus | effects.PatchJob, workload: Json | None
+    ) -> None:
+        behind_status = isinstance(effect, effects.PatchJobStatus) and effect.subresource
         part: Subresource = "status" if behind_status else ""
         resource, key = effect.resource, effect.key
         try:
@@ -127,19 +106,12 @@ class EffectExecutor:
             # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
             if workload is not None and not (isinstance(error, NotFound) and f'"{key.name}"' in str(error)):
                 where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
-                what = "the status of " if isinstance(effect, PatchJobStatus) else "a change of "
-                self._warn(workload, f'{where} refuses {what}{resource} "{key}": {error}')
+                what = "the status of " if isinstance(effect, effects.PatchJobStatus) else "a change of "
+                self._emit(workload, "Warning", f'{where} refuses {what}{resource} "{key}": {error}')
             raise
 
-    async def _create_workload(self, target: Target, effect: CreateWorkload, workload: Json | None) -> None:
-        target.workloads.wrote(await self._create(target, effect, WORKLOAD, workload))
-        if self.hook is not None and workload is not None:
-            self.hook.dispatched(cluster_queue(workload), effect.cluster)
-
-    async def _create_job(self, target: Target, effect: CreateJob, workload: Json | None) -> None:
+    async def _create_job(self, target: Target, effect: effects.CreateJob, workload: Json) -> None:
         """Create the job, and remember whether it may exist."""
-        if workload is None:
-            return  # jobs are created for Workloads only
         where = effect.cluster, ObjectKey.of(workload), ObjectKey.of(effect.object).name
         doubted = self.memory.sending(*where)
         try:
@@ -151,22 +123,20 @@ class EffectExecutor:
                 self.memory.unanswered(*where)
             raise
         self.memory.created(*where, attempt_of_copy(effect.object))
-        cache = target.cache_of(effect.resource.gvk)
-        if cache is not None:
+        if (cache := target.cache_of(effect.resource.gvk)) is not None:
             cache.wrote(created)
 
     async def _create(
-        self, target: Target, effect: CreateWorkload | CreateJob, resource: Resource, workload: Json | None
+        self, target: Target, effect: effects.CreateWorkload | effects.CreateJob, resource: Resource, workload: Json
     ) -> Json:
         key = ObjectKey.of(effect.object)
         try:
             created = await target.client.create(resource, effect.object)
         except ApiError as error:
-            if not error.status or workload is None:  # no answer is no refusal
+            if not error.status:  # no answer is no refusal
                 raise
             raise self._refused(target, effect.cluster, resource, key, workload, error) from error
-        if workload is not None:
-            target.create_conflicts.created(resource, ObjectKey.of(workload))
+        target.create_conflicts.created(resource, ObjectKey.of(workload))
         return created
 
     def _refused(
@@ -185,11 +155,11 @@ class EffectExecutor:
         lasted = target.create_conflicts.met(resource, ObjectKey.of(workload), key, error, why)
         # Right after a lost reply the taken name is that of our own object, which the watch is about to show.
         if not error.retryable and (lasted >= TELL_AFTER or not taken):
-            self._warn(workload, note)
+            self._emit(workload, "Warning", note)
         return AlreadyExists(note, status=error.status, reason=error.reason) if taken else error
 
-    def _warn(self, workload: Json, note: str) -> None:
-        self.events.emit(workload, type="Warning", reason="MultiKueue", action="MultiKueue", note=note)
+    def _emit(self, workload: Json, type: str, note: str) -> None:
+        self.events.emit(workload, type, reason="MultiKueue", action="MultiKueue", note=note)
 
 
 async def _delete(target: Target, cache: MutationCache | None, resource: Resource, key: ObjectKey, uid: str) -> None:
@@ -203,7 +173,7 @@ async def _delete(target: Target, cache: MutationCache | None, resource: Resourc
         cache.removed(key, uid)
 
 
-async def _delete_workload(target: Target, effect: DeleteWorkload) -> None:
+async def _delete_workload(target: Target, effect: effects.DeleteWorkload) -> None:
     if effect.held:
         patch: Json = {"metadata": {"uid": effect.uid, "finalizers": list(effect.finalizers) or None}}
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Protocol
@@ -143,12 +144,10 @@ class Elector:
         return False
 
     async def _look(self) -> None:
-        try:
+        lease = None
+        with contextlib.suppress(NotFound):
             lease = await self.client.get(LEASE, self.key)
-        except NotFound:
-            self._candidate.observe(None, anyio.current_time())
-        else:
-            self._candidate.observe(lease, anyio.current_time())
+        self._candidate.observe(lease, anyio.current_time())
 
     async def _write(self) -> None:
         began, renewed_at = anyio.current_time(), self._candidate.renewed_at

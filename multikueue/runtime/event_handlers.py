@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.worker_executor import PartBackoffs
-from multikueue.runtime.worker_pool import WorkerCluster
+from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 _Keys: TypeAlias = KeyQueue[ObjectKey]
@@ -112,8 +112,7 @@ class ManagerHandlers:
                 for check in self.cluster.checks_using(config):
                     self.work.checks.enqueue(ObjectKey("", check))
 
-    def _secret_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        del old, new
+    def _secret_changed(self, key: ObjectKey, _old: Json | None, _new: Json | None) -> None:
         for cluster in self.cluster.clusters.values():
             if dig(cluster, "spec", "clusterSource", "kubeConfig", "location") == key.name:
                 self.work.clusters.enqueue(ObjectKey.of(cluster))
@@ -160,8 +159,8 @@ class WorkerHandlers:
             self.hook.cluster_removed(worker.name)
         self.status_changed(worker)
         self.recompute_quotas()
-        self._enqueue_workloads(worker.keys())
-        self._enqueue_workloads(self._waiting_for(worker.name))
+        for key in (*workloads_on(worker), *self._waiting_for(worker.name)):
+            self.work.workloads.enqueue(key)
 
     def status_changed(self, worker: WorkerCluster) -> None:
         """Only what the MultiKueueCluster's status says of a worker changed."""
@@ -181,10 +180,6 @@ class WorkerHandlers:
             if has_quota(workload) and not is_finished(workload) and cluster_name(workload) in (None, cluster):
                 yield ObjectKey.of(workload)
 
-    def _enqueue_workloads(self, keys: Iterable[ObjectKey]) -> None:
-        for key in keys:
-            self.work.workloads.enqueue(key)
-
 
 def _runs(workload: Json | None) -> bool:
     """Whether a worker has the Workload, and it is neither finished nor evicted."""
@@ -194,8 +189,6 @@ def _runs(workload: Json | None) -> bool:
 
 
 def _spec_of(cluster: Json | None) -> object:
-    if cluster is None:
-        return None
     return dig(cluster, "metadata", "deletionTimestamp"), dig(cluster, "metadata", "uid"), dig(cluster, "spec")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 import anyio
 import attrs
@@ -39,7 +39,7 @@ _MAX_WORD: Final = 128
 """What the API allows for reason, action and reportingInstance."""
 _MAX_NAME: Final = 253
 
-_Message = tuple[str, str, str]
+_Message: TypeAlias = tuple[str, str, str]
 
 log = get_logger(__name__)
 
@@ -54,12 +54,6 @@ class EventStatistics:
     """Never sent: too many waited, or the server would not have them."""
     repeated: int
     """Not sent because the same was said within `REPEAT_AFTER` seconds."""
-
-
-@attrs.frozen(eq=False)
-class _Entry:
-    event: Json
-    message: _Message
 
 
 @attrs.define(eq=False, repr=False)
@@ -78,7 +72,7 @@ class EventRecorder:
     clock: Callable[[], datetime]
     """The wall clock, for `eventTime`."""
     capacity: int = attrs.field(default=CAPACITY, kw_only=True)
-    _waiting: collections.deque[_Entry] = attrs.field(factory=collections.deque, init=False)
+    _waiting: collections.deque[tuple[Json, _Message]] = attrs.field(factory=collections.deque, init=False)
     _said: collections.OrderedDict[_Message, float] = attrs.field(factory=collections.OrderedDict, init=False)
     """When each message was last said, the oldest first."""
     _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
@@ -107,9 +101,9 @@ class EventRecorder:
             return
         event = self._event(regarding, note=shortened(note, MAX_EVENT_NOTE))
         event |= {"type": type, "reason": reason[:_MAX_WORD], "action": action[:_MAX_WORD]}
-        self._waiting.append(_Entry(event, message))
+        self._waiting.append((event, message))
         if len(self._waiting) > self.capacity:
-            self._drop(self._waiting.popleft(), "too many events wait")
+            self._drop(*self._waiting.popleft(), "too many events wait")
         self._wakeup.set()
 
     async def run(self) -> None:
@@ -172,28 +166,28 @@ class EventRecorder:
         while self._waiting:
             entry = self._waiting.popleft()
             try:
-                await self._settle(entry)
+                await self._settle(*entry)
             except anyio.get_cancelled_exc_class():
                 self._waiting.appendleft(entry)  # its last chance is the flush
                 raise
 
-    async def _settle(self, entry: _Entry) -> None:
+    async def _settle(self, event: Json, message: _Message) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with anyio.fail_after(REQUEST_TIMEOUT):
-                    await self.client.create(EVENT, entry.event)
+                    await self.client.create(EVENT, event)
             except AlreadyExists:
                 pass  # an earlier try succeeded, and its answer was lost
             except (ApiError, TimeoutError) as error:
                 if attempt == ATTEMPTS or (isinstance(error, ApiError) and not error.retryable):
-                    self._drop(entry, str(error) or "no answer in time")
+                    self._drop(event, message, str(error) or "no answer in time")
                     return
                 await anyio.sleep(max(2.0**attempt, getattr(error, "retry_after", None) or 0.0))
                 continue
             self._sent += 1
             return
 
-    def _drop(self, entry: _Entry, why: str) -> None:
+    def _drop(self, event: Json, message: _Message, why: str) -> None:
         self._dropped += 1
-        self._said.pop(entry.message, None)
-        log.info("event dropped", error=why, note=entry.event["note"], dropped=self._dropped)
+        self._said.pop(message, None)
+        log.info("event dropped", error=why, note=event["note"], dropped=self._dropped)

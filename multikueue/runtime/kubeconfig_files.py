@@ -6,15 +6,12 @@ reliably. So all files in use are read again and compared; they are small.
 
 from __future__ import annotations
 
-import functools
 import os
 import posixpath
 import stat
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import anyio
-import anyio.abc
 import anyio.to_thread
 import attrs
 
@@ -37,14 +34,6 @@ _OUTSIDE: Final = "kubeconfig path is not under the allowed prefix: "
 log = get_logger(__name__)
 
 
-@attrs.frozen
-class _Refused:
-    """Why a file cannot be used."""
-
-    reason: str
-    message: str
-
-
 @attrs.define(eq=False, repr=False)
 class KubeconfigFiles:
     """The content of the files in use.
@@ -59,7 +48,8 @@ class KubeconfigFiles:
     """Called when the content of a path has changed, or why it cannot be read."""
     prefix: str = KUBECONFIG_PREFIX
     interval: float = INTERVAL
-    _found: dict[str, bytes | _Refused] = attrs.field(factory=dict, init=False)
+    _found: dict[str, bytes | str] = attrs.field(factory=dict, init=False)
+    """By path, the content, or why it cannot be used."""
     _under_way: set[str] = attrs.field(factory=set, init=False)
     _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
@@ -75,8 +65,8 @@ class KubeconfigFiles:
         found = self._found.get(path)
         if found is None:
             self._wakeup.set()
-        if isinstance(found, _Refused):
-            raise KubeconfigError(found.reason, found.message)
+        if isinstance(found, str):
+            raise KubeconfigError(_REASON, found)
         return found
 
     async def run(self) -> None:
@@ -106,16 +96,16 @@ class KubeconfigFiles:
         finally:
             self._under_way.discard(path)
         self._found[path] = found
-        log.info("kubeconfig file read", path=path, error=found.message if isinstance(found, _Refused) else None)
+        log.info("kubeconfig file read", path=path, error=found if isinstance(found, str) else None)
         self.changed(path)
 
-    async def _read(self, path: str) -> bytes | _Refused:
+    async def _read(self, path: str) -> bytes | str:
         limiter = anyio.CapacityLimiter(1)  # its own: blocked threads take none from other files
-        read = functools.partial(read_kubeconfig, path, self.prefix)
+        run = anyio.to_thread.run_sync
         try:
-            return await anyio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=limiter)
+            return await run(read_kubeconfig, path, self.prefix, abandon_on_cancel=True, limiter=limiter)
         except KubeconfigError as error:
-            return _Refused(error.reason, str(error))
+            return str(error)
 
 
 def read_kubeconfig(path: str, prefix: str = KUBECONFIG_PREFIX) -> bytes:

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 
-import anyio
 import anyio.abc
 import attrs
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-import anyio
 import anyio.abc
 import attrs
 
@@ -17,9 +16,9 @@ from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
-from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, Reconciler
+from multikueue.protocols import ApiClient, ControllerHook, ManagerHook
 from multikueue.runtime.cluster_pool import Connect
-from multikueue.runtime.controller import Controller, KeyQueue
+from multikueue.runtime.controller import Controller
 from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
@@ -32,7 +31,7 @@ from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
 from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
-from multikueue.runtime.worker_pool import WorkerPool
+from multikueue.runtime.worker_pool import WorkerPool, workloads_on
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 
@@ -118,35 +117,30 @@ class Manager:
             settings.kubeconfig_prefix,
             settings.kubeconfig_interval,
         )
-        events, cluster_events = self._recorder("kueue-workload-controller"), self._recorder("multikueue-cluster")
+        recorder = functools.partial(EventRecorder, self.client, instance=self.instance, clock=self.clock)
+        events, cluster_events = recorder("kueue-workload-controller"), recorder("multikueue-cluster")
         effects = EffectExecutor(functools.partial(_target, cluster, workers), events, memory, self.hook)
         executor = self._executor = WorkerExecutor(effects, work.workloads.enqueue, backoffs)
         reader = SnapshotReader(cluster, workers, self.adapters, executor, memory)
+        workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock)
+        clusters = ClusterReconciler(
+            cluster, workers, files, cluster_events, settings.namespace, self.clock, self.led_until
+        )
+        checks = AdmissionCheckReconciler(cluster, self.clock)
+        controller = functools.partial(Controller[ObjectKey], fraction=self.fraction, hook=self.controller_hook)
         self._controllers = (
-            self._controller(
-                "workload",
-                WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock),
-                work.workloads,
-                settings.concurrency,
-            ),
-            self._controller(
-                "cluster",
-                ClusterReconciler(
-                    cluster, workers, files, cluster_events, settings.namespace, self.clock, self.led_until
-                ),
-                work.clusters,
-                8,
-            ),
-            self._controller("admissioncheck", AdmissionCheckReconciler(cluster, self.clock), work.checks),
+            controller("multikueue_workload", workloads, queue=work.workloads, concurrency=settings.concurrency),
+            controller("multikueue_cluster", clusters, queue=work.clusters, concurrency=8),
+            controller("multikueue_admissioncheck", checks, queue=work.checks),
         )
         self._services = (events.run, cluster_events.run, files.run)
         if settings.quota_automation:
             quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
-            self._controllers += (self._controller("clusterqueue", quotas, work.quotas),)
+            self._controllers += (controller("multikueue_clusterqueue", quotas, queue=work.quotas),)
             self._services += (queues.run,)
 
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
-        settings = WorkerSettings(
+        informers = WorkerSettings(
             self.adapters,
             self.settings.plan.origin,
             on_workload=handlers.workload_changed,
@@ -154,24 +148,7 @@ class Manager:
             on_queue=lambda _: handlers.recompute_quotas(),
             fraction=self.fraction,
         )
-        return WorkerPool(
-            self.connect, settings, self.clock, on_cluster=handlers.cluster_changed, on_status=handlers.status_changed
-        )
-
-    def _recorder(self, reporting_controller: str) -> EventRecorder:
-        return EventRecorder(self.client, reporting_controller, self.instance, self.clock)
-
-    def _controller(
-        self, name: str, reconciler: Reconciler[ObjectKey], queue: KeyQueue[ObjectKey], concurrency: int = 1
-    ) -> Controller[ObjectKey]:
-        return Controller(
-            f"multikueue_{name}",
-            reconciler,
-            concurrency=concurrency,
-            queue=queue,
-            fraction=self.fraction,
-            hook=self.controller_hook,
-        )
+        return WorkerPool(self.connect, informers, self.clock, handlers.cluster_changed, handlers.status_changed)
 
     def __repr__(self) -> str:
         words = Counter(worker.connection.word for worker in self.workers)
@@ -215,13 +192,13 @@ class Manager:
 
     def statistics(self) -> dict[str, QueueStatistics]:
         """The controllers' queues, by controller."""
-        return {controller.name: controller.statistics() for controller in self._controllers}
+        return {controller.name: controller.queue.statistics() for controller in self._controllers}
 
     async def _collect_garbage(self) -> None:
         while True:
             await anyio.sleep(self.settings.gc_interval.total_seconds())
             for worker in self.workers:
-                for key in dict.fromkeys(worker.keys()):  # in an order that repeats
+                for key in dict.fromkeys(workloads_on(worker)):  # in an order that repeats
                     self._work.workloads.enqueue(key)
 
 

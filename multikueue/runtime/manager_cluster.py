@@ -6,19 +6,12 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import anyio
 import anyio.abc
 import attrs
 
 from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.config.admission_check import config_name
-from multikueue.core.model.kinds import (
-    ADMISSION_CHECK,
-    MULTIKUEUE_CLUSTER,
-    MULTIKUEUE_CONFIG,
-    SECRET,
-    WORKLOAD,
-)
+from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, resource_version, uid
 from multikueue.core.model.workloads import Owner, checks, has_members, is_made_for, owner
@@ -27,7 +20,7 @@ from multikueue.kube.informer import Handler, Informer, drop_managed_fields, sta
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
-from multikueue.runtime.create_conflicts import CreateConflicts
+from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.mutation_cache import MutationCache
 
 log = get_logger(__name__)
@@ -67,26 +60,21 @@ class _RequiredKind:
 
     def __call__(self, status: InformerStatus) -> None:
         if status.refused and not self._refused:
-            advice = "is Kueue installed there, with its CRDs, and may this identity list and watch them?"
-            if not self.resource.gvk.group:
-                advice = "may this identity list and watch them?"
+            may = "may this identity list and watch them?"
+            advice = f"is Kueue installed there, with its CRDs, and {may}" if self.resource.gvk.group else may
             log.warning("cannot work without it", resource=str(self.resource), error=status.last_error, advice=advice)
         self._refused = status.refused
 
 
 @attrs.define(eq=False, repr=False)
-class ManagerCluster:
-    """The caches of the manager cluster. Implements `effect_executor.Target`."""
+class ManagerCluster(Target):
+    """The caches of the manager cluster."""
 
-    client: ApiClient
     controller_name: str
-    workloads: MutationCache
-    jobs: Mapping[GVK, MutationCache]
     checks: Informer
     configs: Informer
     clusters: Informer
     secrets: Informer
-    create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts)
 
     @classmethod
     def build(
@@ -129,9 +117,9 @@ class ManagerCluster:
 
         return cls(
             client,
-            controller_name,
             MutationCache(required(WORKLOAD, indexes=indexes)),
             {kind.resource.gvk: jobs(kind) for kind in adapters.followed},
+            controller_name,
             required(ADMISSION_CHECK),
             required(MULTIKUEUE_CONFIG),
             required(MULTIKUEUE_CLUSTER),
@@ -175,14 +163,9 @@ class ManagerCluster:
     def _required(self) -> tuple[Informer, ...]:
         return (self.workloads.informer, self.checks, self.configs, self.clusters, self.secrets)
 
-    def cache_of(self, gvk: GVK) -> MutationCache | None:
-        """The manager's jobs of one kind."""
-        return self.jobs.get(gvk)
-
     def siblings(self, key: ObjectKey, owned_by: Owner) -> Iterator[Json]:
         """The other Workloads of the same job."""
-        entry = _owner_entry(owned_by.gvk, ObjectKey(key.namespace, owned_by.name))
-        for name in sorted(ObjectKey.of(one) for one in self.workloads.informer.by("owner", entry)):
+        for name in self.owned(owned_by.gvk, ObjectKey(key.namespace, owned_by.name)):
             found = self.workloads.get(name) if name != key else None
             if found is not None:
                 yield found
@@ -200,16 +183,15 @@ class ManagerCluster:
 
     def workloads_of(self, key: ObjectKey, gvk: GVK, job: Json) -> list[ObjectKey]:
         """The Workloads that stand for a job."""
-        found = self.owned(gvk, key)
-        cache = self.cache_of(gvk)
-        for entry in cache.entries(job) if cache is not None else ():
+        cache, found = self.jobs[gvk], self.owned(gvk, key)
+        for entry in cache.entries(job):
             group = ObjectKey(key.namespace, entry.rpartition("/")[2])
             shared = self.workloads.get(group)
-            if shared is not None and has_members(shared) and group not in found:
+            if shared is not None and has_members(shared):
                 found.append(group)
-        if cache is not None and cache.index(job) is None:
-            found += [group for group in self._found_by("member", gvk, key) if group not in found]
-        return found
+        if cache.index(job) is None:
+            found += self._found_by("member", gvk, key)
+        return list(dict.fromkeys(found))
 
     def owned(self, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
         """The Workloads that name the job of this kind and key as the one behind them."""
@@ -220,7 +202,7 @@ class ManagerCluster:
 
     def is_ours(self, check: Json | None) -> bool:
         """Whether an AdmissionCheck is for this controller."""
-        return check is not None and dig(check, "spec", "controllerName") == self.controller_name
+        return bool(dig(check, "spec", "controllerName") == self.controller_name)
 
     def our_check(self, names: Iterable[str]) -> tuple[str | None, bool]:
         """The first of these AdmissionChecks that is ours, and whether one before it does not exist."""
@@ -234,9 +216,8 @@ class ManagerCluster:
 
     def config_of(self, check_name: str | None) -> Json | None:
         """The MultiKueueConfig behind a check."""
-        check = self.checks.get(ObjectKey("", check_name)) if check_name else None
-        name = config_name(check) if check is not None else ""
-        return self.configs.get(ObjectKey("", name)) if name else None
+        check = self.checks.get(ObjectKey("", check_name or ""))
+        return self.configs.get(ObjectKey("", config_name(check))) if check is not None else None
 
     def checks_using(self, config: str) -> Iterator[str]:
         """The names of our checks that refer to a config."""
@@ -252,10 +233,8 @@ class ManagerCluster:
 
     def kubeconfig_paths(self) -> Iterator[str]:
         """The kubeconfig files that MultiKueueClusters name."""
-        for cluster in self.clusters.values():
-            path = kubeconfig_path(cluster)
-            if path is not None:
-                yield path
+        paths = map(kubeconfig_path, self.clusters.values())
+        return (path for path in paths if path is not None)
 
 
 def kubeconfig_path(cluster: Json) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -58,8 +58,7 @@ class MutationCache:
         written = [key for key, obj in self._written.items() if wanted in self.entries(obj)]
         if not known and not written:
             return []
-        keys = {*known, *written}
-        found = (self.get(key) for key in sorted(keys))
+        found = (self.get(key) for key in sorted({*known, *written}))
         return [obj for obj in found if obj is not None and wanted in self.entries(obj)]
 
     def entries(self, obj: Json) -> Iterable[str]:
@@ -74,7 +73,7 @@ class MutationCache:
         self._forget_settled()
         self._deleted.pop(key, None)
         known = self._written.get(key)
-        if known is None or version_number(resource_version(obj)) >= version_number(resource_version(known)):
+        if known is None or _version(obj) >= _version(known):
             self._written[key] = {**obj, "metadata": metadata}
 
     def removed(self, key: ObjectKey, object_uid: str) -> None:
@@ -106,16 +105,14 @@ class MutationCache:
             return  # not the same server, whatever its address
         self.informer.inherit(earlier.informer)
         self._written, self._deleted = earlier._written, earlier._deleted
-        seen, seen_there = (
-            version_number(self.informer.resource_version),
-            version_number(earlier.informer.resource_version),
-        )
+        seen = version_number(self.informer.resource_version)
+        seen_there = version_number(earlier.informer.resource_version)
         for obj in earlier.informer.values():
-            if version_number(resource_version(obj)) > seen:
+            if _version(obj) > seen:
                 self._written.setdefault(ObjectKey.of(obj), obj)
         for obj in self.informer.values() if seen_there > seen else ():
             key = ObjectKey.of(obj)
-            if key not in earlier.informer and version_number(resource_version(obj)) <= seen_there:
+            if key not in earlier.informer and _version(obj) <= seen_there:
                 self.removed(key, uid(obj))
 
     def _forget_other_histories(self) -> None:
@@ -127,10 +124,8 @@ class MutationCache:
 
     def _is_ahead(self, written: Json, cached: Json | None) -> bool:
         # The informer has seen all up to its resourceVersion: an older write is in its store, or was overwritten.
-        seen = max(
-            version_number(self.informer.resource_version), version_number(resource_version(cached)) if cached else 0
-        )
-        return version_number(resource_version(written)) > seen
+        seen = version_number(self.informer.resource_version)
+        return _version(written) > max(seen, _version(cached) if cached else 0)
 
     def _is_deleted(self, key: ObjectKey, obj: Json) -> bool:
         deleted = self._deleted.get(key)
@@ -146,13 +141,15 @@ class MutationCache:
         """Forget writes that the informer has seen, oldest first: most of them are not read again."""
         self._forget_other_histories()
         now = loop_time()
-        for key in _leading(self._deleted, lambda key: self._deleted[key][1] <= now):
-            del self._deleted[key]
-        for key in _leading(self._in_vain, lambda key: key not in self.informer):
-            del self._in_vain[key]
-        for key in _leading(self._written, lambda key: not self._is_ahead(self._written[key], None)):
-            del self._written[key]
+        _drop_leading(self._deleted, lambda key: self._deleted[key][1] <= now)
+        _drop_leading(self._in_vain, lambda key: key not in self.informer)
+        _drop_leading(self._written, lambda key: not self._is_ahead(self._written[key], None))
 
 
-def _leading(keys: Iterable[ObjectKey], fits: Callable[[ObjectKey], bool]) -> list[ObjectKey]:
-    return list(itertools.takewhile(fits, keys))
+def _version(obj: Json) -> int:
+    return version_number(resource_version(obj))
+
+
+def _drop_leading(known: dict[ObjectKey, Any], settled: Callable[[ObjectKey], bool]) -> None:
+    for key in [*itertools.takewhile(settled, known)]:
+        del known[key]

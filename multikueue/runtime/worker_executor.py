@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-import anyio
 import anyio.abc
 import attrs
 import structlog
@@ -152,22 +151,18 @@ class WorkerExecutor:
             self._tasks.start(partial(self._execute, part, workload, effects))
 
     async def _execute(self, part: Part, workload: Json | None, effects: tuple[Effect, ...]) -> None:
-        error: Exception | None = None
         try:
             with structlog.contextvars.bound_contextvars(cluster=part[0], key=str(part[1])):
                 await self.effects.execute(workload, effects)
-        except Exception as failure:  # it costs this part alone (never CancelledError)
-            error = failure
+        except Exception as error:  # it costs this part alone (never CancelledError)
+            self.enqueue(part[1], self.backoffs.failed(part, error))
+        else:
+            self.backoffs.succeeded(part)
+            if part in self._wanted:
+                self.enqueue(part[1], 0.0)
         finally:
             del self._under_way[part]
+            self._wanted.discard(part)
             if not self._under_way:
                 self._idle.set()
                 self._idle = anyio.Event()
-        wanted = part in self._wanted
-        self._wanted.discard(part)
-        if error is not None:
-            self.enqueue(part[1], self.backoffs.failed(part, error))
-            return
-        self.backoffs.succeeded(part)
-        if wanted:
-            self.enqueue(part[1], 0.0)

@@ -23,7 +23,7 @@ from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
-from multikueue.runtime.create_conflicts import CreateConflicts
+from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.heard_client import HeardClient
 from multikueue.runtime.job_event_handlers import copy_handler
 from multikueue.runtime.loop import loop_time
@@ -53,17 +53,13 @@ class WorkerSettings:
 
 
 @attrs.define(eq=False, repr=False)
-class WorkerInformers:
-    """The informers of one connection to a worker. Implements `Caches` and `effect_executor.Target`."""
+class WorkerInformers(Target):
+    """The informers of one connection to a worker. Implements `Caches`."""
 
-    client: ApiClient
-    workloads: MutationCache
-    jobs: Mapping[GVK, MutationCache]
     queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     """Of declared kinds whose definition there must have certain fields."""
     probe: WorkerProbe = attrs.field(factory=WorkerProbe)
-    create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts)
     _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @classmethod
@@ -147,15 +143,10 @@ class WorkerInformers:
             self.jobs[gvk].inherit(earlier.jobs[gvk])
         self.create_conflicts = earlier.create_conflicts
 
-    def cache_of(self, gvk: GVK | None) -> MutationCache | None:
-        """The jobs of one kind; None if the kind is not registered."""
-        return self.jobs.get(gvk) if gvk is not None else None
-
     def have_read(self, gvk: GVK | None) -> bool:
         """Whether the Workloads, and the jobs of a kind, have been complete once."""
         cache = self.cache_of(gvk)
-        read = [self.workloads.informer, *([cache.informer] if cache is not None else [])]
-        return all(informer.status.synced for informer in read)
+        return self.workloads.informer.status.synced and (cache is None or cache.informer.status.synced)
 
     def kind(self, gvk: GVK | None) -> Kind:
         """How the worker serves a kind."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
-import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.machinery.connection import Connection
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workloads import Owner
 from multikueue.core.workload.snapshot import Connected, Connecting, Lost, Reach, Served, Worker
@@ -19,69 +18,48 @@ from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.worker_informers import WorkerInformers, WorkerSettings
 
+WorkerCluster: TypeAlias = Cluster[WorkerInformers]
+"""One worker. What is known of it may be from before it was lost."""
 
-@attrs.frozen
-class WorkerCluster:
-    """One worker as it is now."""
 
-    name: ClusterName
-    connection: Connection
-    """Whether its Workloads are followed, and if not, since when and why."""
-    informers: WorkerInformers | None
-    """What is known of it, now or from before it was lost; None if nothing is."""
-    usable: WorkerInformers | None
-    """The same, if requests can be sent through their client."""
-    server: str
-    """The address where this was read."""
+def view(
+    worker: WorkerCluster, key: ObjectKey, owned_by: Owner | None, *, configured: bool, workload_only: bool
+) -> Worker:
+    """What is known of a worker, and its copies and jobs of a Workload.
 
-    @classmethod
-    def of(cls, cluster: Cluster[WorkerInformers]) -> WorkerCluster:
-        """A cluster of the pool."""
-        return cls(cluster.name, cluster.connection, cluster.known, cluster.usable, cluster.server)
+    Args:
+        worker: as it is now.
+        key: the Workload.
+        owned_by: the job behind it.
+        configured: whether the Workload's config lists the worker.
+        workload_only: whether its jobs need not be seen.
+    """
+    gvk, informers = owned_by.gvk if owned_by is not None else None, worker.known
+    if informers is None:
+        return Worker(worker.name, configured, reach=_reach(worker, seen=False))
+    own, shared = informers.jobs_of(key, owned_by)
+    workload = informers.workloads.get(key)
+    return Worker(
+        worker.name,
+        configured,
+        reach=_reach(worker, seen=informers.have_read(gvk)),
+        kind=Served() if workload_only else informers.kind(gvk),
+        refusal=informers.refusal(key, gvk, workload, (*own, *shared)),
+        workload=workload,
+        jobs=own,
+        shared=shared,
+    )
 
-    @property
-    def reachable(self) -> bool:
-        """Whether what its informers show is what is there."""
-        return self.connection.connected
 
-    def view(self, key: ObjectKey, owned_by: Owner | None, *, configured: bool, workload_only: bool) -> Worker:
-        """What is known of the worker, and its copies and jobs of a Workload.
+def _reach(worker: WorkerCluster, *, seen: bool) -> Reach:
+    if worker.connection.connected:
+        return Connected()
+    return Connecting() if worker.connection.unheard else Lost(worker.connection.lost_since, seen)
 
-        Args:
-            key: the Workload.
-            owned_by: the job behind it.
-            configured: whether the Workload's config lists the worker.
-            workload_only: whether its jobs need not be seen.
-        """
-        gvk, informers = owned_by.gvk if owned_by is not None else None, self.informers
-        if informers is None:
-            return Worker(self.name, configured, reach=self._reach(seen=False))
-        own, shared = informers.jobs_of(key, owned_by)
-        workload = informers.workloads.get(key)
-        return Worker(
-            self.name,
-            configured,
-            reach=self._reach(seen=informers.have_read(gvk)),
-            kind=Served() if workload_only else informers.kind(gvk),
-            refusal=informers.refusal(key, gvk, workload, (*own, *shared)),
-            workload=workload,
-            jobs=own,
-            shared=shared,
-        )
 
-    def _reach(self, *, seen: bool) -> Reach:
-        if self.reachable:
-            return Connected()
-        return Connecting() if self.connection.unheard else Lost(self.connection.lost_since, seen)
-
-    @property
-    def unusable(self) -> dict[str, str]:
-        """The kinds it refuses, and why."""
-        return self.usable.unusable if self.usable is not None else {}
-
-    def keys(self) -> Iterator[ObjectKey]:
-        """The Workloads with copies there, or with jobs."""
-        return self.informers.keys() if self.informers is not None else iter(())
+def workloads_on(worker: WorkerCluster) -> Iterator[ObjectKey]:
+    """The Workloads with copies there, or with jobs."""
+    return worker.known.keys() if worker.known is not None else iter(())
 
 
 @attrs.define(eq=False, repr=False)
@@ -113,12 +91,11 @@ class WorkerPool:
         await self.clusters.run(task_status=task_status)
 
     def __iter__(self) -> Iterator[WorkerCluster]:
-        return map(WorkerCluster.of, self.clusters)
+        return iter(self.clusters)
 
     def get(self, name: str) -> WorkerCluster | None:
         """The worker of that name."""
-        cluster = self.clusters.get(name)
-        return WorkerCluster.of(cluster) if cluster is not None else None
+        return self.clusters.get(name)
 
     @property
     def running_for(self) -> timedelta:
@@ -144,16 +121,15 @@ class WorkerPool:
             informers.follow_queues()
         return informers
 
-    def _changed(self, cluster: Cluster[WorkerInformers]) -> None:
-        worker, connection = WorkerCluster.of(cluster), cluster.connection
-        known = self.clusters.get(cluster.name) is cluster
+    def _changed(self, worker: WorkerCluster) -> None:
+        connection, known = worker.connection, self.clusters.get(worker.name) is worker
         if not known:
-            self._removed[cluster.name] = connection.lost_since
+            self._removed[worker.name] = connection.lost_since
         facts = (connection.connected, connection.unheard, connection.lost_since, known, worker.usable)
-        shown = cluster.known.shown if cluster.known is not None else ()
-        told, now = self._told.pop(cluster.name, None), (*facts, cluster.known, *shown)
+        shown = worker.known.shown if worker.known is not None else ()
+        told, now = self._told.pop(worker.name, None), (*facts, worker.known, *shown)
         if known:
-            self._told[cluster.name] = now
+            self._told[worker.name] = now
         if told == now:
             self.on_status(worker)
         else:

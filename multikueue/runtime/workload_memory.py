@@ -80,25 +80,22 @@ class WorkloadMemory:
 
     def created(self, cluster: ClusterName, key: ObjectKey, job: str, of_attempt: str) -> None:
         """The worker answered that the job was created."""
-        if (sent := self._sent(cluster, key)) is not None:
-            sent.in_doubt.pop(job, None)
-            sent.created = of_attempt
+        sent = self._sent(cluster, key)
+        sent.in_doubt.pop(job, None)
+        sent.created = of_attempt
 
     def not_created(self, cluster: ClusterName, key: ObjectKey, job: str, *, doubted: bool) -> None:
         """The creation was refused, or never left. What was in doubt before stays so: a taken name may be its job."""
-        sent = self._sent(cluster, key)
-        if sent is not None and not doubted:
-            sent.in_doubt.pop(job, None)
+        if not doubted:
+            self._sent(cluster, key).in_doubt.pop(job, None)
 
     def unanswered(self, cluster: ClusterName, key: ObjectKey, job: str) -> None:
         """The creation has no answer: only what the worker shows from now on counts."""
-        if (sent := self._sent(cluster, key)) is not None:
-            sent.in_doubt[job] = loop_time()
+        self._sent(cluster, key).in_doubt[job] = loop_time()
 
     def all_shown(self, cluster: ClusterName, key: ObjectKey) -> None:
         """Creations without an answer would show on the worker by now: nothing is in doubt any more."""
-        if (sent := self._sent(cluster, key)) is not None:
-            sent.in_doubt.clear()
+        self._sent(cluster, key).in_doubt.clear()
 
     def reconnected(self, cluster: ClusterName) -> None:
         """The worker is connected again: what it shows first may be older than a creation without an answer."""
@@ -118,13 +115,10 @@ class WorkloadMemory:
             return Created()
         return NothingSent() if known.unrecorded_attempt == of_attempt else Untracked()
 
-    def _sent(self, cluster: ClusterName, key: ObjectKey) -> _Creations | None:
-        """What was sent there; None for a Workload that was deleted meanwhile."""
+    def _sent(self, cluster: ClusterName, key: ObjectKey) -> _Creations:
+        """What was sent there. For a Workload that was deleted meanwhile: nothing, and nobody keeps what is noted."""
         known = self._known.get(key)
-        return known.sent.get(cluster) if known is not None else None
+        return known.sent.get(cluster, _Creations()) if known is not None else _Creations()
 
     def _of(self, key: ObjectKey) -> _Remembered:
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = _Remembered(loop_time())
-        return known
+        return self._known.setdefault(key, _Remembered(loop_time()))

@@ -47,7 +47,7 @@ class Daemon:
             manager = self._term.manager
             if manager is None or not manager.ready:
                 return False
-            return len(manager.cluster.clusters) == sum(worker.reachable for worker in manager.workers)
+            return len(manager.cluster.clusters) == sum(worker.connection.connected for worker in manager.workers)
 
         await poll_until(follows, seconds=40, otherwise="the daemon does not follow all workers after 40 s")
 

@@ -36,8 +36,8 @@ def followed(real: Fleet, worker: str) -> Informer:
     """What the daemon knows of a worker's Workloads."""
     remote = real.daemon.manager.workers.get(worker)
     assert remote is not None
-    assert remote.informers is not None, f"{worker} is not connected"
-    return remote.informers.workloads.informer
+    assert remote.known is not None, f"{worker} is not connected"
+    return remote.known.workloads.informer
 
 
 async def test_a_job_that_ends_while_the_daemon_is_down_has_run_once(planes: Planes) -> None:

@@ -234,7 +234,7 @@ async def test_what_is_read_from_workers_is_shown_in_one_line() -> None:
         worker = manager.workers.get("worker1")
         assert worker is not None
         kinds = len(BUILTIN) + 1
-        assert repr(worker.informers) == f"<WorkerInformers {kinds} of {kinds} kinds followed>"
+        assert repr(worker.known) == f"<WorkerInformers {kinds} of {kinds} kinds followed>"
 
 
 async def test_an_attempt_that_fails_as_the_one_before_wakes_no_workload(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +269,7 @@ async def test_the_informers_of_a_removed_worker_are_not_kept() -> None:
         await until(is_active(fleet))
         worker = manager.workers.get("worker1")
         assert worker is not None
-        kept = weakref.ref(worker.informers)
+        kept = weakref.ref(worker.known)
         del worker
         await fleet.admin.delete(MULTIKUEUE_CLUSTER, WORKER)
         await anyio.sleep(LINGER + 1)

@@ -11,7 +11,7 @@ import pytest
 
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import WORKLOAD_FINALIZER
-from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt_of_copy
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -40,7 +40,6 @@ from multikueue.errors import (
     Unreachable,
 )
 from multikueue.kube import Informer
-from multikueue.protocols import ApiClient
 from multikueue.runtime.create_conflicts import CERTAIN_AFTER, PASSING_FOR, REFUSAL_BACKOFF, CreateConflicts
 from multikueue.runtime.effect_executor import TELL_AFTER, EffectExecutor, Target
 from multikueue.runtime.events import EventRecorder
@@ -72,16 +71,10 @@ def a_job() -> Json:
 
 
 @attrs.define(eq=False)
-class FakeTarget:
+class FakeTarget(Target):
     """A cluster in memory."""
 
     client: DirectClient
-    workloads: MutationCache
-    jobs: MutationCache
-    create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts)
-
-    def cache_of(self, gvk: GVK) -> MutationCache | None:
-        return self.jobs if gvk == JOB.gvk else None
 
     @classmethod
     def build(cls, name: str) -> FakeTarget:
@@ -89,8 +82,8 @@ class FakeTarget:
         for definition in load_crds():
             registry.create_object(definition)
         client = DirectClient(registry)
-        seam: ApiClient = client
-        return cls(client, MutationCache(Informer(seam, WORKLOAD)), MutationCache(Informer(seam, JOB)))
+        jobs = {JOB.gvk: MutationCache(Informer(client, JOB))}
+        return cls(client=client, workloads=MutationCache(Informer(client, WORKLOAD)), jobs=jobs)
 
 
 @attrs.define(eq=False)
@@ -160,7 +153,7 @@ async def test_a_written_object_is_known_before_the_watch_shows_it() -> None:
     executing, _ = executor(fleet)
     await executing.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
 
-    assert fleet.clusters[W1].jobs.get(ObjectKey("default", "job")) is not None
+    assert fleet.clusters[W1].jobs[JOB.gvk].get(ObjectKey("default", "job")) is not None
 
 
 async def test_only_the_object_that_was_seen_is_deleted() -> None:

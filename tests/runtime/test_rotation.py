@@ -53,7 +53,7 @@ def cluster(manager: Manager) -> Cluster[WorkerInformers]:
 
 def knows_jobs(manager: Manager) -> bool:
     """Whether the worker's Workloads and jobs have been read."""
-    informers = worker(manager).informers
+    informers = worker(manager).known
     return informers is not None and informers.have_read(JOB.gvk)
 
 
@@ -61,7 +61,7 @@ async def stays_usable(manager: Manager, seconds: float) -> None:
     """Look every few milliseconds whether the worker is reachable and known."""
     until_then = anyio.current_time() + seconds
     while anyio.current_time() < until_then:
-        assert worker(manager).reachable
+        assert worker(manager).connection.connected
         assert knows_jobs(manager)
         await anyio.sleep(0.01)
 
@@ -137,7 +137,7 @@ async def test_a_secret_that_is_broken_for_a_while_costs_nothing_but_the_connect
         await fleet.write_secret("worker1", {})
         await until(is_active(fleet, status="False"))
         assert (await fleet.active())["reason"] == "InsecureKubeConfig"
-        assert not worker(manager).reachable
+        assert not worker(manager).connection.connected
         assert knows_jobs(manager)
         await anyio.sleep(300)
         await fleet.write_secret("worker1", kubeconfig("worker1"))
@@ -169,12 +169,12 @@ async def test_going_back_to_the_old_secret_keeps_the_old_connection() -> None:
 async def test_a_call_under_way_ends_with_the_old_token() -> None:
     """The old client watches nothing any more, but is closed only once nothing can be under way."""
     async with a_running_job() as (fleet, manager):
-        old = worker(manager).informers
+        old = worker(manager).known
         await fleet.rotate("worker1", "new")
         await anyio.sleep(1)
         await fleet.submit("second")
         await anyio.sleep(LINGER - 2)
-        new = worker(manager).informers
+        new = worker(manager).known
         assert old is not None
         assert new is not None
         assert (len(old.workloads.informer), len(new.workloads.informer)) == (1, 2)
@@ -195,15 +195,15 @@ async def test_another_server_is_another_cluster() -> None:
         moved = kubeconfig("worker1", "worker2-token", server="https://worker2:6443")
         await fleet.write_secret("worker1", moved)
         await anyio.sleep(1)
-        assert not worker(manager).reachable
+        assert not worker(manager).connection.connected
         assert not knows_jobs(manager)
         fleet.workers["worker2"].faults.heal()
-        await until(lambda: worker(manager).reachable)
+        await until(lambda: worker(manager).connection.connected)
 
 
 def known(manager: Manager, key: ObjectKey) -> Json | None:
     """The copy of a Workload, as far as we know."""
-    informers = worker(manager).informers
+    informers = worker(manager).known
     return informers.workloads.get(key) if informers is not None else None
 
 
@@ -219,7 +219,7 @@ async def test_a_worker_that_was_built_anew_behind_its_address_gets_the_job_agai
         assert rebuilt.tokens is not None
         rebuilt.tokens["new"] = "multikueue:new"
         await fleet.write_secret("worker1", kubeconfig("worker1", "new"))
-        await until(lambda: worker(manager).reachable)
+        await until(lambda: worker(manager).connection.connected)
         assert known(manager, key) != before
 
         async def offered() -> bool:
@@ -254,7 +254,7 @@ async def test_a_kind_that_is_lost_stays_so_while_credentials_rotate() -> None:
             await anyio.sleep(240)
             await fleet.rotate("worker1", f"token-{number}")
             await anyio.sleep(60)
-        informers = worker(manager).informers
+        informers = worker(manager).known
         assert informers is not None
         kind = informers.kind(JOB.gvk)
         assert isinstance(kind, Unserved)

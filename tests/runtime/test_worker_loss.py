@@ -44,8 +44,8 @@ def lists(manager: Manager) -> int:
     """How often all Workloads of worker1 were read."""
     worker = manager.workers.get("worker1")
     assert worker is not None
-    assert worker.informers is not None
-    return worker.informers.workloads.informer.status.lists
+    assert worker.known is not None
+    return worker.known.workloads.informer.status.lists
 
 
 async def test_the_end_of_a_watch_does_not_show_in_the_status() -> None:
@@ -340,7 +340,7 @@ async def test_an_earlier_attempt_is_waited_for_without_the_time_in_which_nobody
             await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
             await anyio.sleep(60)
             noted = annotations_of(await fleet.workload())[LAST_WORKER_ANNOTATION]
-            assert (noted, await fleet.running_on()) == (after.lost, {})
+            assert (noted, await after.runs_elsewhere()) == (after.lost, False)
         led_until = now()
         await anyio.sleep(7_200)
         began = anyio.current_time()

@@ -21,7 +21,7 @@ from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.config import LoggingSettings, ObjectName, Port, ServingSettings, Settings
 from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
 from multikueued.demo.keeping import keep
-from multikueued.demo.running import Demo, config_of
+from multikueued.demo.running import CPUS, Demo, config_of
 from multikueued.demo.showing import giving_up, print_table, problems, render, summary
 from multikueued.demo.tally import Tally
 from multikueued.logs import configure_logging
@@ -47,11 +47,7 @@ class Output(Console):
 @click.command("demo")
 @click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
 @click.option(
-    "--jobs",
-    type=click.IntRange(1, 10_000),
-    default=None,
-    show_default="20, and at least one of each kind",
-    help="Jobs to draw.",
+    "--jobs", type=click.IntRange(1, 10_000), show_default="20, and at least one of each kind", help="Jobs to draw."
 )
 @click.option(
     "-f",
@@ -95,11 +91,11 @@ async def _demo(
     kinds: Sequence[SandboxKind], jobs: Sequence[Submission], console: Console, options: Mapping[str, Any]
 ) -> int:
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
-    running.started = anyio.current_time()
     async with running.sandbox, anyio.create_task_group() as tasks:
         dispatcher = config_of(running.sandbox.manager.server.kubeconfig("multikueue"))
         tasks.start_soon(work, with_kinds(_DAEMON, running.sandbox.kinds), dispatcher)
-        tasks.start_soon(running.observe)
+        for cluster in running.sandbox.clusters:
+            tasks.start_soon(running.follow, cluster)
         tasks.start_soon(running.retire)
         in_time = await _watch(running, jobs, options["timeout"], console)
         outcome = summary(running.tally, list(running.sandbox.workers), running.elapsed)
@@ -119,15 +115,14 @@ async def _watch(running: Demo, jobs: Sequence[Submission], timeout: float, cons
             drawing.start_soon(_draw, running, live)
             await running.submit(jobs)
             with anyio.move_on_after(timeout) as limit:
-                await running.wait_ended()
-                await running.wait_clean()
+                await running.wait()
             drawing.cancel_scope.cancel()
     return not limit.cancelled_caught
 
 
 async def _draw(running: Demo, live: Live) -> None:
     while True:
-        live.update(render(running.tally, running.quota, running.used(), running.elapsed))
+        live.update(render(running.tally, dict.fromkeys(running.sandbox.workers, CPUS), running.elapsed))
         await anyio.sleep(1 / _FRAMES_PER_SECOND)
 
 

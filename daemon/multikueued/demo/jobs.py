@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,12 +13,11 @@ import attrs
 import orjson
 import yaml
 
+from multikueue import GVK, Json, SettingsError
 from multikueue.adapters.declaration import Declaration, dotted
 from multikueue.core.model.labels import QUEUE_LABEL
-from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import MILLI
-from multikueue.errors import SettingsError
 from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
 from multikueue.sandbox.kueue.podsets import PodSetRequest, request
@@ -84,56 +85,25 @@ def with_kinds(settings: Settings, kinds: Iterable[SandboxKind]) -> Settings:
 
 def drawn_jobs(kinds: Sequence[SandboxKind], count: int, rng: random.Random) -> list[Submission]:
     """Jobs of one or two CPUs with readable names, of each kind in turn; the same for the same random numbers."""
-    made = []
-    for number in range(1, count + 1):
-        kind = kinds[(number - 1) % len(kinds)]
-        name, cpus = f"{rng.choice(_NAMES)}-{number:02}", rng.choice((1, 1, 2))
-        made.append(drawn_job(kind, name, cpus))
-    return made
+    return [
+        drawn_job(kind, f"{rng.choice(_NAMES)}-{number:02}", cpus=rng.choice((1, 1, 2)))
+        for number, kind in enumerate(itertools.islice(itertools.cycle(kinds), count), 1)
+    ]
 
 
 def drawn_job(kind: SandboxKind, name: str, cpus: int) -> Submission:
     """A job whose pods request so many CPUs in sum."""
-    pods = sum(pod_set["count"] for obj in _examples(kind, name, pod_template("1")) for pod_set in kind.pods.read(obj))
+    examples = functools.partial(kind.examples, name, queue=LOCAL_QUEUE_NAME)
+    pods = sum(found.count for found in Submission(kind, name, tuple(examples(_template("1")))).requests)
     cpu = str(cpus) if pods == 1 else f"{1000 * cpus // pods}m"
-    return Submission(kind, name, tuple(_examples(kind, name, pod_template(cpu))))
+    return Submission(kind, name, tuple(examples(_template(cpu))))
 
 
-def pod_template(cpu: str) -> Json:
+def _template(cpu: str) -> Json:
     """A pod that requests CPU and memory."""
-    container = {
-        "name": "main",
-        "image": "registry.k8s.io/pause:3.10",
-        "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}},
-    }
+    resources = {"requests": {"cpu": cpu, "memory": "64Mi"}}
+    container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": resources}
     return {"spec": {"restartPolicy": "Never", "containers": [container]}}
-
-
-def _examples(kind: SandboxKind, name: str, template: Json) -> list[Json]:
-    return kind.examples(name, template, queue=LOCAL_QUEUE_NAME)
-
-
-class Rehearsal:
-    """The API server of one cluster in memory. It refuses what a manager would refuse, before one is started.
-
-    Args:
-        kinds: that it serves.
-    """
-
-    def __init__(self, kinds: Iterable[SandboxKind] = AVAILABLE) -> None:
-        self._registry = Registry(garbage_collection=False)
-        define(self._registry, kinds)
-
-    def create(self, obj: Json, where: str) -> None:
-        """Create an object. It stays, so a second one of the same name is refused.
-
-        Raises:
-            SettingsError: the server refuses it; the message begins with `where`.
-        """
-        try:
-            self._registry.create_object(obj)
-        except StatusError as error:
-            raise SettingsError(f"{where}: {error.message}") from error
 
 
 def load_jobs(paths: Iterable[Path]) -> list[Submission]:
@@ -142,11 +112,14 @@ def load_jobs(paths: Iterable[Path]) -> list[Submission]:
     Raises:
         SettingsError: a file cannot be read, is not YAML, or holds something that is not a job for our queue.
     """
-    rehearsal = Rehearsal()
+    # A server in memory refuses what a manager would refuse, before one is started. What is created in it stays, so a
+    # second job of the same name is refused.
+    rehearsal = Registry(garbage_collection=False)
+    define(rehearsal, AVAILABLE)
     return _together(job for path in paths for job in _jobs_in(path, rehearsal))
 
 
-def _jobs_in(path: Path, rehearsal: Rehearsal) -> list[Submission]:
+def _jobs_in(path: Path, rehearsal: Registry) -> list[Submission]:
     text = read_text(path)
     with reading(str(path)):
         documents = list(yaml.load_all(text, Loader))  # a SafeLoader
@@ -195,36 +168,31 @@ def _as_json(value: Any, where: str) -> Json:
     return obj
 
 
-def _checked(job: Json, where: str, rehearsal: Rehearsal) -> Submission:
-    kind = _kind_of(job, where)
-    what = job["kind"]
-    name = dig(job, "metadata", "name")
+def _checked(job: Json, where: str, rehearsal: Registry) -> Submission:
+    kind, name = _kind_of(job, where), dig(job, "metadata", "name")
     if not isinstance(name, str) or not name:
         raise SettingsError(f"{where}: has no metadata.name")
+    what = f'{where}: {job["kind"]} "{name}"'
     if not isinstance(job.get("spec"), dict):
-        raise SettingsError(f'{where}: {what} "{name}" has no spec')
+        raise SettingsError(f"{what} has no spec")
     namespace = job["metadata"].setdefault("namespace", NAMESPACE)
     if namespace != NAMESPACE:
-        raise SettingsError(
-            f'{where}: {what} "{name}" is in namespace "{namespace}": only {NAMESPACE} has a queue here'
-        )
+        raise SettingsError(f'{what} is in namespace "{namespace}": only {NAMESPACE} has a queue here')
     queue = dig(job, "metadata", "labels", QUEUE_LABEL)
     if queue != LOCAL_QUEUE_NAME:
         problem = f'names the queue "{queue}", which does not exist' if queue else "names no queue"
-        raise SettingsError(f'{where}: {what} "{name}" {problem}: label it {QUEUE_LABEL}: {LOCAL_QUEUE_NAME}')
-    rehearsal.create(job, where)
+        raise SettingsError(f"{what} {problem}: label it {QUEUE_LABEL}: {LOCAL_QUEUE_NAME}")
+    try:
+        rehearsal.create_object(job)
+    except StatusError as error:
+        raise SettingsError(f"{where}: {error.message}") from error
     try:
         submission = Submission(kind, kind.job_name(job), (kind.submitted(job),))
         requests = submission.requests
-    except (
-        AttributeError,
-        KeyError,
-        TypeError,
-        ValueError,
-    ) as error:  # the server does not check the types of custom kinds
-        raise SettingsError(f'{where}: {what} "{name}" has no pods that can be read: {error}') from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # no server checks the types of custom kinds
+        raise SettingsError(f"{what} has no pods that can be read: {error}") from error
     if not requests:
-        raise SettingsError(f'{where}: {what} "{name}" has no pods')
+        raise SettingsError(f"{what} has no pods")
     return submission
 
 

@@ -12,9 +12,9 @@ import orjson
 import yaml
 from rich.console import Console
 
-from multikueue.sandbox import Sandbox
+from multikueue.core.model.objects import annotations_of
+from multikueue.sandbox import Sandbox, SandboxKind
 from multikueue.sandbox.jobs import DURATION_ANNOTATION
-from multikueue.sandbox.kinds import SandboxKind
 from multikueued.demo.jobs import drawn_job
 
 DURATION: Final = "5s"
@@ -24,9 +24,9 @@ DURATION: Final = "5s"
 def sample(kind: SandboxKind) -> str:
     """A job of a kind as YAML, which can be created several times."""
     (job, *more) = drawn_job(kind, f"hello-{kind.name}", 1).objects
-    noted = {DURATION_ANNOTATION: DURATION, **(job["metadata"].get("annotations") or {})}
+    noted = {DURATION_ANNOTATION: DURATION, **annotations_of(job)}
     for obj in (job, *more):
-        obj["metadata"]["annotations"] = {**(obj["metadata"].get("annotations") or {}), **noted}
+        obj["metadata"]["annotations"] = {**annotations_of(obj), **noted}
     if not more and not kind.gated:  # the names of a group's members and of a set's pods have a meaning
         job["metadata"] = {"generateName": f"{job['metadata'].pop('name')}-", **job["metadata"]}
     return yaml.safe_dump_all((job, *more), sort_keys=False)
@@ -57,15 +57,14 @@ async def _write(sandbox: Sandbox, folder: Path) -> None:
 
 
 def _tell(sandbox: Sandbox, folder: Path, console: Console) -> None:
-    console.print("\nThe clusters stay up until you press Ctrl-C. A kubeconfig for each:", highlight=False)
-    for cluster in sandbox.clusters:
-        console.print(f"  {cluster.name:<10} {folder / cluster.name}.yaml", highlight=False, soft_wrap=True)
     first = sandbox.kinds[0]
     manager = f"kubectl --kubeconfig {folder / 'manager.yaml'}"
-    console.print("\nTry:", highlight=False)
-    for command in (
-        f"{manager} create -f {folder / f'{first.name}.yaml'}",
-        f"{manager} get {first.resource.plural} -w",
-        f"{manager} get workloads",
-    ):
-        console.print(f"  {command}", highlight=False, soft_wrap=True)
+    lines = (
+        "\nThe clusters stay up until you press Ctrl-C. A kubeconfig for each:",
+        *(f"  {cluster.name:<10} {folder / cluster.name}.yaml" for cluster in sandbox.clusters),
+        "\nTry:",
+        f"  {manager} create -f {folder / f'{first.name}.yaml'}",
+        f"  {manager} get {first.resource.plural} -w",
+        f"  {manager} get workloads",
+    )
+    console.print(*lines, sep="\n", highlight=False, soft_wrap=True)

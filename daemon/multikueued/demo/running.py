@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 import anyio
 import attrs
 import orjson
 
+from multikueue import Informer, Json, KubeClient, NotFound, ObjectKey, parse_worker_kubeconfig
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
-from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.errors import NotFound
-from multikueue.kube import ClusterConfig, Informer, KubeClient, parse_worker_kubeconfig
-from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxOptions
-from multikueue.sandbox.kinds import SandboxKind
+from multikueue.kube import ClusterConfig
+from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxKind, SandboxOptions
 from multikueued.demo.jobs import Submission
 from multikueued.demo.tally import Story, Tally
 
@@ -35,7 +33,7 @@ class Demo:
 
     sandbox: Sandbox
     tally: Tally = attrs.field(factory=Tally)
-    started: float = 0.0
+    started: float = attrs.field(factory=anyio.current_time)
     _changed: anyio.Event = attrs.field(factory=anyio.Event)
 
     @classmethod
@@ -49,15 +47,6 @@ class Demo:
     def elapsed(self) -> float:
         """Seconds since the start."""
         return anyio.current_time() - self.started
-
-    @property
-    def quota(self) -> Mapping[str, float]:
-        """CPUs of each worker."""
-        return dict.fromkeys(self.sandbox.workers, float(CPUS))
-
-    def used(self) -> dict[str, float]:
-        """CPUs that running jobs request, by worker."""
-        return {worker: sum(story.cpus for story in self.tally.running_on(worker)) for worker in self.sandbox.workers}
 
     async def submit(self, jobs: Iterable[Submission]) -> None:
         """Create the jobs on the manager, as a user would."""
@@ -88,60 +77,39 @@ class Demo:
     def _user(self) -> KubeClient:
         return KubeClient(config_of(self.sandbox.manager.kubeconfig), name="manager")
 
-    async def observe(self) -> None:
-        """Follow the jobs and Workloads of all clusters until cancelled, as a user with their kubeconfigs can."""
-        async with AsyncExitStack() as stack:
-            tasks = await stack.enter_async_context(anyio.create_task_group())
-            for cluster in self.sandbox.clusters:
-                client = await stack.enter_async_context(KubeClient(config_of(cluster.kubeconfig), name=cluster.name))
-                tasks.start_soon(self._informer(client, cluster, WORKLOAD, self._saw_workload).run)
-                for kind in self.sandbox.kinds:
-                    saw = functools.partial(self._saw_job, kind)
-                    tasks.start_soon(self._informer(client, cluster, kind.resource, saw).run)
-            await anyio.sleep_forever()
+    async def follow(self, cluster: SandboxCluster) -> None:
+        """Follow the jobs and Workloads of a cluster until cancelled, as a user with its kubeconfig can."""
+        worker = "" if cluster is self.sandbox.manager else cluster.name
+        client = KubeClient(config_of(cluster.kubeconfig), name=cluster.name)
+        async with client, anyio.create_task_group() as tasks:
+            for kind in (None, *self.sandbox.kinds):
+                resource, saw = kind.resource if kind else WORKLOAD, functools.partial(self._saw, worker, kind)
+                informer = Informer(client, resource, label_selector=ORIGIN_LABEL if worker else "", on_change=saw)
+                tasks.start_soon(informer.run)
 
-    async def wait_ended(self) -> None:
-        """Wait until every job has ended."""
+    async def wait(self) -> None:
+        """Wait until every job has ended, and then until no copy is left on a worker, for `SETTLE_TIMEOUT`."""
         while not self.tally.all_ended:
             await self._changed.wait()
-
-    async def wait_clean(self) -> None:
-        """Wait until no copy is left on a worker, for `SETTLE_TIMEOUT`."""
         with anyio.move_on_after(SETTLE_TIMEOUT):
             while self.tally.leftovers:
                 await self._changed.wait()
 
-    def _informer(
-        self,
-        client: KubeClient,
-        cluster: SandboxCluster,
-        resource: Resource,
-        saw: Callable[[str, ObjectKey, Json | None], None],
-    ) -> Informer:
-        worker = "" if cluster is self.sandbox.manager else cluster.name
-
-        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del old
-            if worker:
-                self.tally.saw_copy(worker, resource.plural, key, new)
-            saw(worker, key, new)
-            self._changed.set()
-            self._changed = anyio.Event()
-
-        return Informer(client, resource, label_selector=ORIGIN_LABEL if worker else "", on_change=changed)
-
-    def _saw_workload(self, worker: str, key: ObjectKey, new: Json | None) -> None:
-        del key
-        if new is not None and worker:
-            self.tally.saw_offer(worker, new)
+    def _saw(self, worker: str, kind: SandboxKind | None, key: ObjectKey, _: Json | None, new: Json | None) -> None:
+        """An object was added, changed or deleted; `worker` is empty for the manager, `kind` is None for a Workload."""
+        tally = self.tally
+        if worker:
+            tally.saw_copy(worker, kind.name if kind else "workload", key, new)
+        if kind is not None and not worker:
+            tally.saw_job(kind, new, key.name, self.elapsed)
+        elif kind is not None and new is not None:
+            tally.saw_running(worker, kind, new)
+        elif new is not None and not worker:
+            tally.saw_workload(new, self.elapsed)
         elif new is not None:
-            self.tally.saw_workload(new, self.elapsed)
-
-    def _saw_job(self, kind: SandboxKind, worker: str, key: ObjectKey, new: Json | None) -> None:
-        if not worker:
-            self.tally.saw_job(kind, new, key.name, self.elapsed)
-        elif new is not None:
-            self.tally.saw_running(worker, kind, new)
+            tally.saw_offer(worker, new)
+        self._changed.set()
+        self._changed = anyio.Event()
 
 
 def config_of(kubeconfig: Json) -> ClusterConfig:

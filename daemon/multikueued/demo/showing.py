@@ -18,17 +18,16 @@ _SHOWN_NAMES = 5
 """Job names shown in a line; more would wrap."""
 
 
-def render(tally: Tally, quota: Mapping[str, float], used: Mapping[str, float], elapsed: float) -> RenderableType:
+def render(tally: Tally, quota: Mapping[str, float], elapsed: float) -> RenderableType:
     """The whole view.
 
     Args:
         tally: the jobs so far.
         quota: CPUs of each worker.
-        used: CPUs in use on each worker.
         elapsed: seconds since the start.
     """
     return Panel(
-        Group(_queue(tally), Text(), _clusters(tally, quota, used), Text(), _progress(tally)),
+        Group(_queue(tally), Text(), _clusters(tally, quota), Text(), _progress(tally)),
         title=f"multikueue demo · {elapsed:.0f} s",
         title_align="left",
     )
@@ -39,18 +38,16 @@ def _queue(tally: Tally) -> RenderableType:
     return Text.assemble(("manager  ", "bold"), f"{len(waiting)} queued  ", (_names(waiting), "dim"))
 
 
-def _clusters(tally: Tally, quota: Mapping[str, float], used: Mapping[str, float]) -> RenderableType:
+def _clusters(tally: Tally, quota: Mapping[str, float]) -> RenderableType:
     table = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        table.add_column()
     for worker, total in quota.items():
-        in_use = min(used.get(worker, 0.0), total)
-        running = [story.key.name for story in tally.running_on(worker)]
+        running = list(tally.running_on(worker))
+        in_use = min(sum(story.cpus for story in running), total)
         table.add_row(
             Text(worker, style="bold"),
             ProgressBar(total=total, completed=in_use, width=20),
             f"{in_use:g}/{total:g} CPUs",
-            Text(_names(running), style="green"),
+            Text(_names([story.key.name for story in running]), style="green"),
         )
     return table
 

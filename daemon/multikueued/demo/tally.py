@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import attrs
 
+from multikueue import Json, ObjectKey, Resource
 from multikueue.core.model.conditions import condition
-from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import CheckState, checks, cluster_name
 from multikueue.sandbox.kinds import SandboxKind
 from multikueued.demo.jobs import Submission
@@ -151,19 +151,17 @@ class Tally:
             return
         if owner := self._story_of(job):  # a Deployment's pods are dispatched one by one
             self.owned[name] = owner
-        found = self.stories.get((kind.resource, kind.job_name(job)))
-        if found is not None:
+        if found := self.stories.get((kind.resource, kind.job_name(job))):
             found.saw(job, at)
 
-    def saw_copy(self, worker: str, resource: str, key: ObjectKey, copy: Json | None) -> None:
+    def saw_copy(self, worker: str, kind: str, key: ObjectKey, copy: Json | None) -> None:
         """An object with our label was added, changed or deleted on a worker."""
         copies = self.copies.setdefault(worker, set())
-        (copies.discard if copy is None else copies.add)(f"{resource} {key}")
+        (copies.discard if copy is None else copies.add)(f"{kind} {key}")
 
     def saw_offer(self, worker: str, workload: Json) -> None:
         """A Workload copy was added or changed on a worker."""
-        story = self.workloads.get(workload["metadata"]["name"])
-        if story is not None:
+        if story := self.workloads.get(workload["metadata"]["name"]):
             story.held_up[worker] = obstacle(workload)
 
     def saw_running(self, worker: str, kind: SandboxKind, copy: Json) -> None:

@@ -44,7 +44,6 @@ class CertificateFiles:
     interval: float
     _served: FileSet
     changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
-    _complaint: str = attrs.field(default="", init=False)
 
     @classmethod
     async def open(
@@ -71,34 +70,30 @@ class CertificateFiles:
 
     async def run(self) -> None:
         """Read the folder every `interval` until cancelled. Log what cannot be used, and go on serving the last one."""
+        told = ""
         while True:
             await anyio.sleep(self.interval)
-            complaint = await self._look()
-            if complaint and complaint != self._complaint:
-                log.warning("certificate unusable", folder=str(self.folder), error=complaint)
-            self._complaint = complaint
+            try:
+                found = await _serve(self.folder, self.tls, self._served)
+            except (UnusableError, SettingsError) as error:  # a SettingsError: it cannot be loaded, as with a full disk
+                if str(error) != told:
+                    log.warning("certificate unusable", folder=str(self.folder), error=str(error))
+                told = str(error)
+                continue
+            told = ""
+            if found is not self._served:
+                self._served = found
+                self.changed.set()
+                self.changed = anyio.Event()
 
     async def renew(self, trusted: str) -> str:
         """See `Authorities`: somebody else renews; the authorities are in `ca.crt`."""
-        del trusted
         return self._served.authorities
 
     def why_not_usable(self) -> str | None:
         """What is wrong with the certificate; None if API servers can accept it."""
         ends = read_certificates(self._served.certificate)[0].not_valid_after_utc
         return None if self.clock() < ends else f"the certificate in {self.folder} has expired on {ends:%Y-%m-%d}"
-
-    async def _look(self) -> str:
-        """Serve a new certificate; return why it cannot be used, or an empty text."""
-        try:
-            found = await _serve(self.folder, self.tls, self._served)
-        except (UnusableError, SettingsError) as error:  # a SettingsError: it cannot be loaded, as with a full disk
-            return str(error)
-        if found is not self._served:
-            self._served = found
-            self.changed.set()
-            self.changed = anyio.Event()
-        return ""
 
 
 async def _serve(folder: Path, tls: ServingTls, served: FileSet | None) -> FileSet:

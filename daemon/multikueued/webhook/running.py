@@ -11,10 +11,8 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.adapters import AdapterRegistry
+from multikueue import AdapterRegistry, ApiClient, ObjectKey, ReviewHook
 from multikueue.core.admission.registration import Registration
-from multikueue.core.model.names import ObjectKey
-from multikueue.protocols import ApiClient, ReviewHook
 from multikueue.runtime.manager import utc_now
 from multikueue.webhook.certificate_secret import CertificateSecret
 from multikueue.webhook.certificates import pem

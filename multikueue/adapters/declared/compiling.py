@@ -15,7 +15,7 @@ from multikueue.adapters.declared.patches import Operation, Patch
 from multikueue.adapters.declared.profiles import profile_for
 from multikueue.adapters.declared.rules import Ending, Following, Preparing, ShownStatus, Stopped
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.paths import FieldPath
+from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
 from multikueue.core.model.names import GVK, Resource
@@ -210,7 +210,7 @@ def _may_delegate(path: FieldPath) -> str:
 def _may_follow(fixed: Mapping[FieldPath | None, str], path: FieldPath) -> str:
     if path in fixed:
         return f"{fixed[path]}: a copy has its own, and it cannot follow"
-    if path.is_below("spec") or path.steps in (("metadata", "labels"), ("metadata", "annotations")):
+    if path.is_below("spec") or path.steps in MAPS:
         return ""
     entry = _entry(path)
     if entry is None:
@@ -220,5 +220,4 @@ def _may_follow(fixed: Mapping[FieldPath | None, str], path: FieldPath) -> str:
 
 def _entry(path: FieldPath) -> str | None:
     """Which label or annotation it is; None if it is none."""
-    single = len(path.steps) == 3 and path.steps[:2] in (("metadata", "labels"), ("metadata", "annotations"))
-    return path.steps[2] if single else None
+    return path.steps[2] if len(path.steps) == 3 and path.steps[:2] in MAPS else None

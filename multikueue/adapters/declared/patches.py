@@ -10,21 +10,18 @@ import jsonpatch
 import jsonpointer
 
 from multikueue.adapters.declared.expressions import MAX_TOLD, Expression
+from multikueue.adapters.paths import MAPS
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import shortened
 from multikueue.errors import RuleError
 
 _OPERATIONS: Final = {
-    "add": ("path", "value"),
-    "replace": ("path", "value"),
-    "test": ("path", "value"),
+    **dict.fromkeys(("add", "replace", "test"), ("path", "value")),
     "remove": ("path",),
-    "move": ("path", "from"),
-    "copy": ("path", "from"),
+    **dict.fromkeys(("move", "copy"), ("path", "from")),
 }
 """What each operation needs."""
-_MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"))
 _MARKS: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, ATTEMPT_ANNOTATION))
 
 
@@ -146,7 +143,7 @@ def _forbidden(steps: Sequence[str]) -> str:
         return "belongs to the worker: only spec, labels and annotations of a copy are ours"
     if steps[0] != "metadata":
         return ""
-    if tuple(steps[:2]) not in _MAPS or len(steps) != 3:
+    if tuple(steps[:2]) not in MAPS or len(steps) != 3:
         return "is not ours to change: of the metadata only single labels and annotations are"
     return "marks the copy as ours" if steps[2] in _MARKS else ""
 

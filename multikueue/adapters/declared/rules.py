@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.adapters.declared.expressions import EvaluationError, Expression
 from multikueue.adapters.declared.patches import Patch
-from multikueue.adapters.paths import FieldPath
+from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.names import Json
@@ -21,7 +21,6 @@ from multikueue.errors import RuleError
 
 OWN_DOMAINS: Final = ("kueue.x-k8s.io/", "multikueue.dev/", "kubectl.kubernetes.io/")
 """Labels and annotations of these belong to one cluster: they do not follow with all the others."""
-_MARKED: Final = (("metadata", "labels"), ("metadata", "annotations"))
 
 
 @attrs.frozen
@@ -57,7 +56,6 @@ class ShownStatus:
 
     def __call__(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `StatusRules.rule`."""
-        del now
         status = dig(remote, "status")
         if not isinstance(status, dict) or not status:
             return None
@@ -126,24 +124,20 @@ class Following:
             return wanted if self._holds_own(path) else _with(wanted, path, value)
         for key, item in value.items():
             inner = FieldPath((*path.steps, key))
-            if inner in self.own or _is_of_one_cluster(path, key):
+            if inner in self.own or (path.steps[0] == "metadata" and key.startswith(OWN_DOMAINS)):
                 continue
             wanted = self._followed(wanted, local, inner) if isinstance(item, dict) else _with(wanted, inner, item)
         return wanted
 
     def _holds_own(self, path: FieldPath) -> bool:
         """Whether something is in there that must not go with it: all labels and annotations hold a copy's marks."""
-        return path.steps in _MARKED or any(one.is_below(*path.steps) for one in self.own)
+        return path.steps in MAPS or any(one.is_below(*path.steps) for one in self.own)
 
 
 def _replaces_list(before: Any, patch: Any) -> bool:
     if isinstance(patch, dict):
         return any(_replaces_list(dig(before, key), value) for key, value in patch.items())
     return isinstance(patch, list) and isinstance(before, list)
-
-
-def _is_of_one_cluster(path: FieldPath, key: str) -> bool:
-    return path.steps[0] == "metadata" and key.startswith(OWN_DOMAINS)
 
 
 def _with(obj: Json, path: FieldPath, value: Any) -> Json:

@@ -70,26 +70,14 @@ class Registration:
             "admissionReviewVersions": ["v1"],
         }
         gvk = MUTATING_WEBHOOKS.gvk
-        return {
-            "apiVersion": gvk.api_version,
-            "kind": gvk.kind,
-            "metadata": {"name": self.name},
-            "webhooks": [webhook],
-        }
+        return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": self.name}, "webhooks": [webhook]}
 
     def _service(self) -> Json:
-        return {
-            "namespace": self.service.namespace,
-            "name": self.service.name,
-            "port": self.service_port,
-            "path": PATH,
-        }
+        return {"namespace": self.service.namespace, "name": self.service.name, "port": self.service_port, "path": PATH}
 
 
 def _rules(kinds: Iterable[Resource]) -> list[Json]:
-    def version(resource: Resource) -> tuple[str, str]:
-        return resource.gvk.group, resource.gvk.version
-
+    by_version = itertools.groupby(sorted(kinds), lambda resource: (resource.gvk.group, resource.gvk.version))
     return [
         {
             "apiGroups": [group],
@@ -98,5 +86,5 @@ def _rules(kinds: Iterable[Resource]) -> list[Json]:
             "operations": ["CREATE"],
             "scope": "Namespaced",
         }
-        for (group, served), resources in itertools.groupby(sorted(kinds), version)
+        for (group, served), resources in by_version
     ]

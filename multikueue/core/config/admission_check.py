@@ -48,11 +48,8 @@ def _verdict(check: Json, config: Json | None, known: Mapping[str, Json]) -> tup
     inactive = [name for name in listed if name in known and not is_true(known[name], "Active")]
     if not missing and not inactive:
         return True, "Active", "The admission check is active"
-    parts = [
-        f"{what} clusters: [{' '.join(names)}]"
-        for what, names in (("Missing", missing), ("Inactive", inactive))
-        if names
-    ]
+    found = (("Missing", missing), ("Inactive", inactive))
+    parts = [f"{what} clusters: [{' '.join(names)}]" for what, names in found if names]
     usable = len(missing) + len(inactive) < len(listed)
     return usable, "SomeActiveClusters" if usable else "NoUsableClusters", ", ".join(parts)
 

@@ -72,11 +72,7 @@ def offered(local_queues: frozenset[ObjectKey], worker: WorkerQueues) -> Amounts
 
 
 def automate(
-    cluster_queue: Json,
-    check: str | None,
-    config: Json | None,
-    workers: Sequence[Amounts | None],
-    now: datetime,
+    cluster_queue: Json, check: str | None, config: Json | None, workers: Sequence[Amounts | None], now: datetime
 ) -> Automation:
     """What a ClusterQueue of the manager should say.
 
@@ -105,13 +101,8 @@ def automate(
     if any(worker is None for worker in workers):
         for resource, amount in _nominal(cluster_queue):
             total[resource] = max(total[resource], amount)
-    told = _told(
-        cluster_queue,
-        True,
-        "QuotaAutomated",
-        "ClusterQueue quota is automatically managed based on MultiKueue workers.",
-        now,
-    )
+    message = "ClusterQueue quota is automatically managed based on MultiKueue workers."
+    told = _told(cluster_queue, True, "QuotaAutomated", message, now)
     return attrs.evolve(told, resource_groups=_changed(group, total))
 
 

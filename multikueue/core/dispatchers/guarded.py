@@ -28,13 +28,12 @@ class Guarded:
     def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
         """See `Dispatcher.nominate`."""
         try:
-            answer: Any = self.dispatcher.nominate(workload, candidates, now)
+            answer = self.dispatcher.nominate(workload, candidates, now)
             problem = next(_faults(answer, candidates), "")
+            if not problem:
+                return answer
         except Exception as error:  # another package's code may raise anything
             problem = f"raises {type(error).__name__}"
-        if not problem:
-            nomination: Nomination = answer
-            return nomination
         cls = type(self.dispatcher)
         told = f"The dispatcher {cls.__module__}.{cls.__qualname__} {problem}: nobody new is nominated"
         return Nomination(candidates.nominated, look_again=RETRY, problem=told)

@@ -9,7 +9,8 @@ import attrs
 class Action:
     """The outcome of one reconcile. Build it with `done()` or `after()`; there is no way to say both."""
 
-    _delay: float | None
+    delay: float | None
+    """Seconds until the next look; None: only on a change."""
 
     @classmethod
     def done(cls) -> Action:
@@ -26,8 +27,3 @@ class Action:
         """Look again at the earliest of several times; None stands for "no need"."""
         known = [delay for delay in delays if delay is not None]
         return cls.after(min(known)) if known else cls.done()
-
-    @property
-    def delay(self) -> float | None:
-        """Seconds until the next look; None: only on a change."""
-        return self._delay

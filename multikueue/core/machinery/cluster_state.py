@@ -8,7 +8,7 @@ So nothing ever looks gone that was only not read again yet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import attrs
@@ -51,17 +51,10 @@ class Unconfigured:
 
 @attrs.frozen
 class Serving(Generic[C]):
-    """One connection decides whether the cluster is connected."""
+    """One connection decides whether the cluster is connected. A newer configuration may be tried beside it."""
 
     current: Link[C]
-
-
-@attrs.frozen
-class Trying(Generic[C]):
-    """One decides, and a newer configuration is tried beside it."""
-
-    current: Link[C]
-    trial: Link[C]
+    trial: Link[C] | None = None
 
 
 @attrs.frozen
@@ -71,7 +64,7 @@ class Ended(Generic[C]):
     link: Link[C]
 
 
-Phase: TypeAlias = Unconfigured | Serving[C] | Trying[C] | Ended[C]
+Phase: TypeAlias = Unconfigured | Serving[C] | Ended[C]
 
 
 @attrs.frozen
@@ -199,14 +192,16 @@ class ClusterState(Generic[C]):
                 return self._assigned(config)
             case Refused(error, reason), _:
                 return self._failed(Unconfigured(), self.connection.failed(error, now, reason=reason))
-            case Reported(number, health), Trying(current, trial) if number == trial.number:
+            case Reported(number, health), Serving(current, Link(tried) as trial) if number == tried:
                 return self._tried(current, trial, health, now)
-            case Reported(number, health), Serving(current) | Trying(current) if number == current.number:
+            case Reported(number, health), Serving(current) if number == current.number:
                 return self._heard(current, health, now)
             case ClientFailed(number, error), _ if number in self._numbers:
                 return self._failed(Ended(self.links[-1]), self.connection.failed(error, now))
             case Crashed(number), _ if number in self._numbers:
-                return self._crashed(self.links[-1], now)
+                lost = self.connection.failed(CRASHED, now, failures=1, retry_in=REPAIR)
+                state, commands = self._failed(Ended(self.links[-1]), lost)
+                return state, [BackOff(self.links[-1].number, REPAIR), *commands]
             case BackOffEnded(number), Ended(link) if number == link.number:
                 return self._open(link.config)
             case _:
@@ -215,22 +210,15 @@ class ClusterState(Generic[C]):
     @property
     def links(self) -> list[Link[C]]:
         """The connections that are open: the deciding one, and the one that is tried."""
-        match self.phase:
-            case Serving(current):
-                return [current]
-            case Trying(current, trial):
-                return [current, trial]
-            case _:
-                return []
+        if not isinstance(self.phase, Serving):
+            return []
+        return [link for link in (self.phase.current, self.phase.trial) if link is not None]
 
     @property
     def wanted(self) -> C | None:
         """The configuration that is wanted; None if none may be used."""
-        match self.phase:
-            case Unconfigured():
-                return None
-            case Serving(link) | Trying(_, link) | Ended(link):
-                return link.config
+        links = [self.phase.link] if isinstance(self.phase, Ended) else self.links
+        return links[-1].config if links else None
 
     @property
     def usable(self) -> bool:
@@ -244,15 +232,15 @@ class ClusterState(Generic[C]):
     def _assigned(self, config: C) -> Step[C]:
         stops = [*map(Stop, self._numbers)]
         match self.phase:
-            case Trying(current) if config == current.config:
+            case Serving(current) if config == current.config:  # a trial was going on
                 return attrs.evolve(self, phase=Serving(current)), stops[1:]
             case _ if self.known is not None and config.server != self.known.config.server:
                 unheard = Connection(lost_since=self.connection.lost_since)
                 state, commands = attrs.evolve(self, connection=unheard, known=None)._open(config)
                 return state, [*stops, *commands, Forget(), Notify()]
-            case Serving(current) | Trying(current) if self.known is not None:
+            case Serving(current) if self.known is not None:
                 trial = Link(self.opened + 1, config)
-                state = attrs.evolve(self, phase=Trying(current, trial), opened=trial.number)
+                state = attrs.evolve(self, phase=Serving(current, trial), opened=trial.number)
                 return state, [*stops[1:], Open(trial)]
             case _:
                 state, commands = self._open(config)
@@ -271,19 +259,12 @@ class ClusterState(Generic[C]):
         connection = self.connection
         match health.watch:
             case Failing(failures, error, retry_in, silent_for) if health.watch != self.heard:
-                retry_at, silent = now + timedelta(seconds=retry_in), timedelta(seconds=silent_for)
-                connection = connection.failed(error, now, failures=failures, next_attempt=retry_at, silent_for=silent)
+                connection = connection.failed(error, now, failures=failures, retry_in=retry_in, silent_for=silent_for)
             case Following():
                 connection = connection.succeeded() if known == current else connection.sighted()
         adopted = [Adopt(current.number)] if known != self.known else []
         state = attrs.evolve(self, connection=connection, known=known, heard=health.watch)
         return state, [*adopted, Notify()]
-
-    def _crashed(self, link: Link[C], now: datetime) -> Step[C]:
-        retry_at = now + timedelta(seconds=REPAIR)
-        lost = self.connection.failed(CRASHED, now, failures=1, next_attempt=retry_at)
-        state, commands = self._failed(Ended(link), lost)
-        return state, [BackOff(link.number, REPAIR), *commands]
 
     def _failed(self, phase: Phase[C], lost: Connection) -> Step[C]:
         """Without another configuration, or for a while, nothing can be done. What is known stays."""

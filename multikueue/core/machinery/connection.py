@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import attrs
 
-from multikueue.core.model.conditions import condition, new_condition, parse_timestamp, says_the_same, timestamp
+from multikueue.core.model.conditions import (
+    condition,
+    new_condition,
+    parse_timestamp,
+    says_the_same,
+    timestamp,
+    updated,
+)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
 _UNUSABLE: Final = "; not usable for: "
@@ -73,7 +78,7 @@ class Connection:
     failures: int = 0
     """Attempts that failed since it was last connected."""
     next_attempt: datetime | None = None
-    """When the next one is made."""
+    """When the next one is made; None if none is."""
     reason: str = CONNECTION_FAILED
     """Kueue's reason for the Active condition while not connected."""
     error: str = ""
@@ -103,23 +108,27 @@ class Connection:
         now: datetime,
         *,
         failures: int = 0,
-        next_attempt: datetime | None = None,
+        retry_in: float = 0.0,
         reason: str = CONNECTION_FAILED,
-        silent_for: timedelta = timedelta(0),
+        silent_for: float = 0.0,
     ) -> Connection:
         """The worker does not answer, or may not be asked. The time of the first loss is kept.
 
         Args:
             error: why, for people.
             now: the manager's wall clock.
-            failures: so many attempts have failed since it was last connected.
-            next_attempt: when the next one is made; None: not before something changes.
-            reason: Kueue's, for the Active condition.
-            silent_for: how long ago it answered last.
+            failures: in a row; 0: it is not tried again before something changes.
+            retry_in: seconds until the next attempt.
+            reason: Kueue's.
+            silent_for: seconds since it answered last.
         """
-        return Connection(False, self.lost_since or now - silent_for, failures, next_attempt, reason, error)
+        next_attempt = now + timedelta(seconds=retry_in) if failures else None
+        since = self.lost_since or now - timedelta(seconds=silent_for)
+        return Connection(False, since, failures, next_attempt, reason, error)
 
-    def active_condition(self, now: datetime, generation: int | None, unusable: Mapping[str, str] = _NONE) -> Json:
+    def active_condition(
+        self, now: datetime, generation: int | None, unusable: Mapping[str, str] | None = None
+    ) -> Json:
         """The `Active` condition that tells this on the MultiKueueCluster.
 
         Args:
@@ -128,15 +137,12 @@ class Connection:
             unusable: the kinds that cannot be used there, and why.
         """
         if self.connected:
-            message = "Connected"
-            if unusable:
-                told = ", ".join(f"{kind} ({why})" for kind, why in sorted(unusable.items()))
-                message += f"{_UNUSABLE}{told}"
+            flaws = ", ".join(f"{kind} ({why})" for kind, why in sorted((unusable or {}).items()))
+            message = f"Connected{_UNUSABLE}{flaws}" if flaws else "Connected"
             return new_condition("Active", True, "Active", message, now=now, generation=generation)
         message = self.error
-        if self.failures and self.next_attempt is not None:
-            at = timestamp(self.next_attempt)
-            message += f"{_ATTEMPTS}{self.failures}{_NEXT_ATTEMPT}{at}"
+        if self.next_attempt is not None:
+            message += f"{_ATTEMPTS}{self.failures}{_NEXT_ATTEMPT}{timestamp(self.next_attempt)}"
         told_lost = new_condition("Active", False, self.reason, message, now=now, generation=generation)
         if self.lost_since is not None:
             told_lost["lastTransitionTime"] = timestamp(self.lost_since)
@@ -173,7 +179,7 @@ def _had_ended(active: Json, led_until: datetime) -> bool:
 
 
 def active_status(
-    cluster: Json, connection: Connection, now: datetime, unusable: Mapping[str, str] = _NONE
+    cluster: Json, connection: Connection, now: datetime, unusable: Mapping[str, str] | None = None
 ) -> Json | None:
     """The Active condition to write, or None if the object says the same already.
 
@@ -183,23 +189,17 @@ def active_status(
     """
     found = condition(cluster, "Active")
     if connection.unheard:
-        lost_before = found is not None and found.get("status") != "True"
-        return _since(found, connection.lost_since) if found is not None and lost_before else None
+        return None if found is None or found.get("status") == "True" else _moved(found, connection.lost_since)
     wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable)
-    if found is None:
-        return wanted
-    if says_the_same(found, wanted):
-        return _since(found, connection.lost_since)
-    if found.get("status") == wanted["status"] and connection.lost_since is None:
-        wanted["lastTransitionTime"] = found.get("lastTransitionTime") or wanted["lastTransitionTime"]
-    return wanted
+    if found is not None and says_the_same(found, wanted):
+        return _moved(found, connection.lost_since)
+    return wanted if connection.lost_since is not None else updated([found] if found else [], wanted)[0]
 
 
-def _since(found: Json, lost_since: datetime | None) -> Json | None:
+def _moved(found: Json, lost_since: datetime | None) -> Json | None:
     """The condition with another time of the loss; None if it has that, or the worker is not lost."""
-    if lost_since is None or found.get("lastTransitionTime") == timestamp(lost_since):
-        return None
-    return {**found, "lastTransitionTime": timestamp(lost_since)}
+    moved = {**found, "lastTransitionTime": timestamp(lost_since)} if lost_since is not None else found
+    return moved if moved != found else None
 
 
 @attrs.frozen

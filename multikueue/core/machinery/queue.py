@@ -58,18 +58,13 @@ class WorkQueue(Generic[K]):
 
     def take(self, now: float) -> K | None:
         """Return the key that has been due longest, and hold it; None if no key is due."""
-        while self._heap:
-            at, order, key = self._heap[0]
-            stale = self._due.get(key) != (at, order)
-            if not stale and at > now:
-                return None
-            heapq.heappop(self._heap)
-            if stale:
-                continue
-            del self._due[key]
-            self._held.add(key)
-            return key
-        return None
+        due = self.next_due()
+        if due is None or due > now:
+            return None
+        _, _, key = heapq.heappop(self._heap)
+        del self._due[key]
+        self._held.add(key)
+        return key
 
     def release(self, key: K) -> None:
         """Release a held key. If it was added meanwhile, it becomes pending."""

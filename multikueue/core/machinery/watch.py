@@ -135,28 +135,18 @@ class WatchState:
 
     def step(self, outcome: Outcome) -> WatchState:
         """The state after `outcome`. If `failures` grew, wait before the next request."""
-        if isinstance(outcome, VersionExpired):
-            return self._relist()
-        match self.phase:
-            case Watching():
-                return self._after_watch(self.phase, outcome)
-            case Probing():
-                return self._after_probe(self.phase, outcome)
-            case Listing():
-                return self._after_list(outcome)
-
-    def _after_list(self, outcome: Outcome) -> WatchState:
-        if isinstance(outcome, Listed):
-            return attrs.evolve(self, phase=Watching(outcome.resource_version))
-        return self._failed(self.phase)
-
-    def _after_probe(self, probing: Probing, outcome: Outcome) -> WatchState:
-        if not isinstance(outcome, Probed):
-            return self._failed(probing)
-        behind = version_number(outcome.resource_version) < version_number(probing.resource_version)
-        if probing.silent or behind:
-            return self._relist()
-        return attrs.evolve(self, phase=Watching(probing.resource_version))
+        match self.phase, outcome:
+            case _, VersionExpired():
+                return self._relist()
+            case Watching() as watching, _:
+                return self._after_watch(watching, outcome)
+            case Probing(known, silent), Probed(version):
+                behind = version_number(version) < version_number(known)
+                return self._relist() if silent or behind else attrs.evolve(self, phase=Watching(known))
+            case Listing(), Listed(version):
+                return attrs.evolve(self, phase=Watching(version))
+            case _:
+                return self._failed(self.phase)
 
     def _after_watch(self, watching: Watching, outcome: Outcome) -> WatchState:
         known = watching.resource_version

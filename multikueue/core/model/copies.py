@@ -4,28 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from multikueue.core.model import labels, workloads
 from multikueue.core.model.adapter import Stamp
-from multikueue.core.model.labels import (
-    ATTEMPT_ANNOTATION,
-    JOB_UID_LABEL,
-    LAST_WORKER_ANNOTATION,
-    MAX_LABEL_VALUE,
-    ORIGIN_LABEL,
-    ORIGIN_UID_ANNOTATION,
-    PREBUILT_WORKLOAD,
-    SPEC_ANNOTATION,
-    STARTED_LABELS,
-)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
-from multikueue.core.model.workloads import (
-    OUT_OF_SYNC,
-    OWNER_NOT_FOUND,
-    finish_reason,
-    has_quota,
-    is_elastic,
-    is_finished,
-)
 
 _SYNCED_FIELDS = ("priority", "priorityClassRef")
 """Kept equal on a copy by patches."""
@@ -43,10 +25,10 @@ def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Jso
 
 def workload_copy(workload: Json, stamp: Stamp) -> Json:
     """The Workload to create on a worker: same name, same spec, no owner, no status."""
-    marks = {ATTEMPT_ANNOTATION: stamp.attempt, SPEC_ANNOTATION: spec_digest(workload)}
-    metadata = bare_metadata(workload, {ORIGIN_LABEL: stamp.origin}, marks)
-    metadata["labels"].pop(JOB_UID_LABEL, None)
-    metadata["annotations"].pop(LAST_WORKER_ANNOTATION, None)
+    marks = {labels.ATTEMPT_ANNOTATION: stamp.attempt, labels.SPEC_ANNOTATION: spec_digest(workload)}
+    metadata = bare_metadata(workload, {labels.ORIGIN_LABEL: stamp.origin}, marks)
+    metadata["labels"].pop(labels.JOB_UID_LABEL, None)
+    metadata["annotations"].pop(labels.LAST_WORKER_ANNOTATION, None)
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],
@@ -63,18 +45,21 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
         stamp: what it is marked with.
         named: whether it names its Workload.
     """
-    extra_labels = {ORIGIN_LABEL: stamp.origin}
-    if not named:
-        return bare_metadata(job, extra_labels, {ATTEMPT_ANNOTATION: stamp.attempt})
-    if len(stamp.workload) <= MAX_LABEL_VALUE:
-        extra_labels[PREBUILT_WORKLOAD] = stamp.workload
-    marks = {PREBUILT_WORKLOAD: stamp.workload, ATTEMPT_ANNOTATION: stamp.attempt}
-    return bare_metadata(job, extra_labels, marks)
+    link = _link(stamp) if named else {"labels": {}, "annotations": {labels.ATTEMPT_ANNOTATION: stamp.attempt}}
+    fitting = {label: value for label, value in link["labels"].items() if value is not None}
+    return bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"])
+
+
+def _link(stamp: Stamp) -> Json:
+    """What a job copy says of its Workload; a name that is too long for a label takes the label away."""
+    label = stamp.workload if len(stamp.workload) <= labels.MAX_LABEL_VALUE else None
+    marks = {labels.PREBUILT_WORKLOAD: stamp.workload, labels.ATTEMPT_ANNOTATION: stamp.attempt}
+    return {"labels": {labels.PREBUILT_WORKLOAD: label}, "annotations": marks}
 
 
 def prebuilt_workload(job: Json) -> str:
     """The Workload a job copy belongs to; empty if it does not say."""
-    return annotations_of(job).get(PREBUILT_WORKLOAD) or labels_of(job).get(PREBUILT_WORKLOAD) or ""
+    return annotations_of(job).get(labels.PREBUILT_WORKLOAD) or labels_of(job).get(labels.PREBUILT_WORKLOAD) or ""
 
 
 def is_started(job: Json) -> bool:
@@ -83,44 +68,31 @@ def is_started(job: Json) -> bool:
     A copy of it would not fit a worker: its Kueue refuses to start a job with another's labels. It is copied once it
     has been stopped and put back.
     """
-    return _has_label(job, STARTED_LABELS)
+    return bool(without_labels(job, labels.STARTED_LABELS) != job)
 
 
-def without_labels(value: Any, labels: tuple[str, ...]) -> Any:
+def without_labels(value: Any, removed: tuple[str, ...]) -> Any:
     """A copy of a value, without these labels wherever in it something has labels."""
     if isinstance(value, list):
-        return [without_labels(item, labels) for item in value]
+        return [without_labels(item, removed) for item in value]
     if not isinstance(value, dict):
         return value
-    made = {key: without_labels(item, labels) for key, item in value.items()}
+    made = {key: without_labels(item, removed) for key, item in value.items()}
     here = dig(made, "metadata", "labels")
-    for label in labels if isinstance(here, dict) else ():
+    for label in removed if isinstance(here, dict) else ():
         here.pop(label, None)
     return made
 
 
-def _has_label(value: object, labels: tuple[str, ...]) -> bool:
-    if isinstance(value, list):
-        return any(_has_label(item, labels) for item in value)
-    if not isinstance(value, dict):
-        return False
-    here = dig(value, "metadata", "labels") or {}
-    return any(label in here for label in labels) or any(_has_label(item, labels) for item in value.values())
-
-
 def is_copy_of(copied: Json, job: Json) -> bool:
     """Whether a copy was made of exactly this object. Copies that do not say are taken by their name."""
-    noted = annotations_of(copied).get(ORIGIN_UID_ANNOTATION)
+    noted = annotations_of(copied).get(labels.ORIGIN_UID_ANNOTATION)
     return noted is None or noted == uid(job)
 
 
 def renaming_patch(remote: Json, stamp: Stamp) -> Json:
     """Merge patch that gives a job copy to another Workload, in both forms of the link; empty if it has it."""
-    if prebuilt_workload(remote) == stamp.workload:
-        return {}
-    label = stamp.workload if len(stamp.workload) <= MAX_LABEL_VALUE else None
-    marks = {PREBUILT_WORKLOAD: stamp.workload, ATTEMPT_ANNOTATION: stamp.attempt}
-    return {"metadata": {"labels": {PREBUILT_WORKLOAD: label}, "annotations": marks}}
+    return {} if prebuilt_workload(remote) == stamp.workload else {"metadata": _link(stamp)}
 
 
 def spec_digest(workload: Json) -> str:
@@ -141,15 +113,15 @@ def differs_in_spec(workload: Json, remote: Json, spec: str | None = None) -> bo
         remote: the copy.
         spec: the `spec_digest` of `workload`, if it is known already.
     """
-    noted = annotations_of(remote).get(SPEC_ANNOTATION)
+    noted = annotations_of(remote).get(labels.SPEC_ANNOTATION)
     remade = noted is not None and noted != (spec or spec_digest(workload))
     return remade or _shape(workload) != _shape(remote)
 
 
 def is_spent(remote: Json) -> bool:
     """Whether the worker will never run the copy: it gave it up, or somebody deactivated it there."""
-    if is_finished(remote):
-        return finish_reason(remote) in (OUT_OF_SYNC, OWNER_NOT_FOUND)
+    if workloads.is_finished(remote):
+        return workloads.finish_reason(remote) in (workloads.OUT_OF_SYNC, workloads.OWNER_NOT_FOUND)
     return dig(remote, "spec", "active") is False
 
 
@@ -162,7 +134,7 @@ def priority_patch(workload: Json, remote: Json) -> Json | None:
     local_class, remote_class = (dig(obj, "spec", "priorityClassRef") or {} for obj in (workload, remote))
     if local_class.get("kind") == "PriorityClass" or remote_class.get("kind") == "PriorityClass":
         return None
-    fixed = local_class.get("kind") != remote_class.get("kind") and has_quota(remote)
+    fixed = local_class.get("kind") != remote_class.get("kind") and workloads.has_quota(remote)
     fields = ("priority",) if fixed else _SYNCED_FIELDS
     wanted, found = (
         {field: dig(obj, "spec", field) for field in fields if dig(obj, "spec", field) is not None}
@@ -174,9 +146,7 @@ def priority_patch(workload: Json, remote: Json) -> Json | None:
 
 
 def _shape(workload: Json) -> tuple[object, ...]:
-    spec = workload.get("spec") or {}
-    pod_sets = [(pod_set.get("name"), pod_set.get("count", 1)) for pod_set in spec.get("podSets") or []]
-    return (spec.get("queueName"), pod_sets)
+    return dig(workload, "spec", "queueName"), list(workloads.pod_counts(workload).items())
 
 
 def must_be_replaced(workload: Json, remote: Json, spec: str | None = None) -> bool:
@@ -191,8 +161,8 @@ def drift_patch(workload: Json, remote: Json) -> Json | None:
     if not is_scaled_down(workload, remote):
         return priority
     return {
-        "metadata": {"uid": uid(remote), "annotations": {SPEC_ANNOTATION: spec_digest(workload)}},
-        "spec": {**(priority["spec"] if priority else {}), "podSets": _resized(remote, _counts(workload))},
+        "metadata": {"uid": uid(remote), "annotations": {labels.SPEC_ANNOTATION: spec_digest(workload)}},
+        "spec": {**(priority["spec"] if priority else {}), "podSets": _resized(remote, workloads.pod_counts(workload))},
     }
 
 
@@ -201,20 +171,16 @@ def is_scaled_down(workload: Json, remote: Json) -> bool:
 
     A bigger job gets a new Workload, a slice; a smaller one keeps its own, and so does its copy.
     """
-    if not is_elastic(workload):
+    if not workloads.is_elastic(workload):
         return False
-    here, there = _counts(workload), _counts(remote)
+    here, there = workloads.pod_counts(workload), workloads.pod_counts(remote)
     if here == there or set(here) != set(there) or any(here[name] > there[name] for name in here):
         return False
     before = {**workload, "spec": {**workload["spec"], "podSets": _resized(workload, there)}}
     return not differs_in_spec(before, remote)
 
 
-def _resized(workload: Json, counts: dict[str | None, int]) -> list[Json]:
+def _resized(workload: Json, counts: dict[str, int]) -> list[Json]:
     """The Workload's pod sets with these counts."""
     pod_sets = dig(workload, "spec", "podSets") or []
-    return [{**clone(pod_set), "count": counts[pod_set.get("name")]} for pod_set in pod_sets]
-
-
-def _counts(workload: Json) -> dict[str | None, int]:
-    return {pod_set.get("name"): pod_set.get("count", 1) for pod_set in dig(workload, "spec", "podSets") or []}
+    return [{**clone(pod_set), "count": counts[str(pod_set.get("name"))]} for pod_set in pod_sets]

@@ -41,6 +41,11 @@ def annotations_of(obj: Json) -> dict[str, str]:
     return dig(obj, "metadata", "annotations") or {}
 
 
+def name_of(obj: Json) -> str:
+    """The name of an object that has one: all but those still to be named by a server."""
+    return str(obj["metadata"]["name"])
+
+
 def uid(obj: Json) -> str:
     """The object's UID; empty for an object that was never stored."""
     return dig(obj, "metadata", "uid") or ""
@@ -52,7 +57,7 @@ def resource_version(obj: Json) -> str:
 
 
 def identity(obj: Json) -> Json:
-    """The object with nothing but its key, UID and resourceVersion: what an informer needs of one that nobody reads."""
+    """Its key, UID and resourceVersion: what an informer needs of an object that nobody reads, and an apply of any."""
     kept = ("name", "namespace", "uid", "resourceVersion")
     return {"metadata": {field: obj["metadata"][field] for field in kept if field in obj["metadata"]}}
 
@@ -74,12 +79,16 @@ def is_terminating(obj: Json) -> bool:
 
 def without(obj: Json, paths: Iterable[tuple[str, ...]]) -> Json:
     """A deep copy of `obj` without the fields at `paths`."""
-    result: Json = clone(obj)
+    return stripped(clone(obj), paths)
+
+
+def stripped(obj: Json, paths: Iterable[tuple[str, ...]]) -> Json:
+    """The object without the fields at `paths`; changes its argument, which may be large."""
     for path in paths:
-        parent = dig(result, *path[:-1]) if len(path) > 1 else result
+        parent = dig(obj, *path[:-1])
         if isinstance(parent, dict):
             parent.pop(path[-1], None)
-    return result
+    return obj
 
 
 def with_value(obj: Json, path: tuple[str, ...], value: Any) -> Json:
@@ -132,9 +141,7 @@ def pruned(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {key: pruned(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item is not None and item not in ({}, [])}
-    if isinstance(value, list):
-        return [pruned(item) for item in value]
-    return value
+    return [pruned(item) for item in value] if isinstance(value, list) else value
 
 
 def shortened(text: str, limit: int) -> str:

@@ -8,12 +8,12 @@ The resourceVersion in the body makes sure that it was read late enough.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from multikueue.core.model.conditions import conditions, timestamp
 from multikueue.core.model.labels import MAX_CONDITION_MESSAGE
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, shortened
+from multikueue.core.model.objects import dig, identity, shortened
 from multikueue.core.model.workloads import CheckState, check, checks
 
 OWNED_CONDITIONS: Final = frozenset(
@@ -91,6 +91,4 @@ def with_check(workload: Json, entry: Json) -> list[Json]:
 
 
 def _identified(workload: Json, status: Json) -> Json:
-    metadata: dict[str, Any] = workload.get("metadata") or {}
-    identity = {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion") if metadata.get(key)}
-    return {"apiVersion": workload["apiVersion"], "kind": workload["kind"], "metadata": identity, "status": status}
+    return {"apiVersion": workload["apiVersion"], "kind": workload["kind"], **identity(workload), "status": status}

@@ -8,19 +8,10 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model import labels
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
-from multikueue.core.model.labels import (
-    ATTEMPT_ANNOTATION,
-    COMPONENT_INDEX_ANNOTATION,
-    ELASTIC_ANNOTATION,
-    GROUP_WORKLOAD_ANNOTATION,
-    JOB_OWNER_GVK_ANNOTATION,
-    JOB_OWNER_NAME_ANNOTATION,
-    JOB_UID_LABEL,
-    SLICE_REPLACEMENT_ANNOTATION,
-)
-from multikueue.core.model.names import GVK, Json
-from multikueue.core.model.objects import annotations_of, counted, dig, digest, labels_of, uid
+from multikueue.core.model.names import GVK, ClusterName, Json
+from multikueue.core.model.objects import annotations_of, counted, dig, digest, is_terminating, labels_of, uid
 
 
 class CheckState(StrEnum):
@@ -73,6 +64,11 @@ def is_evicted(workload: Json) -> bool:
     return is_true(workload, "Evicted")
 
 
+def is_live(workload: Json) -> bool:
+    """Whether it has quota, has not ended, and nobody has deleted it."""
+    return has_quota(workload) and not is_finished(workload) and not is_terminating(workload)
+
+
 def is_stopping(copy: Json) -> bool:
     """Whether a worker's Kueue has taken the copy out of its quota, or never let it in: its job does not go on."""
     return not is_finished(copy) and (is_evicted(copy) or not is_admitted(copy))
@@ -80,7 +76,7 @@ def is_stopping(copy: Json) -> bool:
 
 def has_had_owner(copy: Json) -> bool:
     """Whether a job has ever stood behind the copy: the worker's Kueue notes the job it adopts, and keeps the note."""
-    return JOB_UID_LABEL in labels_of(copy) or bool(dig(copy, "metadata", "ownerReferences"))
+    return labels.JOB_UID_LABEL in labels_of(copy) or bool(dig(copy, "metadata", "ownerReferences"))
 
 
 def finish_reason(workload: Json) -> str:
@@ -109,7 +105,7 @@ def other_checks_ready(workload: Json, name: str) -> bool:
     return all(entry.get("state") == CheckState.READY for entry in checks(workload) if entry.get("name") != name)
 
 
-def cluster_name(workload: Json) -> str | None:
+def cluster_name(workload: Json) -> ClusterName | None:
     """The worker that admitted it: once set it is kept until eviction."""
     return dig(workload, "status", "clusterName") or None
 
@@ -126,7 +122,7 @@ def cluster_queue(workload: Json) -> str:
 
 def is_elastic(obj: Json) -> bool:
     """Whether a Workload or a job says that its size may change while it runs."""
-    return annotations_of(obj).get(ELASTIC_ANNOTATION) == "true"
+    return annotations_of(obj).get(labels.ELASTIC_ANNOTATION) == "true"
 
 
 def is_replaced(workload: Json) -> bool:
@@ -136,7 +132,7 @@ def is_replaced(workload: Json) -> bool:
 
 def replaces_slice(workload: Json) -> bool:
     """Whether it takes the place of a smaller slice of an elastic job, which may be running."""
-    return is_elastic(workload) and SLICE_REPLACEMENT_ANNOTATION in annotations_of(workload)
+    return is_elastic(workload) and labels.SLICE_REPLACEMENT_ANNOTATION in annotations_of(workload)
 
 
 def is_made_for(workload: Json, job: Json) -> bool:
@@ -161,12 +157,12 @@ def has_members(workload: Json) -> bool:
     Kinds that make such pods (StatefulSet, LeaderWorkerSet) are named as the owner; then that is the one job.
     """
     noted = annotations_of(workload)
-    return noted.get(GROUP_WORKLOAD_ANNOTATION) == "true" and JOB_OWNER_GVK_ANNOTATION not in noted
+    return noted.get(labels.GROUP_WORKLOAD_ANNOTATION) == "true" and labels.JOB_OWNER_GVK_ANNOTATION not in noted
 
 
 def component_index(workload: Json) -> int | None:
     """Its place among the Workloads of one job (LeaderWorkerSet); -1 if it does not tell, None if it is alone."""
-    noted = annotations_of(workload).get(COMPONENT_INDEX_ANNOTATION)
+    noted = annotations_of(workload).get(labels.COMPONENT_INDEX_ANNOTATION)
     if noted is None:
         return None
     index = counted(noted)
@@ -180,10 +176,10 @@ def owner(workload: Json) -> Owner | None:
     a pod group has owners but no controller.
     """
     noted = annotations_of(workload)
-    if noted.get(JOB_OWNER_NAME_ANNOTATION):
-        gvk = GVK.parse(noted.get(JOB_OWNER_GVK_ANNOTATION, ""))
+    if noted.get(labels.JOB_OWNER_NAME_ANNOTATION):
+        gvk = GVK.parse(noted.get(labels.JOB_OWNER_GVK_ANNOTATION, ""))
         if gvk is not None:
-            return Owner(gvk, noted[JOB_OWNER_NAME_ANNOTATION])
+            return Owner(gvk, noted[labels.JOB_OWNER_NAME_ANNOTATION])
     references = dig(workload, "metadata", "ownerReferences") or []
     if not references:
         return None
@@ -214,7 +210,7 @@ def evictions(workload: Json) -> int:
 
 def attempt_of_copy(copy: Json) -> str:
     """The attempt that a copy was made for; empty if it does not say."""
-    return annotations_of(copy).get(ATTEMPT_ANNOTATION) or ""
+    return annotations_of(copy).get(labels.ATTEMPT_ANNOTATION) or ""
 
 
 def is_of_attempt(copy: Json, wanted: str) -> bool:
@@ -223,6 +219,5 @@ def is_of_attempt(copy: Json, wanted: str) -> bool:
 
 
 def pod_counts(workload: Json) -> dict[str, int]:
-    """How many pods it is for, by pod set."""
-    listed = dig(workload, "spec", "podSets") or []
-    return {str(pod_set.get("name")): int(pod_set.get("count") or 0) for pod_set in listed}
+    """How many pods it is for, by pod set, in their order; one where a pod set does not tell (the API's default)."""
+    return {str(pod_set.get("name")): pod_set.get("count", 1) for pod_set in dig(workload, "spec", "podSets") or []}

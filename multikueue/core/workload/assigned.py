@@ -9,30 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
+from multikueue.core.model import workloads
 from multikueue.core.model.copies import drift_patch, is_spent
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import (
-    OUT_OF_SYNC,
-    CheckState,
-    component_index,
-    finish_reason,
-    has_had_owner,
-    has_members,
-    is_admitted,
-    is_evicted,
-    is_finished,
-    is_of_attempt,
-)
-from multikueue.core.workload.check_updates import (
-    admit,
-    finish,
-    retry,
-    retry_evicted,
-    retry_out_of_sync,
-    retry_vanished,
-    tell_placed,
-)
+from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload import check_updates
 from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE, left_of_loss
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, finish_as, sync_end, sync_status
@@ -45,7 +27,7 @@ def follow_assigned(situation: Situation) -> Plan:
     """Decide by what the recorded worker shows; remove copies everywhere else."""
     if situation.assigned_to is None:
         base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
-        return Plan((retry(situation, base), *clean_all(situation.workers)))
+        return Plan((check_updates.retry(situation, base), *clean_all(situation.workers)))
     return on_recorded_worker(situation, _follow)
 
 
@@ -66,10 +48,10 @@ def follow_unchecked(situation: Situation) -> Plan:
     if worker is None or not worker.in_sight:
         return Plan(others)
     copy, jobs = worker.workload, situation.jobs_on(worker)
-    if copy is not None and is_finished(copy) and not is_spent(copy):
+    if copy is not None and workloads.is_finished(copy) and not is_spent(copy):
         end = sync_end(situation, copy, jobs)
         return attrs.evolve(end, effects=(*end.effects, *others))
-    return Plan((*(effect for job in jobs for effect in sync_status(situation, job)), *others))
+    return Plan((*sync_status(situation, jobs), *others))
 
 
 def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
@@ -84,40 +66,42 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
     if worker is None:
         return Plan(look_again=situation.settings.worker_lost_timeout.total_seconds())
     copy = worker.workload if worker.reachable else None
-    if copy is not None and is_evicted(copy) and not is_finished(copy):
-        return Plan(tuple(retry_evicted(situation, worker.name)))
+    if copy is not None and workloads.is_evicted(copy) and not workloads.is_finished(copy):
+        return Plan(tuple(check_updates.retry_evicted(situation, worker.name)))
     left = left_of_loss(situation, worker)
     if left is not None and not _has_sent_nothing(situation, worker):
         return Plan(look_again=left.total_seconds())
-    if copy is not None and is_finished(copy) and not is_spent(copy):
+    if copy is not None and workloads.is_finished(copy) and not is_spent(copy):
         return Plan((finish_as(situation, copy),))
-    return Plan((retry(situation, "Admitting remote lost"),))
+    return Plan((check_updates.retry(situation, "Admitting remote lost"),))
 
 
 def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
     """Whether no job was ever sent there for this attempt. Of a group one Workload sends the job for all."""
     if not isinstance(worker.creation, NothingSent) or isinstance(worker.in_flight, Creating):
         return False
-    stood_behind = situation.jobs_on(worker) or (worker.workload is not None and has_had_owner(worker.workload))
-    return situation.state is CheckState.PENDING and component_index(situation.workload) is None and not stood_behind
+    copy = worker.workload
+    alone = workloads.component_index(situation.workload) is None
+    stood_behind = situation.jobs_on(worker) or (copy is not None and workloads.has_had_owner(copy))
+    return situation.state is CheckState.PENDING and alone and not stood_behind
 
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is None:
         return Plan(tuple(_follow_vanished(situation, jobs)))
-    if is_finished(copy):
+    if workloads.is_finished(copy):
         return follow_finished(situation, worker, copy)
-    if is_evicted(copy):
-        return Plan(tuple(retry_evicted(situation, worker.name)))
-    if not is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
-        return Plan((retry_vanished(situation),))
+    if workloads.is_evicted(copy):
+        return Plan(tuple(check_updates.retry_evicted(situation, worker.name)))
+    if not workloads.is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
+        return Plan((check_updates.retry_vanished(situation),))
     stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
     if stale:
         return _wait_for_leftovers(situation, worker, stale)
     why = _refused(worker)
-    if why and not has_had_owner(copy) and missing_on(situation, worker):
-        return Plan((retry(situation, why),))
+    if why and not workloads.has_had_owner(copy) and missing_on(situation, worker):
+        return Plan((check_updates.retry(situation, why),))
     if may_create(situation, worker):
         return Plan(tuple(create_missing(situation, worker)))
     if jobs or situation.adapter.traits.workload_only:
@@ -125,7 +109,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     if situation.snapshot.quiet_for < KUEUE_GRACE:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
-    return Plan((retry_vanished(situation),))
+    return Plan((check_updates.retry_vanished(situation),))
 
 
 def _refused(worker: Worker) -> str:
@@ -139,7 +123,7 @@ def _wait_for_leftovers(situation: Situation, worker: Worker, stale: Sequence[Jo
     """Jobs of an earlier attempt have the name: they are deleted first, or the Workload is retried after a while."""
     if situation.snapshot.quiet_for >= LEFTOVER_GRACE:
         base = f'Worker cluster "{worker.name}" has a job of an earlier attempt that is not deleted'
-        return Plan((retry(situation, base),))
+        return Plan((check_updates.retry(situation, base),))
     deleted = tuple(effect for job in stale for effect in delete_job(worker.name, job))
     return Plan(deleted, look_again=LEFTOVER_GRACE.total_seconds())
 
@@ -154,7 +138,7 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     copy = worker.workload
     if situation.state is not CheckState.PENDING or situation.adapter.traits.workload_only or situation.jobs_on(worker):
         return False
-    if copy is None or not is_of_attempt(copy, situation.attempt) or has_had_owner(copy):
+    if copy is None or not workloads.is_of_attempt(copy, situation.attempt) or workloads.has_had_owner(copy):
         return False
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
@@ -163,11 +147,10 @@ def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Eff
     """The Workload copy is gone. If its job ended before that (the worker's retention), that is the end of the job."""
     outcome = situation.adapter.outcome_of(jobs) if jobs else None
     if outcome is None:
-        yield retry_vanished(situation)
+        yield check_updates.retry_vanished(situation)
         return
-    for job in jobs:
-        yield from sync_status(situation, job)
-    yield finish(situation, outcome.reason, outcome.message)
+    yield from sync_status(situation, jobs)
+    yield check_updates.finish(situation, outcome.reason, outcome.message)
 
 
 def awaits_ready(situation: Situation) -> bool:
@@ -179,26 +162,25 @@ def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
     if not is_spent(copy):
         if awaits_ready(situation):
-            return Plan(tuple(admit(situation, worker.name, CheckState.READY, copy)))  # a short job: it counts, too
+            # a short job: it counts, too
+            return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
         return sync_end(situation, copy, situation.jobs_on(worker))
-    if finish_reason(copy) == OUT_OF_SYNC and situation.state is CheckState.READY:
-        return Plan(tuple(retry_out_of_sync(situation, worker.name)))
-    return Plan((retry_vanished(situation),))
+    if workloads.finish_reason(copy) == workloads.OUT_OF_SYNC and situation.state is CheckState.READY:
+        return Plan(tuple(check_updates.retry_out_of_sync(situation, worker.name)))
+    return Plan((check_updates.retry_vanished(situation),))
 
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
     if awaits_ready(situation):
-        yield from admit(situation, worker.name, CheckState.READY, copy)
+        yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
     else:
-        yield from tell_placed(situation, copy)
-    for job in jobs:
-        yield from sync_status(situation, job)
-    patch = drift_patch(situation.workload, copy)
-    if patch is not None:
+        yield from check_updates.tell_placed(situation, copy)
+    yield from sync_status(situation, jobs)
+    if (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
     for job in jobs:
         yield from _forward(situation, worker, job)
-    if has_members(situation.workload):
+    if workloads.has_members(situation.workload):
         yield from remove_obsolete(situation, worker)
         yield from create_missing(situation, worker)
 

@@ -8,13 +8,7 @@ from multikueue.core.model.conditions import condition, new_condition, updated
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig
-from multikueue.core.model.status_apply import (
-    admission_status,
-    check_entry,
-    check_status,
-    owned_conditions,
-    with_check,
-)
+from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import CheckState, cluster_queue, nominated
 from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, CountAdmitted, Effect
 from multikueue.core.workload.situation import Situation
@@ -37,9 +31,8 @@ def retry_vanished(situation: Situation) -> Effect:
 
 def retry_evicted(situation: Situation, cluster: str) -> Iterator[Effect]:
     """Ask Kueue to try again because the worker evicted it, and tell the user."""
-    message = (
-        f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission. Previously: "{situation.state}"'
-    )
+    evicted = f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission'
+    message = f'{evicted}. Previously: "{situation.state}"'
     yield _admission(situation, _checked(situation, CheckState.RETRY, message))
     yield Announce("Normal", message)
 
@@ -92,21 +85,13 @@ def _recorded(
     Nominations may be another field manager's. Leaving them out would only give up our own; the API server refuses a
     `clusterName` beside any, so they are made an empty list of ours.
     """
-    return _admission(
-        situation,
-        {
-            **_checked(situation, state, message),
-            "clusterName": cluster,
-            "nominatedClusterNames": [] if nominated(situation.workload) else None,
-            **_placed(situation, copy),
-        },
-    )
+    recorded: Json = {"clusterName": cluster, "nominatedClusterNames": [] if nominated(situation.workload) else None}
+    return _admission(situation, _checked(situation, state, message) | recorded | _placed(situation, copy))
 
 
 def tell_placed(situation: Situation, copy: Json) -> Iterator[Effect]:
     """Record that the worker has placed pods whose topology the manager's Kueue awaits; see `placed`."""
-    changes = _placed(situation, copy)
-    if changes:
+    if changes := _placed(situation, copy):
         yield _admission(situation, changes)
 
 
@@ -172,15 +157,14 @@ def placed(workload: Json, remote: Json) -> Json | None:
         None if nothing awaited has been placed.
     """
     there = {one.get("name") for one in _assignments(remote) if one.get("topologyAssignment")}
-    awaited = [
-        one.get("delayedTopologyRequest") == "Pending" and one.get("name") in there for one in _assignments(workload)
-    ]
-    if not any(awaited):
-        return None
     flipped = [
-        {**one, "delayedTopologyRequest": "Ready"} if ready else one
-        for one, ready in zip(_assignments(workload), awaited, strict=True)
+        {**one, "delayedTopologyRequest": "Ready"}
+        if one.get("delayedTopologyRequest") == "Pending" and one.get("name") in there
+        else one
+        for one in _assignments(workload)
     ]
+    if flipped == _assignments(workload):
+        return None
     return {**workload["status"]["admission"], "podSetAssignments": flipped}
 
 

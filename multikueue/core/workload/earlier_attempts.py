@@ -7,7 +7,7 @@ may be recorded before that is clear: the job would run twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -31,18 +31,21 @@ LEFTOVER_GRACE: Final = timedelta(seconds=60)
 
 
 def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
-    """How long nobody may be recorded, because an earlier attempt may still run elsewhere; None: go on.
+    """How long nobody may be recorded, because an earlier attempt may still run; None: go on.
 
     Args:
         situation: the Workload, with quota and no worker.
-        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other.
+        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
+            is waited for, too, but not for ever: then the worker is recorded, and that job is told of.
     """
-    waits = [
-        left
-        for worker in situation.workers
-        if worker.name != chosen.name and (left := may_run_for(situation, worker)) is not None
-    ]
-    return max(waits, default=None)
+    elsewhere = hidden(situation, [worker for worker in situation.workers if worker.name != chosen.name])
+    waiting = situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE
+    return max(elsewhere, default=LEFTOVER_GRACE if waiting else None)
+
+
+def hidden(situation: Situation, workers: Iterable[Worker]) -> list[timedelta]:
+    """For how much longer a job of this Workload may run unseen on each of these workers where it may."""
+    return [left for worker in workers if (left := may_run_for(situation, worker)) is not None]
 
 
 def may_run_for(situation: Situation, worker: Worker) -> timedelta | None:
@@ -60,16 +63,14 @@ def left_of_loss(situation: Situation, worker: Worker) -> timedelta | None:
     """What is left of `worker_lost_timeout` for a worker out of sight; None: it is over."""
     timeout = situation.settings.worker_lost_timeout
     match worker.reach, worker.kind:
-        case Connecting(), _:
-            return FIRST_ANSWER  # that it was lost when we started says nothing about now
-        case Lost(since=None), _:
+        case Lost(None), _:
             return timeout
-        case Lost(since=since), _ if since is not None:
+        case Lost(datetime() as since), _:
             return _positive(timeout - (situation.now - _seen_lost(situation, worker, since)))
-        case _, Unserved(failing_for=failing_for):
+        case (Connecting(), _) | (_, Syncing()):
+            return FIRST_ANSWER  # that it was lost when we started says nothing about now
+        case _, Unserved(failing_for):
             return _positive(timeout - failing_for)
-        case _, Syncing():
-            return FIRST_ANSWER
     return None
 
 
@@ -122,8 +123,7 @@ def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
 
 
 def _last_worker(situation: Situation) -> ClusterName | None:
-    recorded = situation.assigned_to
-    return ClusterName(recorded) if recorded else situation.snapshot.last_worker or noted_worker(situation.workload)
+    return situation.assigned_to or situation.snapshot.last_worker or noted_worker(situation.workload)
 
 
 def _positive(left: timedelta) -> timedelta | None:

@@ -42,7 +42,7 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     if ends and not have_ended(situation, jobs) and not quiet:
         # The job's own watch is a little behind the Workload's.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
-    patches = tuple(patch for job in jobs for patch in sync_status(situation, job))
+    patches = tuple(sync_status(situation, jobs))
     if ends and (patches or not quiet):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
     return Plan((*patches, finish_as(situation, copy)))
@@ -65,17 +65,17 @@ def clean_finished(situation: Situation) -> Plan:
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
         return Plan(tuple(clean_all(situation.workers)))
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
-    patches = tuple(patch for job in ended for patch in sync_status(situation, job))
+    patches = tuple(sync_status(situation, ended))
     keep = worker.name if patches or not worker.in_sight else None
     look_again = KUEUE_GRACE.total_seconds() if patches else None  # they may change nothing, and then no event follows
     return Plan((*patches, *clean_all(situation.workers, keep=keep)), look_again=look_again)
 
 
-def sync_status(situation: Situation, remote: Json) -> Iterator[Effect]:
-    """Sync the job's status to the manager, if the kind's rule wants it and it differs."""
-    local = situation.job_of(remote)
-    if local is not None:
-        yield from patch_status(situation, local, situation.adapter.status_patch(local, remote, situation.now))
+def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:
+    """Sync the status of jobs to the manager, where the kind's rule wants it and it differs."""
+    for remote in copies:
+        if (local := situation.job_of(remote)) is not None:
+            yield from patch_status(situation, local, situation.adapter.status_patch(local, remote, situation.now))
 
 
 def patch_status(situation: Situation, local: Json, patch: Json | None) -> Iterator[Effect]:

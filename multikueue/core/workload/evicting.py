@@ -16,20 +16,11 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import is_spent, is_started, prebuilt_workload
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import attempt, has_quota, is_elastic, is_finished, is_of_attempt, is_stopping
+from multikueue.core.model.workloads import attempt, is_elastic, is_finished, is_live, is_of_attempt, is_stopping
+from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import deactivate_copy
-from multikueue.core.workload.earlier_attempts import may_run_for, note_last_worker
+from multikueue.core.workload.earlier_attempts import hidden, note_last_worker
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.ending import (
-    clean,
-    clean_all,
-    clean_up,
-    delete_job,
-    have_ended,
-    patch_status,
-    sync_end,
-    sync_status,
-)
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -40,10 +31,9 @@ POD_GRACE: Final = timedelta(seconds=30)
 def stop_evicted(situation: Situation) -> Plan:
     """Stop the copy that runs, remove those that do not, and sync how it ends."""
     for worker in situation.workers:
-        if _has_finished(situation, worker):
-            assert worker.workload is not None, "a finished copy is there"
-            end = sync_end(situation, worker.workload, situation.jobs_on(worker))
-            return attrs.evolve(end, effects=(*end.effects, *clean_all(situation.workers, keep=worker.name)))
+        if (finished := _finished_copy(situation, worker)) is not None:
+            end = ending.sync_end(situation, finished, situation.jobs_on(worker))
+            return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation.workers, keep=worker.name)))
     effects: list[Effect] = [*note_last_worker(situation)]
     seen: list[Json] = []
     stopping: list[Json] = []
@@ -58,9 +48,8 @@ def stop_evicted(situation: Situation) -> Plan:
         jobs = [job for job in situation.jobs_on(worker) if job is not others]
         seen += jobs
         stopping += jobs if _stops(worker.workload) else ()
-    hidden = [left for worker in situation.workers if (left := may_run_for(situation, worker)) is not None]
-    if hidden:
-        return Plan(tuple(effects), look_again=min(hidden).total_seconds())
+    if waits := hidden(situation, situation.workers):
+        return Plan(tuple(effects), look_again=min(waits).total_seconds())
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
         effects += _sync_stopped(situation, stopping)
     return Plan(tuple(effects))
@@ -72,7 +61,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     Kueue takes the quota of pods at once, whatever they show; other kinds keep it until they show that they have
     stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
     """
-    cleaned = clean_up(situation)
+    cleaned = ending.clean_up(situation)
     effects = [*cleaned.effects, *note_last_worker(situation)]
     if situation.adapter.traits.keeps_check_pending and not _may_run(situation):
         effects += _sync_stopped(situation, [])
@@ -84,20 +73,16 @@ def clean_up_deleted(situation: Situation) -> Plan:
 
     If a worker had it, Kueue releases it only once its job shows that nothing runs.
     """
-    cleaned, snapshot = clean_up(situation), situation.snapshot
+    cleaned, snapshot = ending.clean_up(situation), situation.snapshot
     if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
         return cleaned
-    if is_elastic(snapshot.workload) and any(_is_live(one) for one in snapshot.siblings):
+    if is_elastic(snapshot.workload) and any(is_live(one) for one in snapshot.siblings):
         return cleaned  # another slice has the job
     told = tuple(_release_all(situation))
-    hidden = any(not worker.in_sight for worker in situation.workers)
-    waits = not told and (hidden or snapshot.quiet_for < POD_GRACE)
+    unseen = any(not worker.in_sight for worker in situation.workers)
+    waits = not told and (unseen or snapshot.quiet_for < POD_GRACE)
     look_again = cleaned.look_again or (POD_GRACE.total_seconds() if waits else None)
     return Plan((*cleaned.effects, *told), look_again=look_again)
-
-
-def _is_live(slice_: Json) -> bool:
-    return has_quota(slice_) and not is_finished(slice_) and not is_terminating(slice_)
 
 
 def _release_all(situation: Situation) -> Iterator[Effect]:
@@ -109,10 +94,8 @@ def _release_all(situation: Situation) -> Iterator[Effect]:
 
 
 def _may_run(situation: Situation) -> bool:
-    return any(
-        (worker.in_sight and situation.jobs_on(worker)) or may_run_for(situation, worker) is not None
-        for worker in situation.workers
-    )
+    shown = any(worker.in_sight and situation.jobs_on(worker) for worker in situation.workers)
+    return shown or bool(hidden(situation, situation.workers))
 
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -120,40 +103,40 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     unneeded = not situation.adapter.traits.workload_only and worker.in_sight
     gone = not jobs and (unneeded or _stops(copy))
     if copy is None or gone or is_finished(copy):
-        yield from clean(worker)
+        yield from ending.clean(worker)
     elif not _stops(copy) and not is_true(copy, "DeactivationTarget"):
         yield deactivate_copy(situation, worker.name, copy)
     else:
-        yield from _stop_for_replaced(situation, worker)
-
-
-def _stop_for_replaced(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    """An elastic job that still runs for the slice before this one: stopping this one's copy would not stop it."""
-    for one in worker.jobs:
-        if is_elastic(one.object) and prebuilt_workload(one.object) != situation.snapshot.key.name:
-            yield from delete_job(worker.name, one)
+        for one in worker.jobs:
+            # It still runs for the slice before this one: stopping this one's copy would not stop it.
+            if is_elastic(one.object) and prebuilt_workload(one.object) != situation.snapshot.key.name:
+                yield from ending.delete_job(worker.name, one)
 
 
 def _stops(copy: Json | None) -> bool:
     return copy is not None and is_stopping(copy)
 
 
-def _has_finished(situation: Situation, worker: Worker) -> bool:
-    """Whether the job ended there while it was being evicted: what has run is not run again."""
+def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
+    """The copy whose job ended there while it was being evicted: what has run is not run again."""
     copy = worker.workload
     if not worker.reachable or copy is None or not is_finished(copy) or is_spent(copy):
-        return False
+        return None
     # Kueue counts an eviction as it begins: a copy of the attempt that this one ends may be marked with one less.
-    ended = (situation.attempt, attempt(situation.workload, evictions_ago=1))
-    of_this = any(is_of_attempt(copy, one) for one in ended)
-    return of_this and (have_ended(situation, situation.jobs_on(worker)) or situation.adapter.traits.workload_only)
+    attempts = (situation.attempt, attempt(situation.workload, evictions_ago=1))
+    of_this = any(is_of_attempt(copy, one) for one in attempts)
+    ended = ending.have_ended(situation, situation.jobs_on(worker)) or situation.adapter.traits.workload_only
+    return copy if of_this and ended else None
 
 
 def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
     """Sync the status of each of the manager's jobs from its copy, or show that nothing of it runs."""
     for _, local in sorted(situation.snapshot.jobs.items()):
         copies = [job for job in stopping if situation.job_of(job) is local]
-        yield from sync_status(situation, _deciding(situation, copies)) if copies else _release(situation, local)
+        if copies:
+            yield from ending.sync_status(situation, [_deciding(situation, copies)])
+        else:
+            yield from _release(situation, local)
 
 
 def _deciding(situation: Situation, jobs: list[Json]) -> Json:
@@ -168,4 +151,4 @@ def _release(situation: Situation, local: Json) -> Iterator[Effect]:
     """
     if situation.adapter.traits.keeps_check_pending and is_started(local):
         return
-    yield from patch_status(situation, local, situation.adapter.release_patch(local))
+    yield from ending.patch_status(situation, local, situation.adapter.release_patch(local))

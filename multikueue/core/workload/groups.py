@@ -19,7 +19,7 @@ from multikueue.core.dispatchers.dispatcher import Candidates, Dispatcher, Nomin
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.copies import is_copy_of, is_started
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import cluster_name, component_index, has_members, is_elastic
 from multikueue.core.workload.effects import Announce, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
@@ -81,12 +81,9 @@ def creates_for_group(situation: Situation) -> bool:
 
 def missing_on(situation: Situation, worker: Worker) -> list[Json]:
     """The manager's jobs that should have a copy there and have none, in the order of their names."""
-    taken = {_name(copy.object) for copy in (*worker.jobs, *worker.shared) if _is_of_kind(situation, copy)}
-    return [
-        job
-        for name, job in sorted(situation.snapshot.jobs.items())
-        if name not in taken and _should_run(situation, job)
-    ]
+    taken = {name_of(copy.object) for copy in (*worker.jobs, *worker.shared) if _is_of_kind(situation, copy)}
+    jobs = sorted(situation.snapshot.jobs.items())
+    return [job for name, job in jobs if name not in taken and _should_run(situation, job)]
 
 
 def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -94,8 +91,7 @@ def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if situation.adapter.traits.workload_only or isinstance(worker.kind, Unusable):
         return
     for job in missing_on(situation, worker):
-        copy = situation.adapter.copy(job, situation.stamp)
-        yield CreateJob(worker.name, situation.adapter.resource, copy)
+        yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(job, situation.stamp))
 
 
 def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -103,7 +99,7 @@ def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if not has_members(situation.workload):
         return
     for copy in worker.jobs:
-        local = situation.snapshot.jobs.get(_name(copy.object))
+        local = situation.snapshot.jobs.get(name_of(copy.object))
         obsolete = local is None or is_terminating(local) or not is_copy_of(copy.object, local)
         if obsolete and _is_of_kind(situation, copy):
             yield from delete_job(worker.name, copy)
@@ -118,7 +114,3 @@ def _should_run(situation: Situation, job: Json) -> bool:
 
 def _is_of_kind(situation: Situation, copy: JobCopy) -> bool:
     return copy.resource == situation.adapter.resource
-
-
-def _name(job: Json) -> str:
-    return str(job["metadata"]["name"])

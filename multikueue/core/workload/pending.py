@@ -7,32 +7,14 @@ from datetime import timedelta
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import drift_patch, is_spent
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import (
-    OUT_OF_SYNC,
-    CheckState,
-    attempt_of_copy,
-    check,
-    finish_reason,
-    is_active,
-    is_admitted,
-    is_evicted,
-    is_finished,
-    is_of_attempt,
-    nominated,
-    other_checks_ready,
-)
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import admit, nominate, record
-from multikueue.core.workload.earlier_attempts import (
-    FIRST_ANSWER,
-    LEFTOVER_GRACE,
-    may_run_for,
-    note_last_worker,
-    until_stopped,
-)
+from multikueue.core.workload.earlier_attempts import FIRST_ANSWER, may_run_for, note_last_worker, until_stopped
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
@@ -53,18 +35,19 @@ def dispatch(situation: Situation) -> Plan:
     noted = tuple(note_last_worker(situation))
     nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
     chosen = winner(situation)
-    held_up = (until_stopped(situation, chosen) or _until_removed(situation, chosen)) if chosen is not None else None
+    held_up = until_stopped(situation, chosen) if chosen is not None else None
     if chosen is not None and held_up is None and _is_allowed(situation, chosen, nomination):
         if noted:  # this write gives the Workload another resourceVersion: the record is made from that
             return Plan((*noted, *stale))
         return Plan((*_hand_over(situation, chosen), *stale))
-    if not other_checks_ready(situation.workload, situation.check):
+    if not workloads.other_checks_ready(situation.workload, situation.check):
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
-    if not is_active(situation.workload):
+    if not workloads.is_active(situation.workload):
         return Plan(stale)  # Kueue is about to evict it
     told = tuple(_tell_held_up(situation, chosen))
     opened = open_next(situation, nomination.names)
-    waits = (nomination.look_again, opened.look_again, _seconds(held_up), _until_not_awaited(situation))
+    unheard = min(_awaited(situation).values(), default=None)
+    waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
     effects = (*told, *opened.effects, *offers, *_offer(situation, nomination), *stale)
@@ -76,16 +59,8 @@ def _tell_held_up(situation: Situation, chosen: Worker | None) -> Iterator[Effec
     """Tell which workers keep an admitted Workload from being recorded."""
     for worker in situation.workers if chosen is not None else ():
         if worker is not chosen and not worker.in_sight and may_run_for(situation, worker) is not None:
-            yield Announce(
-                "Warning",
-                f'Waiting for worker cluster "{worker.name}": it cannot be seen and may still run an earlier attempt',
-            )
-
-
-def _until_removed(situation: Situation, chosen: Worker) -> timedelta | None:
-    """How long it is not recorded, because it has a job of an earlier attempt; then it is, and that job is told of."""
-    waiting = situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE
-    return LEFTOVER_GRACE if waiting else None
+            why = "it cannot be seen and may still run an earlier attempt"
+            yield Announce("Warning", f'Waiting for worker cluster "{worker.name}": {why}')
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
@@ -107,7 +82,7 @@ def winner(situation: Situation) -> Worker | None:
         worker for worker in admitted if any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
     ]
     free = [worker for worker in admitted if not situation.stale_jobs_on(worker)] or admitted
-    offered = [worker for worker in free if worker.name in nominated(situation.workload)]
+    offered = [worker for worker in free if worker.name in workloads.nominated(situation.workload)]
     return next(iter(having or offered or free), None)
 
 
@@ -116,24 +91,25 @@ def _has_admitted(situation: Situation, worker: Worker) -> bool:
     if worker.workload is None:
         return _has_ended_on(situation, worker)
     copy = situation.current(worker)
-    if copy is None or not is_admitted(copy):
+    if copy is None or not workloads.is_admitted(copy):
         return False
-    if is_finished(copy):  # OutOfSync with the job there: the user is told once it is recorded
-        return not is_spent(copy) or (finish_reason(copy) == OUT_OF_SYNC and situation.job_on(worker) is not None)
-    removed = isinstance(worker.in_flight, Removing) or is_terminating(copy)
-    return not removed and not is_evicted(copy) and not is_spent(copy) and not situation.must_be_replaced(copy)
+    if workloads.is_finished(copy):  # OutOfSync with the job there: the user is told once it is recorded
+        out_of_sync = workloads.finish_reason(copy) == workloads.OUT_OF_SYNC
+        return not is_spent(copy) or (out_of_sync and situation.job_on(worker) is not None)
+    goes = isinstance(worker.in_flight, Removing) or is_terminating(copy) or workloads.is_evicted(copy)
+    return not goes and not is_spent(copy) and not situation.must_be_replaced(copy)
 
 
 def _has_ended_on(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""
     jobs = situation.jobs_on(worker)
-    if not jobs or any(attempt_of_copy(job) != situation.attempt for job in jobs):
+    if not jobs or any(workloads.attempt_of_copy(job) != situation.attempt for job in jobs):
         return False
     return situation.adapter.outcome_of(jobs) is not None
 
 
 def _candidates(situation: Situation) -> Candidates:
-    names, awaited = nominated(situation.workload), _awaited(situation)
+    names, awaited = workloads.nominated(situation.workload), _awaited(situation)
     workers = tuple(
         Candidate(
             worker.name,
@@ -150,42 +126,32 @@ def _candidates(situation: Situation) -> Candidates:
     return Candidates(workers, names, _message(situation))
 
 
-def _awaited(situation: Situation) -> list[ClusterName]:
-    """Configured workers that have not answered since the start of this process, a minute ago at most; and nominated
-    ones that were lost as short a time ago."""
-    starting = situation.snapshot.running_for < FIRST_ANSWER
-    names = nominated(situation.workload)
-    return [
-        worker.name
+def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
+    """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
+    names, starting = (
+        workloads.nominated(situation.workload),
+        FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER),
+    )
+    hopes = {
+        worker.name: starting if not worker.answered else _short_loss(situation, worker)
         for worker in situation.workers
-        if worker.configured
-        and (
-            (starting and not worker.answered) or (worker.name in names and _short_loss(situation, worker) is not None)
-        )
-    ]
+        if worker.configured and (not worker.answered or worker.name in names)
+    }
+    return {name: left for name, left in hopes.items() if left > timedelta(0)}
 
 
-def _short_loss(situation: Situation, worker: Worker) -> timedelta | None:
-    """How much longer the loss of a worker, or of the kind there, counts as a short one; None: it does not."""
+def _short_loss(situation: Situation, worker: Worker) -> timedelta:
+    """How much longer the loss of a worker, or of the kind there, counts as a short one."""
     match worker.reach, worker.kind:
         case Lost(since), _ if since is not None:
-            left = SHORT_LOSS - (situation.now - since)
+            return SHORT_LOSS - (situation.now - since)
         case Connected(), Unserved(failing_for):
-            left = SHORT_LOSS - failing_for
-        case _:
-            return None
-    return left if left > timedelta(0) else None
-
-
-def _until_not_awaited(situation: Situation) -> float | None:
-    """Seconds until time alone ends the wait for a worker."""
-    awaited = [worker for worker in situation.workers if worker.name in _awaited(situation)]
-    waits = [_short_loss(situation, worker) or FIRST_ANSWER - situation.snapshot.running_for for worker in awaited]
-    return min((wait.total_seconds() for wait in waits), default=None)
+            return SHORT_LOSS - failing_for
+    return timedelta(0)
 
 
 def _message(situation: Situation) -> str:
-    return str((check(situation.workload, situation.check) or {}).get("message") or "")
+    return str((workloads.check(situation.workload, situation.check) or {}).get("message") or "")
 
 
 def wait_for_group(situation: Situation) -> Plan:
@@ -196,12 +162,12 @@ def wait_for_group(situation: Situation) -> Plan:
 def clean_stale(situation: Situation) -> Iterator[Effect]:
     """Remove copies of an earlier attempt: its end may not have been seen."""
     for worker in situation.workers:
-        yield from clean(worker, unless=lambda copy: is_of_attempt(copy, situation.attempt))
+        yield from clean(worker, unless=lambda copy: workloads.is_of_attempt(copy, situation.attempt))
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove what `clean_stale` leaves, so that no object is deleted by both."""
-    return clean(worker, unless=lambda copy: not is_of_attempt(copy, situation.attempt))
+    return clean(worker, unless=lambda copy: not workloads.is_of_attempt(copy, situation.attempt))
 
 
 def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
@@ -214,7 +180,7 @@ def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
-    if chosen.name not in nominated(situation.workload):
+    if chosen.name not in workloads.nominated(situation.workload):
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (chosen.name,))
     elif _needs_no_job(situation, chosen):
@@ -230,7 +196,7 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
     jobs = situation.jobs_on(chosen)
     if not all(situation.is_current(chosen, job) for job in jobs):
         return False
-    has_run = chosen.workload is None or is_finished(chosen.workload)
+    has_run = chosen.workload is None or workloads.is_finished(chosen.workload)
     return has_run or situation.adapter.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
 
 
@@ -241,7 +207,7 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     elif told is None and _message(situation).startswith(NOBODY_TAKES_IT):
         told = ""
     message = told if told != _message(situation) else None
-    if nomination.names != nominated(situation.workload) or message is not None:
+    if nomination.names != workloads.nominated(situation.workload) or message is not None:
         yield nominate(situation, nomination.names, message)
 
 

@@ -14,13 +14,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import (
-    CheckState,
-    has_quota,
-    is_evicted,
-    is_finished,
-    is_replaced,
-)
+from multikueue.core.model.workloads import CheckState, has_quota, is_evicted, is_finished, is_replaced
 from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.effects import Announce, Effect, Plan

@@ -35,14 +35,9 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     First means first of the config. When a gate was opened, by our clock, is noted on the copy. It is written under
     Kueue's field manager, with all fields of that one: Kueue could not remove an entry of another manager.
     """
-    offered = [
-        (worker, copy)
-        for worker in situation.workers
-        if worker.can_run
-        and worker.name in names
-        and (copy := situation.current(worker)) is not None
-        and _is_waiting(situation, copy)
-    ]
+    asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
+    copies = [(worker, situation.current(worker)) for worker in asked]
+    offered = [(worker, copy) for worker, copy in copies if copy is not None and _is_waiting(situation, copy)]
     if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in offered if _opened_at(copy) is None))
     blocked = [(worker, copy) for worker, copy in offered if _opened_at(copy) is None and is_true(copy, BLOCKED)]

@@ -9,23 +9,12 @@ from functools import cached_property
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digest, workload_copy
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import (
-    CheckState,
-    Owner,
-    attempt,
-    check_state,
-    cluster_name,
-    component_index,
-    has_members,
-    is_elastic,
-    is_of_attempt,
-    owner,
-    pod_counts,
-)
+from multikueue.core.model.workloads import CheckState, Owner
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
 
@@ -65,12 +54,12 @@ class Situation:
     @cached_property
     def state(self) -> CheckState:
         """State of our check."""
-        return check_state(self.workload, self.check)
+        return workloads.check_state(self.workload, self.check)
 
     @cached_property
     def attempt(self) -> str:
         """The attempt that new copies are made for."""
-        return attempt(self.workload)
+        return workloads.attempt(self.workload)
 
     @cached_property
     def new_copy(self) -> Json:
@@ -88,7 +77,7 @@ class Situation:
     @cached_property
     def owner(self) -> Owner | None:
         """The job's kind and name."""
-        return owner(self.workload)
+        return workloads.owner(self.workload)
 
     @cached_property
     def job(self) -> Json | None:
@@ -97,7 +86,7 @@ class Situation:
         if self.owner is None:
             return None
         named = jobs.get(self.owner.name)
-        return next(iter(jobs.values()), None) if named is None and has_members(self.workload) else named
+        return next(iter(jobs.values()), None) if named is None and workloads.has_members(self.workload) else named
 
     @cached_property
     def not_delegated(self) -> str | RuleError | None:
@@ -115,13 +104,13 @@ class Situation:
     @property
     def stamp(self) -> Stamp:
         """What copies made now are marked with."""
-        counts = pod_counts(self.workload) if is_elastic(self.workload) else {}
+        counts = workloads.pod_counts(self.workload) if workloads.is_elastic(self.workload) else {}
         return Stamp(self.settings.origin, self.snapshot.key.name, self.attempt, counts)
 
     @property
-    def assigned_to(self) -> str | None:
+    def assigned_to(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
-        return cluster_name(self.workload)
+        return workloads.cluster_name(self.workload)
 
     @property
     def assigned_worker(self) -> Worker | None:
@@ -132,17 +121,16 @@ class Situation:
     @cached_property
     def group(self) -> tuple[Json, ...]:
         """The other Workloads of its job, if the job has one per replica."""
-        if component_index(self.workload) is None:
+        if workloads.component_index(self.workload) is None:
             return ()
         mine = _owner_uids(self.workload)
-        return tuple(
-            one for one in self.snapshot.siblings if not is_terminating(one) and mine.intersection(_owner_uids(one))
-        )
+        present = (one for one in self.snapshot.siblings if not is_terminating(one))
+        return tuple(one for one in present if mine.intersection(_owner_uids(one)))
 
     @cached_property
     def group_workers(self) -> tuple[str, ...]:
         """The names of the workers that have others of its group."""
-        return tuple(sorted({name for one in self.group if (name := cluster_name(one)) is not None}))
+        return tuple(sorted({name for one in self.group if (name := workloads.cluster_name(one)) is not None}))
 
     def job_of(self, copy: Json) -> Json | None:
         """The manager's job that a copy was made of; None if it cannot be seen, or is another by now."""
@@ -151,9 +139,9 @@ class Situation:
 
     def jobs_on(self, worker: Worker) -> list[Json]:
         """The copies of its jobs on that worker: one for most kinds. The Workloads of a group share one."""
-        if has_members(self.workload):
+        if workloads.has_members(self.workload):
             return [copy.object for copy in worker.jobs if copy.resource == self.adapter.resource]
-        shares = component_index(self.workload) is not None
+        shares = workloads.component_index(self.workload) is not None
         return self._copies((*worker.jobs, *worker.shared) if shares else worker.jobs)
 
     def job_on(self, worker: Worker) -> Json | None:
@@ -174,17 +162,17 @@ class Situation:
     def current(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it was made for this attempt."""
         copy = worker.workload
-        return copy if copy is not None and is_of_attempt(copy, self.attempt) else None
+        return copy if copy is not None and workloads.is_of_attempt(copy, self.attempt) else None
 
     def is_current(self, worker: Worker, job: Json) -> bool:
         """Whether a job there is this attempt's. One that others of the group share is never stale."""
-        return is_of_attempt(job, self.attempt) or job is self.shared_job_on(worker)
+        return workloads.is_of_attempt(job, self.attempt) or job is self.shared_job_on(worker)
 
     def stale_jobs_on(self, worker: Worker) -> list[JobCopy]:
         """The jobs there that an earlier attempt has left behind. One that others of the group share is never stale."""
-        if component_index(self.workload) is not None:
+        if workloads.component_index(self.workload) is not None:
             return []
-        return [copy for copy in worker.jobs if not is_of_attempt(copy.object, self.attempt)]
+        return [copy for copy in worker.jobs if not workloads.is_of_attempt(copy.object, self.attempt)]
 
 
 def _owner_uids(workload: Json) -> set[str]:

@@ -9,17 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from multikueue.core.model import workloads
 from multikueue.core.model.copies import drift_patch, is_spent, is_started, prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import (
-    CheckState,
-    is_admitted,
-    is_evicted,
-    is_finished,
-    is_of_attempt,
-    replaces_slice,
-)
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker
 from multikueue.core.workload.check_updates import admit, finish, retry_vanished
 from multikueue.core.workload.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
@@ -48,7 +42,7 @@ def is_placed_slice(situation: Situation) -> bool:
     """Whether a slice that takes another's place has a worker that has not taken it yet. A first slice is a new job."""
     if situation.adapter.traits.workload_only or situation.assigned_to is None:
         return False
-    return awaits_ready(situation) and replaces_slice(situation.workload)
+    return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 
 
 def follow_slice(situation: Situation) -> Plan:
@@ -58,7 +52,7 @@ def follow_slice(situation: Situation) -> Plan:
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = situation.current(worker)
-    if copy is not None and is_finished(copy):
+    if copy is not None and workloads.is_finished(copy):
         return follow_finished(situation, worker, copy)
     if _cannot_go_on(situation, worker):
         if situation.snapshot.quiet_for < KUEUE_GRACE:
@@ -72,7 +66,7 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
     job = situation.job_on(worker) or situation.shared_job_on(worker)
     if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
         return None
-    patches = tuple(sync_status(situation, job))
+    patches = tuple(sync_status(situation, [job]))
     if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
     return Plan((finish(situation, outcome.reason, outcome.message),))
@@ -81,7 +75,8 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
 def _cannot_go_on(situation: Situation, worker: Worker) -> bool:
     """Whether the job is gone there, and the manager's Kueue has to put its own back before it can be copied again."""
     gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
-    admitted = worker.workload is not None and is_admitted(worker.workload) and not is_evicted(worker.workload)
+    copy = worker.workload
+    admitted = copy is not None and workloads.is_admitted(copy) and not workloads.is_evicted(copy)
     return gone and admitted and situation.job is not None and is_started(situation.job)
 
 
@@ -90,19 +85,14 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if copy is None:
         if worker.can_run:
             yield CreateWorkload(worker.name, situation.new_copy)
-    elif _is_useless(situation, copy):
+    elif not workloads.is_of_attempt(copy, situation.attempt) or is_spent(copy) or situation.must_be_replaced(copy):
         yield from delete_workload(worker.name, copy)
-    elif is_terminating(copy) or is_evicted(copy):
+    elif is_terminating(copy) or workloads.is_evicted(copy):
         return  # it goes, or its worker queues it again
-    elif is_admitted(copy):
+    elif workloads.is_admitted(copy):
         yield from _take_over(situation, worker, copy)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
-
-
-def _is_useless(situation: Situation, copy: Json) -> bool:
-    stale = not is_of_attempt(copy, situation.attempt)
-    return stale or is_spent(copy) or situation.must_be_replaced(copy)
 
 
 def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
@@ -122,4 +112,4 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
     elif prebuilt_workload(job) == situation.snapshot.key.name:
         yield from admit(situation, worker.name, CheckState.READY, copy)
-    yield from sync_status(situation, job)
+    yield from sync_status(situation, [job])

@@ -186,13 +186,9 @@ class Worker:
     def seen(self) -> bool:
         """Whether this process knows, or knew before the worker was lost, what is there."""
         match self.reach, self.kind:
-            case Connecting(), _:
-                return False
-            case Lost(seen=seen), _:
+            case (Lost(seen=seen), _) | (Connected(), Unserved(seen=seen)):
                 return seen
-            case _, Unserved(seen=seen):
-                return seen
-        return not isinstance(self.kind, Syncing)
+        return self.answered
 
     @property
     def answered(self) -> bool:

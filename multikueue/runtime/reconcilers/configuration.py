@@ -132,7 +132,8 @@ class ClusterReconciler:
         worker = self.workers.get(ObjectKey.of(cluster).name)
         if worker is None:
             return
-        wanted = active_status(cluster, worker.connection, self.clock(), worker.unusable)
+        unusable = worker.usable.unusable if worker.usable is not None else {}
+        wanted = active_status(cluster, worker.connection, self.clock(), unusable)
         if wanted is None:
             return
         told = replaced(conditions(cluster), wanted)

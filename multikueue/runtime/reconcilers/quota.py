@@ -8,15 +8,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.config.quota import (
-    Amounts,
-    Automation,
-    WorkerQueues,
-    automate,
-    check_names,
-    listed_workers,
-    offered,
-)
+from multikueue.core.config import quota
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
@@ -53,7 +45,7 @@ class QuotaReconciler:
     """The manager's."""
     worker_lost_timeout: timedelta
     clock: Callable[[], datetime]
-    _seen: dict[str, tuple[str, WorkerQueues]] = attrs.field(factory=dict, init=False)
+    _seen: dict[str, tuple[str, quota.WorkerQueues]] = attrs.field(factory=dict, init=False)
     """By worker: the address of its server, and its queues as last read."""
     _hidden_since: dict[str, datetime] = attrs.field(factory=dict, init=False)
     """By worker: since when it is connected and its queues have not been read."""
@@ -65,34 +57,34 @@ class QuotaReconciler:
         queue = self.queues.cluster_queues.get(key)
         if queue is None or is_terminating(queue):
             return Action.done()
-        check, _ = self.manager.our_check(check_names(queue))
+        check, _ = self.manager.our_check(quota.check_names(queue))
         config = self.manager.config_of(check)
         local_queues = frozenset(found for found, target in self.queues.targets() if target == key.name)
-        workers = [self._offer(name, local_queues) for name in listed_workers(config)]
+        workers = [self._offer(name, local_queues) for name in quota.listed_workers(config)]
         now = self.clock()
-        await self._write(key, queue, automate(queue, check, config, [amounts for amounts, _ in workers], now))
+        await self._write(key, queue, quota.automate(queue, check, config, [amounts for amounts, _ in workers], now))
         return Action.earliest(*(left for _, left in workers))
 
-    def _offer(self, name: str, local_queues: frozenset[ObjectKey]) -> tuple[Amounts | None, float | None]:
+    def _offer(self, name: str, local_queues: frozenset[ObjectKey]) -> tuple[quota.Amounts | None, float | None]:
         """What a worker offers, None if that is not known; and for how many seconds at most to wait for it."""
         self.workers.follow_queues(name)
         worker = self.workers.get(name)
         found = self._queues_of(worker) if worker is not None else None
         if found is not None:
             self._hidden_since.pop(name, None)
-            return offered(local_queues, found), None
+            return quota.offered(local_queues, found), None
         lost_since = self._lost_since(name, worker)
         if lost_since is None:
             return None, None
         left = (lost_since + self.worker_lost_timeout - self.clock()).total_seconds()
         return (None, left) if left > 0 else ({}, None)
 
-    def _queues_of(self, worker: WorkerCluster) -> WorkerQueues | None:
+    def _queues_of(self, worker: WorkerCluster) -> quota.WorkerQueues | None:
         """A worker's queues; as last read, if its newest credentials may not read them."""
-        informers, server = worker.informers, worker.server
+        informers, server = worker.known, worker.server
         if informers is not None and informers.queues.known:
             found = {queue["metadata"]["name"]: queue for queue in informers.queues.cluster_queues.values()}
-            queues = WorkerQueues(tuple(informers.queues.targets()), found)
+            queues = quota.WorkerQueues(tuple(informers.queues.targets()), found)
             self._seen[worker.name] = (server, queues)
             return queues
         seen_on, seen = self._seen.get(worker.name, ("", None))
@@ -109,7 +101,7 @@ class QuotaReconciler:
         # Without an error it is only being connected: what an earlier process noted may be over.
         return worker.connection.lost_since if worker.connection.error else None
 
-    async def _write(self, key: ObjectKey, queue: Json, wanted: Automation) -> None:
+    async def _write(self, key: ObjectKey, queue: Json, wanted: quota.Automation) -> None:
         if wanted.resource_groups is not None:
             patch: Json = {
                 "metadata": {"resourceVersion": resource_version(queue)},

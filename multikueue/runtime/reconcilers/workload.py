@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import attrs
 
-from multikueue.adapters import AdapterRegistry, SafeAdapter
+from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
@@ -16,20 +16,12 @@ from multikueue.core.model.objects import annotations_of, is_terminating, labels
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION
 from multikueue.core.workload.plan import plan
-from multikueue.core.workload.snapshot import (
-    Connecting,
-    Idle,
-    Lost,
-    PlanSettings,
-    Snapshot,
-    Unanswered,
-    Worker,
-)
+from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
 from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.manager_cluster import ManagerCluster, check_names
 from multikueue.runtime.worker_executor import WorkerExecutor
-from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool
+from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, view
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
@@ -54,16 +46,15 @@ class SnapshotReader:
             return Snapshot(key, None, siblings=siblings, workers=tuple(self._workers(key, None, None, owned_by)))
         self.memory.observe(key, workload)
         check, check_unknown = self.manager.our_check(check_names(workload))
-        adapter = self.adapters.get(owned_by.gvk) if owned_by else None
         jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None else {}
         return Snapshot(
             key,
             workload,
             check=check,
             check_unknown=check_unknown,
-            adapter=adapter,
+            adapter=self.adapters.get(owned_by.gvk) if owned_by is not None else None,
             jobs=jobs,
-            in_vain=self._in_vain(adapter, jobs.values()),
+            in_vain=self._in_vain(owned_by, jobs),
             last_worker=self.memory.last_worker(key),
             running_for=self.workers.running_for,
             quiet_for=self.memory.quiet_for(key),
@@ -71,16 +62,14 @@ class SnapshotReader:
             workers=tuple(self._workers(key, workload, self.manager.config_of(check), owned_by)),
         )
 
-    def _in_vain(self, kind: SafeAdapter | None, jobs: Iterable[Json]) -> dict[str, Json]:
-        cache = self.manager.cache_of(kind.resource.gvk) if kind is not None else None
-        if cache is None:
-            return {}
-        found = ((job["metadata"]["name"], cache.in_vain(ObjectKey.of(job))) for job in jobs)
-        return {name: patch for name, patch in found if patch is not None}
+    def _in_vain(self, owned_by: Owner | None, jobs: dict[str, Json]) -> dict[str, Json]:
+        cache = self.manager.cache_of(owned_by.gvk) if owned_by is not None else None
+        found = {name: cache.in_vain(ObjectKey.of(job)) for name, job in jobs.items()} if cache is not None else {}
+        return {name: patch for name, patch in found.items() if patch is not None}
 
     def _former_owner(self, key: ObjectKey) -> Owner | None:
         """The owner of a Workload that is gone, from its copies, or from a job that names it."""
-        known = (worker.informers for worker in self.workers if worker.informers is not None)
+        known = (worker.known for worker in self.workers if worker.known is not None)
         return next((found for informers in known if (found := informers.owner_of(key)) is not None), None)
 
     def _workers(
@@ -94,13 +83,15 @@ class SnapshotReader:
         workload_only = kind is not None and kind.traits.workload_only
         for name in (*configured, *sorted(set(known).difference(configured))):
             if name in known:
-                worker = known[name].view(key, owned_by, configured=name in configured, workload_only=workload_only)
+                worker = view(known[name], key, owned_by, configured=name in configured, workload_only=workload_only)
                 yield self._with_memory(worker, key, of_attempt)
             elif self._is_new(name):
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
         for name in sorted({*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}):
             if name not in known and not (name in configured and self._is_new(name)):
-                yield self._forgotten(ClusterName(name), configured=name in configured)
+                # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
+                reach = Connecting() if self._is_new(name) else Lost(self.workers.lost_since(name), seen=False)
+                yield Worker(ClusterName(name), configured=name in configured, reach=reach)
 
     def _with_memory(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         in_flight = self.executor.in_flight(worker.name, key)
@@ -117,11 +108,6 @@ class SnapshotReader:
         """Whether a MultiKueueCluster has not been reconciled yet: then it is not in the pool."""
         cluster = self.manager.clusters.get(ObjectKey("", name))
         return cluster is not None and not is_terminating(cluster)
-
-    def _forgotten(self, name: ClusterName, *, configured: bool) -> Worker:
-        """A worker whose MultiKueueCluster is gone, or not reconciled yet: its job may still run there."""
-        reach = Connecting() if self._is_new(name) else Lost(self.workers.lost_since(name), seen=False)
-        return Worker(name, configured=configured, reach=reach)
 
 
 @attrs.define(eq=False)

@@ -36,7 +36,6 @@ from multikueue.core.machinery.cluster_state import (
     Retire,
     Serving,
     Stop,
-    Trying,
     Unconfigured,
 )
 from multikueue.core.machinery.connection import Connection, Failing, Following, Health, Reading, Watch
@@ -82,8 +81,8 @@ Row: TypeAlias = tuple[ClusterState[Config], Event[Config], Phase[Config], Seque
 TABLE: dict[str, Row] = {
     "the first configuration is connected to": (ClusterState(), Assigned(OLD), Serving(FIRST), [Open(FIRST)]),
     "the same one again changes nothing": (CONNECTED, Assigned(OLD), Serving(FIRST), []),
-    "one for the same server is tried beside": (CONNECTED, Assigned(NEW), Trying(FIRST, SECOND), [Open(SECOND)]),
-    "so is one while the cluster is lost": (LOST, Assigned(NEW), Trying(FIRST, SECOND), [Open(SECOND)]),
+    "one for the same server is tried beside": (CONNECTED, Assigned(NEW), Serving(FIRST, SECOND), [Open(SECOND)]),
+    "so is one while the cluster is lost": (LOST, Assigned(NEW), Serving(FIRST, SECOND), [Open(SECOND)]),
     "one that nothing was read with is replaced at once": (
         after(Assigned(OLD)),
         Assigned(NEW),
@@ -94,7 +93,7 @@ TABLE: dict[str, Row] = {
     "a third one takes the place of the second": (
         TRYING,
         Assigned(Config("a", "third")),
-        Trying(FIRST, Link(3, Config("a", "third"))),
+        Serving(FIRST, Link(3, Config("a", "third"))),
         [Stop(2), Open(Link(3, Config("a", "third")))],
     ),
     "another server takes effect at once": (
@@ -109,7 +108,7 @@ TABLE: dict[str, Row] = {
         Serving(FIRST),
         [Adopt(1), Notify()],
     ),
-    "a trial is waited for": (TRYING, Reported(2, PARTLY_READ), Trying(FIRST, SECOND), []),
+    "a trial is waited for": (TRYING, Reported(2, PARTLY_READ), Serving(FIRST, SECOND), []),
     "a trial that is complete takes over": (
         TRYING,
         Reported(2, READ),
@@ -125,7 +124,7 @@ TABLE: dict[str, Row] = {
     "a trial that fails once may be unlucky": (
         TRYING,
         Reported(2, failing(TRIAL_FAILURES - 1)),
-        Trying(FIRST, SECOND),
+        Serving(FIRST, SECOND),
         [],
     ),
     "a trial that goes on failing must be seen to": (
@@ -140,7 +139,7 @@ TABLE: dict[str, Row] = {
         Serving(SECOND),
         [Retire(1), Notify()],
     ),
-    "the connection in use goes on deciding": (TRYING, Reported(1, READ), Trying(FIRST, SECOND), [Notify()]),
+    "the connection in use goes on deciding": (TRYING, Reported(1, READ), Serving(FIRST, SECOND), [Notify()]),
     "last words of one that was replaced": (
         after(Assigned(OLD), Assigned(NEW)),
         Reported(1, READ),

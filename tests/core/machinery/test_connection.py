@@ -23,7 +23,7 @@ from multikueue.core.model.names import Json
 from tests.core.building import NOW
 
 LATER = NOW + timedelta(minutes=10)
-LOST = Connection().failed("connection refused", NOW, failures=1, next_attempt=LATER)
+LOST = Connection().failed("connection refused", NOW, failures=1, retry_in=600)
 
 
 def cluster(told: Json | None) -> Json:
@@ -49,14 +49,14 @@ def test_a_lost_worker_says_why_and_when_it_is_tried_again() -> None:
 
 def test_a_cluster_that_is_not_tried_again_has_no_attempts() -> None:
     """A bad kubeconfig waits for its owner, not for a timer."""
-    refused = Connection().failed("no such key", NOW, failures=0, next_attempt=None, reason="BadKubeConfig")
+    refused = Connection().failed("no such key", NOW, reason="BadKubeConfig")
     told = refused.active_condition(NOW, 1)
     assert (told["reason"], told["message"]) == ("BadKubeConfig", "no such key")
 
 
 def test_the_first_loss_is_what_counts() -> None:
     """However often it fails after that: a job is given up by the time since then."""
-    again = LOST.failed("timeout", LATER, failures=2, next_attempt=None)
+    again = LOST.failed("timeout", LATER, failures=2)
     assert again.lost_since == NOW
     assert LOST.succeeded().lost_since is None
 
@@ -77,11 +77,8 @@ def minutes(after: float) -> datetime:
 def lost_until(due: float, reason: str = CONNECTION_FAILED) -> Json:
     """What a leader has noted: lost since `NOW`, and when it was to be tried next."""
     attempts = 1 if reason == CONNECTION_FAILED else 0
-    return cluster(
-        Connection()
-        .failed("timeout", NOW, failures=attempts, next_attempt=minutes(due), reason=reason)
-        .active_condition(NOW, 2)
-    )
+    lost = Connection().failed("timeout", NOW, failures=attempts, retry_in=60 * due, reason=reason)
+    return cluster(lost.active_condition(NOW, 2))
 
 
 @pytest.mark.parametrize(
@@ -130,15 +127,15 @@ def test_the_counted_time_is_written_before_another_restart_adds_to_it() -> None
 
 
 def test_a_loss_begins_with_the_last_answer() -> None:
-    lost = Connection(connected=True).failed("no answer", LATER, silent_for=timedelta(seconds=20))
+    lost = Connection(connected=True).failed("no answer", LATER, silent_for=20.0)
     assert lost.lost_since == LATER - timedelta(seconds=20)
-    assert lost.failed("no answer", LATER, silent_for=timedelta(hours=1)).lost_since == lost.lost_since
+    assert lost.failed("no answer", LATER, silent_for=3_600.0).lost_since == lost.lost_since
 
 
 def test_every_attempt_is_written_since_the_next_one_is_named() -> None:
     """At most one a minute once it has been away for a while; the time of the loss stays."""
     found = cluster(LOST.active_condition(NOW, 2))
-    told = active_status(found, LOST.failed("connection refused", LATER, failures=7, next_attempt=LATER), LATER)
+    told = active_status(found, LOST.failed("connection refused", LATER, failures=7), LATER)
     assert told is not None
     assert "; connection attempts: 7, next" in told["message"]
     assert told["lastTransitionTime"] == timestamp(NOW)
@@ -163,8 +160,8 @@ def test_the_kinds_a_worker_lacks_are_named_while_it_is_connected() -> None:
 
 def test_events_are_for_what_happens_and_not_for_every_attempt() -> None:
     lost, up = LOST.active_condition(NOW, 2), LOST.succeeded().active_condition(NOW, 2)
-    again = LOST.failed("timeout", LATER, failures=2, next_attempt=LATER).active_condition(LATER, 2)
-    refused = LOST.failed("no key", LATER, failures=0, next_attempt=None, reason="BadKubeConfig")
+    again = LOST.failed("timeout", LATER, failures=2).active_condition(LATER, 2)
+    refused = LOST.failed("no key", LATER, reason="BadKubeConfig")
     degraded = LOST.succeeded().active_condition(NOW, 2, {"Job.v1.batch": "no"})
     assert notice(None, lost) == notice(up, lost) == Notice("Warning", "ClusterLost", "connection refused")
     assert notice(lost, again) is None
@@ -175,7 +172,7 @@ def test_events_are_for_what_happens_and_not_for_every_attempt() -> None:
 
 def test_a_new_error_is_written_and_keeps_the_time() -> None:
     found = cluster(LOST.active_condition(NOW, 2))
-    told = active_status(found, LOST.failed("certificate expired", LATER, failures=2, next_attempt=LATER), LATER)
+    told = active_status(found, LOST.failed("certificate expired", LATER, failures=2), LATER)
     assert told is not None
     assert told["message"].startswith("certificate expired; connection attempts: 2")
     assert told["lastTransitionTime"] == timestamp(NOW)
@@ -184,9 +181,7 @@ def test_a_new_error_is_written_and_keeps_the_time() -> None:
 def test_a_change_to_connected_and_back_moves_the_time() -> None:
     up = LOST.succeeded().active_condition(LATER, 2)
     assert up["lastTransitionTime"] == timestamp(LATER)
-    down = active_status(
-        cluster(up), Connection(connected=True).failed("e", LATER, failures=1, next_attempt=None), LATER
-    )
+    down = active_status(cluster(up), Connection(connected=True).failed("e", LATER, failures=1), LATER)
     assert down is not None
     assert down["lastTransitionTime"] == timestamp(LATER)
 
@@ -240,14 +235,14 @@ class Connecting(RuleBasedStateMachine):
         """One more attempt; only the first since it was connected is the loss. It may be written later."""
         self.attempts += 1
         self.lost, self.due = self.lost or self.now, self.now + timedelta(seconds=5)
-        self.connection = self.connection.failed(error, self.now, failures=self.attempts, next_attempt=self.due)
+        self.connection = self.connection.failed(error, self.now, failures=self.attempts, retry_in=5)
         self.told = False
 
     @rule(reason=st.sampled_from(["BadKubeConfig", "InsecureKubeConfig"]))
     def is_refused(self, reason: str) -> None:
         """Its kubeconfig cannot be used any more."""
         self.lost, self.attempts, self.due = self.lost or self.now, 0, None
-        self.connection = self.connection.failed("no", self.now, failures=0, next_attempt=None, reason=reason)
+        self.connection = self.connection.failed("no", self.now, reason=reason)
         self.write()
 
     @rule(unusable=KINDS)
