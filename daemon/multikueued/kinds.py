@@ -13,6 +13,7 @@ import structlog
 from multikueue import AVAILABLE, GVK, AdapterRegistry, ApiError, JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.runtime.discovery import Discoverer, resolve
+from multikueue.runtime.draining import Lister, with_draining
 from multikueue.runtime.plugins import installed_kinds
 from multikueued.config import Settings
 
@@ -104,6 +105,26 @@ async def known_kinds(kinds: list[JobKind], manager: Discoverer) -> AdapterRegis
         log.warning("job kind", setting=finding.setting, problem=finding.problem)
     log.info("job kinds", kinds=[str(kind.resource) for kind in resolved.kinds])
     return AdapterRegistry(resolved.kinds)
+
+
+async def with_assigned_kinds(adapters: AdapterRegistry, manager: Lister) -> AdapterRegistry:
+    """These rows, and those of kinds of which a worker still runs jobs; it logs which setting lacks each.
+
+    It waits for the manager's answer.
+    """
+    while True:
+        try:
+            found = await with_draining(adapters, manager)
+            break
+        except ApiError as error:
+            log.warning("the manager does not give its Workloads", error=str(error), retry_in=RETRY)
+            await anyio.sleep(RETRY)
+    for gvk, waiting in sorted(found.waiting.items(), key=str):
+        advice = f"{adapters.missing_setting(gvk)}; until then these run to their end, and new ones are rejected"
+        log.warning(
+            "workers run jobs of a kind that is not in the settings", kind=str(gvk), workloads=waiting, advice=advice
+        )
+    return found.adapters
 
 
 def framework_names() -> list[str]:

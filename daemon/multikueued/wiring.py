@@ -22,7 +22,7 @@ from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
-from multikueued.kinds import chosen_kinds, known_kinds
+from multikueued.kinds import chosen_kinds, known_kinds, with_assigned_kinds
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
 
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
-                manager = build_manager(settings, client, metrics, found, led_until)
+                kinds_of_term = await with_assigned_kinds(found, client)
+                manager = build_manager(settings, client, metrics, kinds_of_term, led_until)
                 await term.lead(manager, metrics, hook)
 
             if not election.enabled:

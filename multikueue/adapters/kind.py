@@ -35,6 +35,8 @@ class JobKind:
     """Whether Ready would start the job on the manager as well."""
     workload_only: bool = False
     """Whether somebody else's controller moves the jobs: the worker is chosen, and the jobs are left alone."""
+    draining: bool = False
+    """Whether the settings do not name the kind any more: only Workloads that a worker has already are followed."""
     source: str = attrs.field(default="", eq=False)
     """Where the row comes from, for messages: a setting, or a package."""
     declaration: Declaration | None = attrs.field(default=None, eq=False, repr=False)
@@ -50,6 +52,7 @@ class JobKind:
             ends=self.status.finished is not rules.never_finished,
             workload_only=self.workload_only,
             status_subresource=self.status.subresource,
+            draining=self.draining,
         )
 
     def not_delegated(self, job: Json, controller_name: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from multikueue.adapters.available import setting_for
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.safe import Problems, SafeAdapter
 from multikueue.core.model.names import GVK
@@ -35,6 +36,11 @@ class AdapterRegistry:
     def source(self, gvk: GVK) -> str:
         """Where the row for this kind comes from; empty if there is none."""
         return self._sources.get(gvk, "")
+
+    def missing_setting(self, gvk: GVK) -> str:
+        """What to do so that new jobs of this kind are dispatched; empty if they are."""
+        adapter = self.get(gvk)
+        return setting_for(gvk) if adapter is None or adapter.traits.draining else ""
 
     @property
     def followed(self) -> tuple[SafeAdapter, ...]:

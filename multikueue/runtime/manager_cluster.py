@@ -14,7 +14,7 @@ from multikueue.core.config.admission_check import config_name
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, resource_version, uid
-from multikueue.core.model.workloads import Owner, checks, has_members, is_made_for, owner
+from multikueue.core.model.workloads import Owner, checks, cluster_name, has_members, is_finished, is_made_for, owner
 from multikueue.errors import NotFound
 from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
@@ -230,6 +230,12 @@ class ManagerCluster(Target):
         for config in self.configs.values():
             if cluster in (dig(config, "spec", "clusters") or ()):
                 yield config["metadata"]["name"]
+
+    def assigned_to(self, cluster: str) -> Iterator[ObjectKey]:
+        """The Workloads that a worker has, and that have not finished."""
+        for workload in self.workloads.informer.values():
+            if cluster_name(workload) == cluster and not is_finished(workload):
+                yield ObjectKey.of(workload)
 
     def kubeconfig_paths(self) -> Iterator[str]:
         """The kubeconfig files that MultiKueueClusters name."""

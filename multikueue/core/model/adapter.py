@@ -47,6 +47,8 @@ class KindTraits:
     """Whether somebody else's controller moves them: we choose the worker, and never touch them."""
     status_subresource: bool = True
     """Whether the status is written through `/status`; otherwise with the object itself."""
+    draining: bool = False
+    """Whether the settings do not name the kind any more: what a worker has is followed to its end, nothing is new."""
 
 
 class JobAdapter(Protocol):

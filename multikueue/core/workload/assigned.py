@@ -25,9 +25,6 @@ from multikueue.core.workload.snapshot import Created, Creating, JobCopy, Nothin
 
 def follow_assigned(situation: Situation) -> Plan:
     """Decide by what the recorded worker shows; remove copies everywhere else."""
-    if situation.assigned_to is None:
-        base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
-        return Plan((check_updates.retry(situation, base), *clean_all(situation.workers)))
     return on_recorded_worker(situation, _follow)
 
 
@@ -104,7 +101,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan((check_updates.retry(situation, why),))
     if may_create(situation, worker):
         return Plan(tuple(create_missing(situation, worker)))
-    if jobs or situation.adapter.traits.workload_only:
+    if jobs or situation.traits.workload_only:
         return Plan(tuple(_synchronise(situation, worker, copy, jobs)))
     if situation.snapshot.quiet_for < KUEUE_GRACE:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
@@ -136,7 +133,7 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     passed, or somebody deleted it. Of a group, the first Workload on the worker creates the job they share.
     """
     copy = worker.workload
-    if situation.state is not CheckState.PENDING or situation.adapter.traits.workload_only or situation.jobs_on(worker):
+    if situation.state is not CheckState.PENDING or situation.traits.workload_only or situation.jobs_on(worker):
         return False
     if copy is None or not workloads.is_of_attempt(copy, situation.attempt) or workloads.has_had_owner(copy):
         return False
@@ -155,15 +152,20 @@ def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Eff
 
 def awaits_ready(situation: Situation) -> bool:
     """Whether the check is still to become Ready; for kinds that keep it pending it never is."""
-    return situation.state is CheckState.PENDING and not situation.adapter.traits.keeps_check_pending
+    return situation.state is CheckState.PENDING and not situation.traits.keeps_check_pending
 
 
 def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
+    if not is_spent(copy) and awaits_ready(situation):
+        # a short job: it counts, too
+        return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
+    return finish_by_copy(situation, worker, copy)
+
+
+def finish_by_copy(situation: Situation, worker: Worker, copy: Json) -> Plan:
+    """Finish the manager's Workload as its Finished copy, or retry it where the worker has given it up."""
     if not is_spent(copy):
-        if awaits_ready(situation):
-            # a short job: it counts, too
-            return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
         return sync_end(situation, copy, situation.jobs_on(worker))
     if workloads.finish_reason(copy) == workloads.OUT_OF_SYNC and situation.state is CheckState.READY:
         return Plan(tuple(check_updates.retry_out_of_sync(situation, worker.name)))
@@ -174,7 +176,8 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
     if awaits_ready(situation):
         yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
     else:
-        yield from check_updates.tell_placed(situation, copy)
+        told = tuple(check_updates.tell_placed(situation, copy))
+        yield from told or check_updates.tell_admitted(situation, worker.name)
     yield from sync_status(situation, jobs)
     if (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)

@@ -56,7 +56,7 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     Whoever looks after a crash knows the one cluster that may have this attempt's job. Ready comes last: it makes the
     manager's Kueue start its own job, and a started job cannot be copied.
     """
-    if situation.adapter.traits.keeps_check_pending:
+    if situation.traits.keeps_check_pending:
         return admit(situation, cluster, CheckState.PENDING)
     message = f'The workload got reservation on "{cluster}", its job is being created there'
     return iter((_recorded(situation, cluster, CheckState.PENDING, message),))
@@ -71,10 +71,22 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
         state: of our check from now on.
         copy: the worker's Workload.
     """
-    message = f'The workload was admitted on "{cluster}"'
+    message = _admitted(cluster)
     yield _recorded(situation, cluster, state, message, copy)
     yield Announce("Normal", message)
     yield CountAdmitted(cluster_queue(situation.workload), cluster)
+
+
+def _admitted(cluster: ClusterName) -> str:
+    return f'The workload was admitted on "{cluster}"'
+
+
+def tell_admitted(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
+    """Say in the check's message that the settings have changed since a worker was recorded, or no longer have."""
+    missing = situation.snapshot.missing_setting or situation.undelegated
+    wanted = f"{_admitted(cluster)}, and new jobs like it are not dispatched: {missing}" if missing else ""
+    if wanted != situation.message and (missing or situation.message.startswith(f"{_admitted(cluster)}, and ")):
+        yield _admission(situation, _checked(situation, situation.state, wanted or _admitted(cluster)))
 
 
 def _recorded(

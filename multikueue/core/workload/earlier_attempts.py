@@ -118,7 +118,7 @@ def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether the job was seen to have ended or stopped before the worker went out of sight."""
     if situation.adapter.outcome(job) is not None:
         return True
-    showed_it = not situation.adapter.traits.keeps_status and situation.adapter.release_patch(job) is None
+    showed_it = not situation.traits.keeps_status and situation.adapter.release_patch(job) is None
     return showed_it and (worker.workload is None or is_stopping(worker.workload))
 
 

@@ -38,7 +38,7 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
         jobs: the job copies. One that is gone is not made again: it has run.
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
-    ends = bool(jobs) and situation.adapter.traits.ends
+    ends = bool(jobs) and situation.traits.ends
     if ends and not have_ended(situation, jobs) and not quiet:
         # The job's own watch is a little behind the Workload's.
         return Plan(look_again=KUEUE_GRACE.total_seconds())

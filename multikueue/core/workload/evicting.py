@@ -63,7 +63,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     """
     cleaned = ending.clean_up(situation)
     effects = [*cleaned.effects, *note_last_worker(situation)]
-    if situation.adapter.traits.keeps_check_pending and not _may_run(situation):
+    if situation.traits.keeps_check_pending and not _may_run(situation):
         effects += _sync_stopped(situation, [])
     return attrs.evolve(cleaned, effects=tuple(effects))
 
@@ -100,7 +100,7 @@ def _may_run(situation: Situation) -> bool:
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy, jobs = worker.workload, situation.jobs_on(worker)
-    unneeded = not situation.adapter.traits.workload_only and worker.in_sight
+    unneeded = not situation.traits.workload_only and worker.in_sight
     gone = not jobs and (unneeded or _stops(copy))
     if copy is None or gone or is_finished(copy):
         yield from ending.clean(worker)
@@ -125,13 +125,13 @@ def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
     # Kueue counts an eviction as it begins: a copy of the attempt that this one ends may be marked with one less.
     attempts = (situation.attempt, attempt(situation.workload, evictions_ago=1))
     of_this = any(is_of_attempt(copy, one) for one in attempts)
-    ended = ending.have_ended(situation, situation.jobs_on(worker)) or situation.adapter.traits.workload_only
+    ended = ending.have_ended(situation, situation.jobs_on(worker)) or situation.traits.workload_only
     return copy if of_this and ended else None
 
 
 def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
     """Sync the status of each of the manager's jobs from its copy, or show that nothing of it runs."""
-    for _, local in sorted(situation.snapshot.jobs.items()):
+    for _, local in sorted(situation.snapshot.jobs.items()) if situation.snapshot.adapter is not None else ():
         copies = [job for job in stopping if situation.job_of(job) is local]
         if copies:
             yield from ending.sync_status(situation, [_deciding(situation, copies)])
@@ -149,6 +149,6 @@ def _release(situation: Situation, local: Json) -> Iterator[Effect]:
 
     A pod that was started on the manager itself, before its queue had our check, does run: its status stays.
     """
-    if situation.adapter.traits.keeps_check_pending and is_started(local):
+    if situation.traits.keeps_check_pending and is_started(local):
         return
     yield from ending.patch_status(situation, local, situation.adapter.release_patch(local))

@@ -88,7 +88,7 @@ def missing_on(situation: Situation, worker: Worker) -> list[Json]:
 
 def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Make the copies that are missing, unless none may be made there."""
-    if situation.adapter.traits.workload_only or isinstance(worker.kind, Unusable):
+    if situation.traits.workload_only or isinstance(worker.kind, Unusable):
         return
     for job in missing_on(situation, worker):
         yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(job, situation.stamp))
@@ -106,7 +106,7 @@ def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 
 def _should_run(situation: Situation, job: Json) -> bool:
-    kept_marks = situation.adapter.traits.resizable and is_elastic(job)  # Kueue does not put such a job back
+    kept_marks = situation.traits.resizable and is_elastic(job)  # Kueue does not put such a job back
     if is_terminating(job) or (is_started(job) and not kept_marks):
         return False
     return not has_members(situation.workload) or situation.adapter.outcome(job) is None

@@ -123,7 +123,7 @@ def _candidates(situation: Situation) -> Candidates:
         for worker in situation.workers
         if worker.configured
     )
-    return Candidates(workers, names, _message(situation))
+    return Candidates(workers, names, situation.message)
 
 
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
@@ -148,10 +148,6 @@ def _short_loss(situation: Situation, worker: Worker) -> timedelta:
         case Connected(), Unserved(failing_for):
             return SHORT_LOSS - failing_for
     return timedelta(0)
-
-
-def _message(situation: Situation) -> str:
-    return str((workloads.check(situation.workload, situation.check) or {}).get("message") or "")
 
 
 def wait_for_group(situation: Situation) -> Plan:
@@ -184,7 +180,7 @@ def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (chosen.name,))
     elif _needs_no_job(situation, chosen):
-        state = CheckState.PENDING if situation.adapter.traits.keeps_check_pending else CheckState.READY
+        state = CheckState.PENDING if situation.traits.keeps_check_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
         # Else the manager's job cannot be copied yet: its Kueue has not put it back.
@@ -197,16 +193,16 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
     if not all(situation.is_current(chosen, job) for job in jobs):
         return False
     has_run = chosen.workload is None or workloads.is_finished(chosen.workload)
-    return has_run or situation.adapter.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
+    return has_run or situation.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
 
 
 def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     told = nomination.message
     if not nomination.names and not nomination.binding:
         told = _refusals(situation) or told
-    elif told is None and _message(situation).startswith(NOBODY_TAKES_IT):
+    elif told is None and situation.message.startswith(NOBODY_TAKES_IT):
         told = ""
-    message = told if told != _message(situation) else None
+    message = told if told != situation.message else None
     if nomination.names != workloads.nominated(situation.workload) or message is not None:
         yield nominate(situation, nomination.names, message)
 

@@ -17,6 +17,7 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState, has_quota, is_evicted, is_finished, is_replaced
 from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
 from multikueue.core.workload.check_updates import reject
+from multikueue.core.workload.earlier_attempts import may_run_for
 from multikueue.core.workload.effects import Announce, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
 from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, stop_evicted
@@ -26,6 +27,8 @@ from multikueue.core.workload.siblings import with_carried_jobs
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
+from multikueue.core.workload.unrecorded import find_recorded
+from multikueue.core.workload.unregistered import follow_copy
 from multikueue.errors import RuleError
 
 
@@ -78,8 +81,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
 
     Where only our check holds the job back on the manager, it runs there from now on, and not on the worker.
     """
-    adapter = situation.snapshot.adapter
-    if situation.snapshot.check is not None or adapter is None or adapter.traits.keeps_check_pending:
+    if situation.snapshot.check is not None or situation.traits.keeps_check_pending:
         return False
     if is_finished(situation.workload) or not has_quota(situation.workload):
         return False
@@ -91,9 +93,30 @@ def _follow_unchecked(situation: Situation) -> Plan:
     return stop_evicted(situation) if is_evicted(situation.workload) else follow_unchecked(situation)
 
 
+def _may_run_already(situation: Situation) -> bool:
+    """Whether a worker has it, or may still run what an eviction has not stopped yet: what runs is never taken."""
+    if situation.assigned_to is not None or situation.state is CheckState.READY:
+        return True
+    if has_quota(situation.workload) and not is_evicted(situation.workload):
+        return False  # at most it is offered
+    return any(not one.is_empty or may_run_for(situation, one) is not None for one in situation.workers)
+
+
+def _is_of_unknown_kind(situation: Situation) -> bool:
+    unknown = situation.snapshot.adapter is None or situation.traits.draining
+    return unknown and not _may_run_already(situation)
+
+
+def _is_not_delegated(situation: Situation) -> bool:
+    return isinstance(situation.not_delegated, str) and not _may_run_already(situation)
+
+
 def _reject_unknown_kind(situation: Situation) -> Plan:
     kind = f' for owner kind "{situation.owner.gvk}"' if situation.owner is not None else ""
-    return Plan(tuple(_reject_and_clean(situation, f"No multikueue adapter found{kind}")))
+    verdict, *cleaning = _reject_and_clean(situation, f"No multikueue adapter found{kind}")
+    setting = situation.snapshot.missing_setting
+    advice = [Announce("Warning", f"Jobs of this kind are not dispatched: {setting}")] if setting else []
+    return Plan((verdict, *advice, *cleaning))
 
 
 def _reject_undelegated(situation: Situation) -> Plan:
@@ -134,16 +157,19 @@ TABLE: tuple[Row, ...] = (
     Row("replaced", lambda seen: is_replaced(seen.workload), leave_to_successor),
     Row("finished", lambda seen: is_finished(seen.workload), clean_finished),
     # it can never run through us: say so, once
-    Row("unknown kind", lambda seen: seen.snapshot.adapter is None, _reject_unknown_kind),
-    Row("not delegated", lambda seen: isinstance(seen.not_delegated, str), _reject_undelegated),
+    Row("unknown kind", _is_of_unknown_kind, _reject_unknown_kind),
+    Row("not delegated", _is_not_delegated, _reject_undelegated),
     # it must not run now
     Row("no quota", lambda seen: not has_quota(seen.workload), clean_up_unadmitted),
     Row("evicted", lambda seen: is_evicted(seen.workload), stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
-    # it may run, and we need its job from here on
-    Row("job unknown", lambda seen: seen.job is None and not seen.adapter.traits.workload_only, _wait),
+    # it may run
+    Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
+    Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy),
+    # we need its job from here on
+    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait),
     Row("slice replacement", is_placed_slice, follow_slice),
-    Row("assigned", lambda seen: seen.assigned_to is not None or seen.state is CheckState.READY, follow_assigned),
+    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait),
     Row("split group", is_split, tell_split),

@@ -10,13 +10,15 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
-from multikueue.core.model.adapter import JobAdapter, Stamp
+from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digest, workload_copy
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState, Owner
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
+
+_UNREGISTERED = KindTraits(ends=False, workload_only=True)
 
 
 @attrs.frozen(eq=False)
@@ -47,6 +49,11 @@ class Situation:
         return self.snapshot.adapter
 
     @property
+    def traits(self) -> KindTraits:
+        """What holds for jobs of the kind. Of one that is not registered only the Workload copies can be followed."""
+        return self.snapshot.adapter.traits if self.snapshot.adapter is not None else _UNREGISTERED
+
+    @property
     def workers(self) -> Sequence[Worker]:
         """All known workers."""
         return self.snapshot.workers
@@ -55,6 +62,11 @@ class Situation:
     def state(self) -> CheckState:
         """State of our check."""
         return workloads.check_state(self.workload, self.check)
+
+    @cached_property
+    def message(self) -> str:
+        """Message of our check."""
+        return str((workloads.check(self.workload, self.check) or {}).get("message") or "")
 
     @cached_property
     def attempt(self) -> str:
@@ -94,12 +106,17 @@ class Situation:
 
         An error if that cannot be told: either answer would be wrong.
         """
-        if self.job is None:
+        if self.job is None or self.snapshot.adapter is None:
             return None
         try:
             return self.adapter.not_delegated(self.job, self.settings.controller_name)
         except RuleError as error:
             return error
+
+    @property
+    def undelegated(self) -> str:
+        """Why the manager's own controllers would run the job; empty if they leave it to us or that cannot be told."""
+        return self.not_delegated if isinstance(self.not_delegated, str) else ""
 
     @property
     def stamp(self) -> Stamp:
@@ -139,7 +156,7 @@ class Situation:
 
     def jobs_on(self, worker: Worker) -> list[Json]:
         """The copies of its jobs on that worker: one for most kinds. The Workloads of a group share one."""
-        if workloads.has_members(self.workload):
+        if self.snapshot.adapter is not None and workloads.has_members(self.workload):
             return [copy.object for copy in worker.jobs if copy.resource == self.adapter.resource]
         shares = workloads.component_index(self.workload) is not None
         return self._copies((*worker.jobs, *worker.shared) if shares else worker.jobs)
@@ -154,7 +171,7 @@ class Situation:
 
     def _copies(self, listed: Sequence[JobCopy]) -> list[Json]:
         """Those of the owner's name and kind: one at most, as names are unique."""
-        if self.owner is None:
+        if self.owner is None or self.snapshot.adapter is None:
             return []
         name, resource = self.owner.name, self.adapter.resource
         return [copy.object for copy in listed if copy.resource == resource and copy.object["metadata"]["name"] == name]

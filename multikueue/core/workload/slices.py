@@ -40,7 +40,7 @@ def _leads_to(situation: Situation, worker: Worker) -> bool:
 
 def is_placed_slice(situation: Situation) -> bool:
     """Whether a slice that takes another's place has a worker that has not taken it yet. A first slice is a new job."""
-    if situation.adapter.traits.workload_only or situation.assigned_to is None:
+    if situation.traits.workload_only or situation.assigned_to is None:
         return False
     return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 

@@ -219,6 +219,8 @@ class Snapshot:
     """Whether a check of it refers to an AdmissionCheck that cannot be seen: it may be ours."""
     adapter: JobAdapter | None = None
     """How to handle the owner's kind; None if the kind is not registered."""
+    missing_setting: str = ""
+    """What to do so that jobs of the kind are dispatched; empty if they are."""
     jobs: Mapping[str, Json] = attrs.field(factory=dict)
     """The manager's jobs by name; empty while the cache does not show them."""
     in_vain: Mapping[str, Json] = attrs.field(factory=dict)

@@ -19,13 +19,18 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
+from multikueue.logs import get_logger
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.worker_pool import WorkerPool
 
+log = get_logger(__name__)
+
 KUBECONFIG_KEY: Final = "kubeconfig"
 """Where in a Secret the kubeconfig is."""
+DRAINING: Final = 5.0
+"""Seconds between two looks whether a removed worker still runs jobs."""
 _Parsed: TypeAlias = tuple[bytes, ClusterConfig | KubeconfigError]
 """A kubeconfig, and what is in it or why it is refused."""
 
@@ -64,16 +69,30 @@ class ClusterReconciler:
     """When the leader before this process was at work last; None if that is not known."""
     _parsed: dict[str, _Parsed] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster."""
+    _draining: set[str] = attrs.field(factory=set, init=False, repr=False)
+    """Workers that are kept although their MultiKueueClusters are gone."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         cluster = self.manager.clusters.get(key)
         if cluster is None or is_terminating(cluster):
-            self.workers.clusters.forget(key.name)
-            self._parsed.pop(key.name, None)
-            return Action.done()
+            return self._remove(key.name)
+        self._draining.discard(key.name)
         self._connect(ClusterName(key.name), cluster)
         await self._write_status(cluster)
+        return Action.done()
+
+    def _remove(self, name: str) -> Action:
+        """Forget a worker, once no Workload runs there any more: its last configuration is kept until then."""
+        running = sum(1 for _ in self.manager.assigned_to(name))
+        if running and self.workers.get(name) is not None:
+            if name not in self._draining:
+                log.warning("a removed worker still runs jobs and is kept until they end", cluster=name, jobs=running)
+            self._draining.add(name)
+            return Action.after(DRAINING)
+        self._draining.discard(name)
+        self.workers.clusters.forget(name)
+        self._parsed.pop(name, None)
         return Action.done()
 
     def _connect(self, name: ClusterName, cluster: Json) -> None:

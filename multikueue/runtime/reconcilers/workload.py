@@ -53,6 +53,7 @@ class SnapshotReader:
             check=check,
             check_unknown=check_unknown,
             adapter=self.adapters.get(owned_by.gvk) if owned_by is not None else None,
+            missing_setting=self.adapters.missing_setting(owned_by.gvk) if owned_by is not None else "",
             jobs=jobs,
             in_vain=self._in_vain(owned_by, jobs),
             last_worker=self.memory.last_worker(key),
@@ -80,17 +81,18 @@ class SnapshotReader:
         of_attempt = attempt(workload) if workload is not None else ""
         known: dict[str, WorkerCluster] = {worker.name: worker for worker in self.workers}
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
-        workload_only = kind is not None and kind.traits.workload_only
+        workload_only = kind is None or kind.traits.workload_only
         for name in (*configured, *sorted(set(known).difference(configured))):
             if name in known:
-                worker = view(known[name], key, owned_by, configured=name in configured, workload_only=workload_only)
+                offered = name in configured and self._exists(name)  # a removed one is kept while it runs jobs
+                worker = view(known[name], key, owned_by, configured=offered, workload_only=workload_only)
                 yield self._with_memory(worker, key, of_attempt)
-            elif self._is_new(name):
+            elif self._exists(name):
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
         for name in sorted({*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}):
-            if name not in known and not (name in configured and self._is_new(name)):
+            if name not in known and not (name in configured and self._exists(name)):
                 # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
-                reach = Connecting() if self._is_new(name) else Lost(self.workers.lost_since(name), seen=False)
+                reach = Connecting() if self._exists(name) else Lost(self.workers.lost_since(name), seen=False)
                 yield Worker(ClusterName(name), configured=name in configured, reach=reach)
 
     def _with_memory(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
@@ -104,8 +106,8 @@ class SnapshotReader:
         labels, annotations = labels_of(cluster), annotations_of(cluster)
         return attrs.evolve(worker, in_flight=in_flight, creation=creation, labels=labels, annotations=annotations)
 
-    def _is_new(self, name: str) -> bool:
-        """Whether a MultiKueueCluster has not been reconciled yet: then it is not in the pool."""
+    def _exists(self, name: str) -> bool:
+        """Whether there is a MultiKueueCluster. One that is not in the pool has not been reconciled yet."""
         cluster = self.manager.clusters.get(ObjectKey("", name))
         return cluster is not None and not is_terminating(cluster)
 

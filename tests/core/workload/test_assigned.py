@@ -80,13 +80,6 @@ class TestStickiness:
         seen = snapshot(LOCAL, worker("w2"), running(configured=False), job=RUNNING_JOB)
         assert decide(seen).effects == ()
 
-    def test_ready_without_a_recorded_worker_is_retried(self) -> None:
-        """Kueue admits on Ready: without a worker nothing would ever run (item 20)."""
-        local = workload(check="Ready")
-        seen = snapshot(local, worker("w1", copy_of(local, evicted=True)))
-        base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
-        assert in_words(seen, decide(seen)) == [f"retry: {base}", "delete workload on w1"]
-
 
 class TestLostWorkers:
     @pytest.mark.parametrize(

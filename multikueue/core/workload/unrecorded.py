@@ -1,0 +1,80 @@
+"""Our check is Ready and no worker is recorded: find the worker that runs the job, and record it.
+
+Somebody else has written one of the two, or taken one away. What runs is neither deleted nor run again meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from multikueue.core.model.workloads import CheckState, attempt_of_copy, has_had_owner, nominated
+from multikueue.core.workload.check_updates import admit, nominate, retry
+from multikueue.core.workload.earlier_attempts import left_of_loss
+from multikueue.core.workload.effects import Announce, Effect, Plan
+from multikueue.core.workload.ending import clean_all
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import Worker
+
+
+def find_recorded(situation: Situation) -> Plan:
+    """Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
+    configured = [worker for worker in situation.workers if worker.configured]
+    hidden = {
+        worker.name: left
+        for worker in configured
+        if not worker.in_sight and (left := left_of_loss(situation, worker)) is not None
+    }
+    found = _candidates(situation, [worker for worker in configured if worker.in_sight])
+    if hidden:
+        return _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
+    if len(found) > 1:
+        names = _listed(worker.name for worker in found)
+        return _wait(situation, f"{names} have it: remove it from all but one", None)
+    if not found:
+        base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
+        return Plan((retry(situation, base), *clean_all(situation.workers)))
+    return Plan(tuple(_record(situation, found[0])))
+
+
+def _candidates(situation: Situation, workers: list[Worker]) -> list[Worker]:
+    """The workers with this attempt's job; if none has it, the one with its Workload copy.
+
+    Several Workload copies that no job has ever stood behind are offers: nothing runs there.
+    """
+    having = [worker for worker in workers if _has_job(situation, worker)]
+    offered = [worker for worker in workers if _is_marked(situation, worker)]
+    return having or (offered if len(offered) == 1 else [])
+
+
+def _has_job(situation: Situation, worker: Worker) -> bool:
+    """Whether the job is or was there: for this attempt by its mark; unmarked, if the worker's Kueue has adopted it."""
+    adopted = worker.workload is not None and has_had_owner(worker.workload)
+    marks = [attempt_of_copy(job) for job in situation.jobs_on(worker)]
+    if adopted and _is_marked(situation, worker):
+        return True
+    return any(mark == situation.attempt or (not mark and adopted) for mark in marks)
+
+
+def _is_marked(situation: Situation, worker: Worker) -> bool:
+    return worker.workload is not None and attempt_of_copy(worker.workload) == situation.attempt
+
+
+def _record(situation: Situation, worker: Worker) -> tuple[Effect, ...]:
+    if worker.name not in nominated(situation.workload):
+        # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
+        return (nominate(situation, (worker.name,)),)
+    return tuple(admit(situation, worker.name, CheckState.READY, worker.workload))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "worker clusters " + ", ".join(f'"{name}"' for name in names)
+
+
+def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:
+    """Tell why nothing is recorded, in the check's message and as an event."""
+    message = f"No admitting cluster is recorded: {why}"
+    told: list[Effect] = [Announce("Warning", message)]
+    if message != situation.message:
+        told.insert(0, nominate(situation, nominated(situation.workload), message))
+    return Plan(tuple(told), look_again=left.total_seconds() if left is not None else None)

@@ -1,0 +1,65 @@
+"""Job kinds that are not in the settings any more, while workers still run jobs of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import attrs
+
+from multikueue.adapters import AVAILABLE, AdapterRegistry
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.workloads import cluster_name, is_evicted, is_finished, owner
+from multikueue.errors import NotFound
+from multikueue.protocols import ObjectList
+
+
+class Lister(Protocol):
+    """What is asked of the manager's client."""
+
+    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+        """See `ApiClient.list`."""
+        ...
+
+
+@attrs.frozen
+class Draining:
+    """The rows to work with, and how many Workloads that a worker has are of kinds that the settings lack."""
+
+    adapters: AdapterRegistry
+    waiting: Mapping[GVK, int]
+
+
+async def with_draining(adapters: AdapterRegistry, manager: Lister) -> Draining:
+    """Add the built-in rows of kinds of which a worker may still run a job.
+
+    They are followed to their end; new Workloads of them are rejected as those of any unknown kind. Of a kind without a
+    built-in row the Workload copies alone can be followed.
+
+    Args:
+        adapters: the rows of the kinds that are dispatched.
+        manager: the manager's API server.
+
+    Raises:
+        ApiError: the manager does not give its Workloads. Without Kueue's CRDs there are none.
+    """
+    try:
+        listed = (await manager.list(WORKLOAD)).items
+    except NotFound:
+        listed = []
+    waiting = Counter(_assigned_kinds(listed, adapters))
+    drained = [attrs.evolve(kind, draining=True) for kind in AVAILABLE if kind.resource.gvk in waiting]
+    rows = [*(adapter.row for adapter in adapters), *drained]
+    return Draining(AdapterRegistry(rows) if drained else adapters, waiting)
+
+
+def _assigned_kinds(workloads: Iterable[Json], adapters: AdapterRegistry) -> Iterable[GVK]:
+    """The kind of each Workload that a worker may run, where the settings lack it."""
+    for workload in workloads:
+        found = owner(workload)
+        if found is None or is_finished(workload) or not adapters.missing_setting(found.gvk):
+            continue
+        if cluster_name(workload) is not None or is_evicted(workload):  # an eviction erases the name at once
+            yield found.gvk

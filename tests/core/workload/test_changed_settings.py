@@ -1,0 +1,164 @@
+"""A setting that was changed takes nothing that runs: a kind that is not in the settings, a job that is not delegated.
+
+Each change is crossed with the ways a job stops: it ends, it is evicted, it is deleted.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.names import Json
+from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE
+from multikueue.core.workload.effects import Announce, ApplyStatus
+from multikueue.core.workload.snapshot import Lost, Snapshot, Worker
+from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.wording import in_words
+
+SETTING = 'add "jobset.x-k8s.io/jobset" to integrations.frameworks'
+ADMITTED = 'The workload was admitted on "w1"'
+TOLD = f"{ADMITTED}, and new jobs like it are not dispatched: {SETTING}"
+OTHERS = job(managed_by="example.com/other", suspended=False)
+UNDELEGATED = 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "example.com/other"'
+COMPLETE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+
+CHANGES: dict[str, Json] = {
+    "no adapter": {"adapter": None, "missing_setting": SETTING, "job": {}},
+    "draining": {
+        "adapter": attrs.evolve(ADAPTER, draining=True),
+        "missing_setting": SETTING,
+        "job": job(suspended=False),
+    },
+    "not delegated": {"job": OTHERS},
+}
+CHANGED = pytest.mark.parametrize("change", CHANGES)
+
+
+def told(local: Json, change: str) -> Json:
+    """The Workload, once its check says which setting is missing."""
+    message = (
+        TOLD if change != "not delegated" else f"{ADMITTED}, and new jobs like it are not dispatched: {UNDELEGATED}"
+    )
+    local["status"]["admissionChecks"][0]["message"] = message
+    return local
+
+
+def seen(change: str, local: Json, *workers: Worker, **facts: Any) -> Snapshot:
+    """What the caches show after a change. Jobs of a kind without adapter are not in any cache."""
+    shown = [attrs.evolve(one, jobs=()) for one in workers] if change == "no adapter" else workers
+    return snapshot(local, *shown, **(CHANGES[change] | facts))
+
+
+@CHANGED
+@pytest.mark.parametrize("check", ["Ready", "Pending"])
+def test_what_runs_goes_on_and_its_check_names_the_setting(change: str, check: str) -> None:
+    local = workload(check=check, cluster="w1")
+    there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
+    shown = seen(change, local, there)
+    decided = decide(shown)
+    written = [
+        effect.object["status"]["admissionChecks"][0] for effect in decided.effects if isinstance(effect, ApplyStatus)
+    ]
+    assert not {"retry", "rejected", "delete"} & {word.split(":")[0].split()[0] for word in in_words(shown, decided)}
+    if check == "Ready" or change == "no adapter":
+        assert [(entry["state"], entry["message"]) for entry in written] == [
+            (check, told(workload(), change)["status"]["admissionChecks"][0]["message"])
+        ]
+        quiet = seen(change, told(local, change), there)
+        assert not [effect for effect in decide(quiet).effects if isinstance(effect, ApplyStatus)]
+
+
+def test_the_message_goes_once_the_setting_is_back() -> None:
+    local = told(workload(check="Ready", cluster="w1"), "draining")
+    there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
+    (effect,) = decide(snapshot(local, there, job=job(suspended=False))).effects
+    assert isinstance(effect, ApplyStatus)
+    assert effect.object["status"]["admissionChecks"][0]["message"] == ADMITTED
+
+
+@CHANGED
+def test_it_ends(change: str) -> None:
+    """The end is synced; where the job cannot be seen, in the words of the Workload copy."""
+    local = told(workload(check="Ready", cluster="w1"), change)
+    ended = worker(
+        "w1", copy_of(local, admitted=True, owned=True, finished="Succeeded"), job_copy_of(local, status=COMPLETE)
+    )
+    words = in_words(shown := seen(change, local, ended), decide(shown))
+    assert words == (["finish Succeeded"] if change == "no adapter" else ["copy job status"])
+    over = workload(check="Ready", cluster="w1", finished="Succeeded")
+    shown = seen(change, over, attrs.evolve(ended, jobs=()))
+    assert in_words(shown, decide(shown)) == ["delete workload on w1"]
+
+
+@CHANGED
+def test_the_manager_evicts_it(change: str) -> None:
+    """The worker's Kueue is told to stop it; it is not rejected, whatever it may say afterwards."""
+    before = workload(check="Ready", cluster="w1")
+    local = workload(check="Pending", evicted="Preempted", evictions=1)
+    there = worker("w1", copy_of(before, admitted=True, owned=True), job_copy_of(before))
+    shown = seen(change, local, there)
+    assert in_words(shown, decide(shown)) == ["stop on w1"]
+
+
+@CHANGED
+def test_the_worker_evicts_it(change: str) -> None:
+    local = told(workload(check="Ready", cluster="w1"), change)
+    there = worker("w1", copy_of(local, admitted=True, owned=True, evicted=True), job_copy_of(local))
+    shown = seen(change, local, there)
+    assert in_words(shown, decide(shown))[0].startswith("retry: Workload evicted on worker cluster")
+
+
+@CHANGED
+def test_it_is_deleted(change: str) -> None:
+    local = workload(check="Ready", cluster="w1", deleting=True)
+    there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local))
+    shown = seen(change, local, there)
+    assert in_words(shown, decide(shown))[-1] == "delete workload on w1"
+
+
+@CHANGED
+def test_its_worker_is_lost(change: str) -> None:
+    local = told(workload(check="Ready", cluster="w1"), change)
+    shown = seen(change, local, worker("w1", reach=Lost(NOW - timedelta(minutes=10))))
+    assert (decide(shown).effects, decide(shown).look_again) == ((), 300)
+
+
+@CHANGED
+def test_its_check_is_taken_off_its_queue(change: str) -> None:
+    local = workload(check=None, cluster="w1")
+    there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
+    shown = seen(change, local, there, check=None)
+    assert not [word for word in in_words(shown, decide(shown)) if word.startswith("delete")]
+
+
+@CHANGED
+def test_what_no_worker_has_is_rejected_with_an_event_that_names_the_setting(change: str) -> None:
+    """Its copies were offered, or it waits for quota: none of it runs."""
+    offered = workload(nominated=("w1",))
+    waiting = workload(quota=False)
+    for local, there in ((offered, worker("w1", copy_of(offered))), (waiting, worker("w1"))):
+        shown = seen(change, local, there)
+        decided = decide(shown)
+        assert in_words(shown, decided)[0].startswith("rejected: ")
+        (note,) = [effect.note for effect in decided.effects if isinstance(effect, Announce)]
+        assert ("spec.managedBy" if change == "not delegated" else SETTING) in note
+
+
+def test_a_job_that_was_never_created_is_retried_not_waited_for() -> None:
+    """It was recorded, and its kind's setting went before the job was created: nobody can create it now."""
+    local = told(workload(check="Pending", cluster="w1"), "no adapter")
+    there = worker("w1", copy_of(local, admitted=True))
+    shown = seen("no adapter", local, there)
+    assert (decide(shown).effects, decide(shown).look_again) == ((), LEFTOVER_GRACE.total_seconds())
+    shown = seen("no adapter", local, there, quiet_for=LEFTOVER_GRACE)
+    assert in_words(shown, decide(shown)) == [f"retry: Its job cannot be created: {SETTING}"]
+
+
+def test_the_check_of_a_kind_without_adapter_never_becomes_ready_by_us() -> None:
+    """Of pods, a Ready check would start them on the manager as well; nobody here knows the kind."""
+    local = told(workload(check="Pending", cluster="w1"), "no adapter")
+    there = worker("w1", copy_of(local, admitted=True, owned=True))
+    assert decide(seen("no adapter", local, there)).effects == ()

@@ -1,0 +1,111 @@
+"""Our check is Ready and no worker is recorded: the worker that runs the job is found and recorded, and keeps it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from multikueue.core.model.names import Json
+from multikueue.core.workload.effects import Announce
+from multikueue.core.workload.snapshot import Connecting, Lost, Worker
+from tests.core.building import EARLIER, NOW, UNMARKED, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.wording import in_words
+
+LOCAL = workload(check="Ready")
+NOMINATED = workload(check="Ready", nominated=("w1",))
+
+
+def running(name: str, local: Json = LOCAL, *, attempt: str | None = None) -> Worker:
+    """A worker that runs the job."""
+    copied = copy_of(local, admitted=True, owned=True, attempt=attempt)
+    return worker(name, copied, job_copy_of(local, attempt=attempt))
+
+
+@pytest.mark.parametrize("attempt", [None, UNMARKED], ids=["ours", "of the built-in controller"])
+def test_the_worker_that_runs_it_is_nominated_and_then_recorded(attempt: str | None) -> None:
+    seen = snapshot(LOCAL, worker("w2"), running("w1", attempt=attempt))
+    assert in_words(seen, decide(seen)) == ["nominate w1"]
+    seen = snapshot(NOMINATED, worker("w2"), running("w1", NOMINATED, attempt=attempt))
+    assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+
+
+def test_a_loser_that_still_has_its_workload_copy_is_not_taken_for_it() -> None:
+    seen = snapshot(NOMINATED, worker("w2", copy_of(NOMINATED, admitted=True)), running("w1", NOMINATED))
+    assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+
+
+def test_without_a_job_the_one_workload_copy_counts() -> None:
+    seen = snapshot(NOMINATED, worker("w1", copy_of(NOMINATED, admitted=True)), worker("w2"))
+    assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+
+
+@pytest.mark.parametrize("hidden", [Lost(NOW - timedelta(minutes=10)), Connecting()], ids=["lost", "connecting"])
+def test_while_a_configured_worker_cannot_be_seen_nothing_is_recorded_and_nothing_removed(
+    hidden: Lost | Connecting,
+) -> None:
+    seen = snapshot(LOCAL, running("w1"), worker("w2", reach=hidden))
+    decided = decide(seen)
+    assert in_words(seen, decided)[-1] == "warn"
+    assert not any("delete" in word or "retry" in word for word in in_words(seen, decided))
+    assert decided.look_again == (300 if isinstance(hidden, Lost) else 60)
+    told = [effect.note for effect in decided.effects if isinstance(effect, Announce)]
+    assert told == ['No admitting cluster is recorded: worker clusters "w2" cannot be seen and may have it']
+
+
+def test_what_is_waited_for_is_in_the_checks_message_and_written_once() -> None:
+    seen = snapshot(LOCAL, running("w1"), worker("w2", reach=Connecting()))
+    (first, _) = decide(seen).effects
+    message = 'No admitting cluster is recorded: worker clusters "w2" cannot be seen and may have it'
+    told = workload(check="Ready")
+    told["status"]["admissionChecks"][0]["message"] = message
+    again = snapshot(told, running("w1", told), worker("w2", reach=Connecting()))
+    assert message in str(first)
+    assert in_words(again, decide(again)) == ["warn"]
+
+
+def test_a_worker_that_is_lost_for_too_long_is_not_waited_for() -> None:
+    seen = snapshot(NOMINATED, running("w1", NOMINATED), worker("w2", reach=Lost(NOW - timedelta(minutes=15))))
+    assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+
+
+def test_a_worker_that_is_not_configured_is_neither_chosen_nor_waited_for() -> None:
+    lost = worker("w2", reach=Lost(NOW), configured=False)
+    seen = snapshot(NOMINATED, running("w1", NOMINATED), lost)
+    assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+
+
+def test_of_several_that_run_it_none_is_chosen_and_a_person_is_asked() -> None:
+    seen = snapshot(LOCAL, running("w1"), running("w2"))
+    decided = decide(seen)
+    told = [effect.note for effect in decided.effects if isinstance(effect, Announce)]
+    assert told == ['No admitting cluster is recorded: worker clusters "w1", "w2" have it: remove it from all but one']
+    assert not any("delete" in word or "retry" in word for word in in_words(seen, decided))
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        worker("w1"),
+        worker("w1", copy_of(LOCAL, admitted=True, attempt=EARLIER)),
+        worker("w1", copy_of(LOCAL, attempt=UNMARKED)),
+    ],
+    ids=["nothing", "an earlier attempt's", "an unmarked one that runs nothing"],
+)
+def test_where_no_worker_has_it_it_is_retried(there: Worker) -> None:
+    seen = snapshot(LOCAL, there)
+    base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
+    assert in_words(seen, decide(seen))[0] == f"retry: {base}"
+
+
+def test_where_it_is_only_offered_nothing_runs_and_it_is_retried() -> None:
+    offered = [worker(name, copy_of(LOCAL, admitted=True)) for name in ("w1", "w2")]
+    seen = snapshot(LOCAL, *offered)
+    assert in_words(seen, decide(seen))[0].startswith("retry: Admission check is Ready but")
+
+
+def test_a_job_that_has_gone_by_now_was_there() -> None:
+    """It ended, and its TTL has passed: its Workload copy tells how."""
+    ended = worker("w1", copy_of(NOMINATED, admitted=True, owned=True, finished="Succeeded"))
+    seen = snapshot(NOMINATED, ended, worker("w2", copy_of(NOMINATED, admitted=True)))
+    assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
