@@ -299,7 +299,7 @@ class Connecting(RuleBasedStateMachine):
         assert told or Notify() in commands, "nobody is told of a change"
         if self.state.connection.connected or _shows_a_worker(event, before):
             self.lost_since = None
-        elif self.state.connection.error:
+        elif self.state.connection.error and self.state.connection != before.connection:
             self.lost_since = self.lost_since or self.now
 
     def perform(self, command: Command[Config]) -> None:
