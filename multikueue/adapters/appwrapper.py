@@ -1,9 +1,12 @@
-"""`workload.codeflare.dev` AppWrapper. The objects it wraps are made by the worker's AppWrapper controller only."""
+"""`workload.codeflare.dev` AppWrapper. The objects it wraps are made by the worker's AppWrapper controller only.
+
+What Kueue wants in the pods when it starts one is written beside these objects, and taken out again when it stops it.
+"""
 
 from __future__ import annotations
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import Delegation, StatusRules, condition_at_false
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, condition_at_false
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import GVK, Json, Resource
@@ -19,11 +22,18 @@ def _outcome(job: Json) -> Outcome | None:
     return None
 
 
+def _without_pod_set_infos(spec: Json) -> Json:
+    for component in spec.get("components") or []:
+        component.pop("podSetInfos", None)
+    return spec
+
+
 KINDS = (
     JobKind(
         resource=Resource(GVK("workload.codeflare.dev", "v1beta2", "AppWrapper"), "appwrappers"),
         framework="workload.codeflare.dev/appwrapper",
         delegation=Delegation(own_controller="workload.codeflare.dev/appwrapper-controller"),
+        copies=CopyRules(sanitised=_without_pod_set_infos),
         status=StatusRules(finished=_outcome, stopped=condition_at_false("QuotaReserved")),
     ),
 )

@@ -42,6 +42,9 @@ class Declaration:
     job is at that moment."""
     suspend_value: Any = None
     """What it holds when the job is suspended; true by default."""
+    template_paths: tuple[str, ...] | None = None
+    """Where the pod templates of a job are, in the order of its Workload's pod sets; `[*]` stands for every entry of a
+    list. A copy of a job that the manager's Kueue has started has them as the Workload does."""
     status_subresource: bool | None = None
     """Whether the status is written through `/status`. By default as the API server has it."""
     status_paths: tuple[str, ...] | None = None
@@ -77,10 +80,15 @@ class Declaration:
             version: of the kind.
         """
         paths = {"managedByPath": self.managed_by_path, "suspendPath": self.suspend_path}
-        for field, texts in (("statusPaths", self.status_paths), ("forwardedPaths", self.forwarded_paths)):
+        listed = {
+            "statusPaths": self.status_paths,
+            "forwardedPaths": self.forwarded_paths,
+            "templatePaths": self.template_paths,
+        }
+        for field, texts in listed.items():
             paths |= {f"{field}[{number}]": text for number, text in enumerate(texts or ())}
         for field, text in paths.items():
-            if text is not None and FieldPath.parse(text).is_unknown_to(definition, version):
+            if text is not None and FieldPath.parse(text, entries=True).is_unknown_to(definition, version):
                 yield field, text
 
 

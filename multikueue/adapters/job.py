@@ -11,6 +11,7 @@ from datetime import datetime
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero, finished_by
+from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.conditions import conditions, is_true, new_condition, updated
 from multikueue.core.model.copies import renaming_patch
@@ -18,10 +19,16 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import STOPPING_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.started import is_started
 from multikueue.core.model.workload_names import is_latest_slice
 
 _GENERATED_LABELS = ("job-name", "controller-uid", "batch.kubernetes.io/controller-uid")
 """Template labels the manager's API server filled in; a worker's refuses another Job's."""
+_NAME_LABEL = "batch.kubernetes.io/job-name"
+"""It filled in this one, too, and any server takes it."""
+_MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
+"""On a Job that Kueue may start with fewer pods."""
+_SAME_COMPLETIONS = "kueue.x-k8s.io/job-completions-equal-parallelism"
 
 _outcome = finished_by("Complete", "Failed")
 
@@ -72,6 +79,16 @@ def job_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
     return {**patch, "spec": {"parallelism": new}} if old != new else patch
 
 
+def at_full_size(job: Json, made: Json, stamp: Stamp) -> Json:
+    """The copy with as many pods as the user wants: Kueue may have started the manager's Job with fewer."""
+    noted, pod_sets = annotations_of(job), stamp.pod_sets
+    if _MIN_PARALLELISM in noted and len(pod_sets) == 1 and is_started(job):
+        made["spec"]["parallelism"] = pod_sets[0].get("count", 1)
+        if noted.get(_SAME_COMPLETIONS) == "true":
+            made["spec"]["completions"] = made["spec"]["parallelism"]
+    return made
+
+
 KINDS = (
     JobKind(
         resource=JOB,
@@ -80,8 +97,11 @@ KINDS = (
         copies=CopyRules(
             left_out=(
                 ("spec", "selector"),
+                ("metadata", "annotations", STOPPING_ANNOTATION),  # by it the manager's Kueue knows what it is doing
                 *(("spec", "template", "metadata", "labels", label) for label in _GENERATED_LABELS),
             ),
+            templates=(PodTemplates(at=("spec", "template"), pod_set="main", kept=(_NAME_LABEL,)),),
+            prepared=at_full_size,
             unread=(("spec", "template"),),
         ),
         status=StatusRules(

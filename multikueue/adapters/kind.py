@@ -11,11 +11,13 @@ import attrs
 from multikueue.adapters import rules
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
+from multikueue.adapters.templates import restore_templates
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
-from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata, without_labels
-from multikueue.core.model.labels import CONTROLLER_NAME, STARTED_LABELS
+from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata
+from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, Resource
-from multikueue.core.model.objects import dig, overlaid, uid, with_value, without, without_nulls
+from multikueue.core.model.objects import clone, dig, overlaid, uid, with_value, without, without_nulls
+from multikueue.core.model.started import is_started, without_start
 from multikueue.core.model.workloads import is_elastic
 
 
@@ -71,19 +73,21 @@ class JobKind:
         """See `JobAdapter`. Only metadata and spec are copied: status and other top-level fields are the worker's."""
         own = (self.delegation.path,) if self.delegation.path is not None else ()
         whole = {"metadata": bare_metadata(job, {}, {}), "spec": job.get("spec") or {}}
+        if is_started(whole) or (self.sync.resized is not None and is_elastic(job)):
+            whole = self._as_if_never_started(whole, stamp)
         bare = without(whole, (*own, *self.copies.left_out))
         gvk = self.resource.gvk
         made = {"apiVersion": gvk.api_version, "kind": gvk.kind, **bare, "spec": self.copies.sanitised(bare["spec"])}
-        if self.sync.resized is not None and is_elastic(job):
-            made = self._as_if_never_started(made)
         if self.copies.prepared is not None:
             made = self.copies.prepared(job, made, stamp)
         return {**made, "metadata": stamped_metadata(made, stamp, named=self.membership.carriers is None)}
 
-    def _as_if_never_started(self, copied: Json) -> Json:
-        """Kueue neither stops an elastic job that it lets grow, nor takes its marks off once it has stopped it."""
-        never = without_labels(copied, STARTED_LABELS)
-        return never if self.copies.suspend is None else with_value(never, self.copies.suspend, True)
+    def _as_if_never_started(self, job: Json, stamp: Stamp) -> Json:
+        """Kueue does not stop an elastic job that it lets grow; others are started once a worker has them."""
+        made: Json = clone(job)
+        restore_templates(made, self.copies.templates, stamp.pod_sets)
+        made = without_start(made)
+        return made if self.copies.suspend is None else with_value(made, self.copies.suspend, True)
 
     def carriers_of(self, copied: Json) -> Sequence[str]:
         """The names of the Workloads that carry a copy."""

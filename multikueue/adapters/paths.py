@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from multikueue.adapters.templates import EACH
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 
@@ -14,6 +15,7 @@ MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"))
 """Where single labels and annotations are."""
 
 _STEP: Final = re.compile(r"""\.?([A-Za-z_][\w-]*)|\.?\[(?:'([^']+)'|"([^"]+)")\]""")
+_ENTRIES: Final = f"[{EACH}]"
 _INDEX: Final = re.compile(r"\[(\d+|\*)\]")
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
 
@@ -25,8 +27,12 @@ class FieldPath:
     steps: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> FieldPath:
+    def parse(cls, text: str, *, entries: bool = False) -> FieldPath:
         """Read a path. The leading dot may be left out; names that hold a dot or a slash stand in `['...']`.
+
+        Args:
+            text: the path.
+            entries: whether `[*]` may stand in it, for every entry of a list.
 
         Raises:
             ValueError: it is not a path; the message says why.
@@ -34,6 +40,10 @@ class FieldPath:
         steps: list[str] = []
         position = 0
         while position < len(text):
+            if entries and steps and text.startswith(_ENTRIES, position):
+                steps.append(EACH)
+                position += len(_ENTRIES)
+                continue
             found = _STEP.match(text, position)
             if found is None or (position and found.group()[0] not in ".["):
                 raise ValueError(_complaint(text, position))
@@ -66,6 +76,9 @@ class FieldPath:
         for step in self.steps:
             if not isinstance(schema, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
                 return False
+            if step == EACH and "items" in schema:
+                schema = schema["items"]
+                continue
             known = schema.get("properties")
             if isinstance(known, dict) and step in known:
                 schema = known[step]
@@ -74,7 +87,9 @@ class FieldPath:
         return False
 
     def __str__(self) -> str:
-        return "".join(f".{step}" if _PLAIN.fullmatch(step) else f"['{step}']" for step in self.steps)
+        return "".join(
+            _ENTRIES if step == EACH else f".{step}" if _PLAIN.fullmatch(step) else f"['{step}']" for step in self.steps
+        )
 
 
 def _complaint(text: str, position: int) -> str:

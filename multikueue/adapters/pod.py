@@ -21,6 +21,7 @@ from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, conditions, is_true
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import annotations_of, counted, dig, is_terminating, labels_of, uid, with_value
+from multikueue.core.model.started import is_started, lasting_gates, restore_placement
 
 PODS: Final = Resource(GVK("", "v1", "Pod"), "pods")
 
@@ -38,6 +39,7 @@ _OF_A_RUN = (
     *("resourceClaimStatuses", "allocatedResources", "resources"),
 )
 """What the status of a pod has only once it has been somewhere."""
+_GATE: Final[Json] = {"name": labels.ADMISSION_GATE}
 _GATED: Json = {
     "type": "PodScheduled",
     "status": "False",
@@ -123,6 +125,27 @@ def _stopped(status: Json) -> Json:
     return {**kept, "phase": "Pending"}
 
 
+def pod_copy(job: Json, made: Json, stamp: Stamp) -> Json:
+    """A copy that waits behind the gate of the worker's Kueue, wherever the manager's Kueue would have the pod run.
+
+    Gates of one cluster stay there: our own, and those behind which pods wait for a place in a topology.
+    """
+    spec = made["spec"]
+    pod_set = _pod_set_of(job, stamp.pod_sets)
+    if pod_set is not None and is_started(job):
+        restore_placement(spec, pod_set)
+    others = [one for one in lasting_gates(spec.get("schedulingGates") or []) if one != _GATE]
+    spec["schedulingGates"] = [*others, dict(_GATE)]
+    return with_origin_uid(job, made, stamp)
+
+
+def _pod_set_of(pod: Json, pod_sets: Sequence[Json]) -> Json | None:
+    """The pod set a pod is counted in: Kueue notes its name when it starts the pod, and a group's as the role."""
+    names = (labels_of(pod).get(labels.PODSET_LABEL), annotations_of(pod).get(labels.ROLE_HASH_ANNOTATION))
+    noted = next((one for name in names for one in pod_sets if name and one.get("name") == name), None)
+    return pod_sets[0] if noted is None and len(pod_sets) == 1 else noted
+
+
 def with_origin_uid(job: Json, made: Json, stamp: Stamp) -> Json:
     """The copy with the UID of the object it is made of: one of the same name may take its place later."""
     return with_value(made, ("metadata", "annotations", labels.ORIGIN_UID_ANNOTATION), uid(job))
@@ -133,7 +156,7 @@ KINDS = (
         resource=PODS,
         framework="pod",
         delegation=ALWAYS_DELEGATED,
-        copies=CopyRules(left_out=_LEFT_OUT, suspend=None, prepared=with_origin_uid),
+        copies=CopyRules(left_out=_LEFT_OUT, suspend=None, prepared=pod_copy),
         status=StatusRules(rule=pod_status, finished=pod_outcome, all_finished=pods_outcome, stopped=_stopped),
         membership=Membership(selector=f"{labels.MANAGED_LABEL}=true", group=group_name),
         keeps_check_pending=True,

@@ -1,13 +1,14 @@
 """`ray.io`: RayJob, RayCluster and RayService. Their states are words, not conditions and counters.
 
-An elastic one follows the sizes of the manager's worker groups; see `_sizes`. Kueue's own controller does that for
-RayCluster alone: the others would keep the name of a slice that is gone, and stop.
+An elastic RayCluster follows the sizes of the manager's worker groups; see `cluster_size`. The other two cannot:
+KubeRay makes the cluster of a RayJob or RayService once, and passes no changed sizes on to it.
 """
 
 from __future__ import annotations
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRule, SyncRules, condition_at_false, ended
+from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, condition_at_false, ended
+from multikueue.adapters.templates import EACH, PodTemplates
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.copies import renaming_patch
 from multikueue.core.model.names import GVK, Json, Resource
@@ -15,6 +16,8 @@ from multikueue.core.model.objects import dig, overlaid, resource_version, with_
 from multikueue.core.model.workload_names import is_latest_slice
 
 _ENDED = ("Complete", "Failed")
+_CLUSTER = GVK("ray.io", "v1", "RayCluster")
+_GROUPS = "workerGroupSpecs"
 
 
 def _ray_job_outcome(job: Json) -> Outcome | None:
@@ -35,30 +38,26 @@ def _ray_cluster_stopped(status: Json) -> Json:
     return status
 
 
-def _sizes(gvk: GVK, path: tuple[str, ...]) -> SyncRule:
-    """How the copy of an elastic kind follows the sizes of its worker groups, which are at `path`.
+def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
+    """The patch that gives an elastic RayCluster's copy its new sizes, and the name of the slice with quota for them.
 
     Groups that only one of the two has are left alone, and so is all else of a group: the worker's Kueue has put
     its own node selectors there. The patch replaces the list, so it holds only for the object that was read.
     """
-
-    def resized(local: Json, remote: Json, stamp: Stamp) -> Json | None:
-        wanted, found = (dig(job, *path) or [] for job in (local, remote))
-        sizes, copied = (_pods(groups) for groups in (wanted, found))
-        grows = sum(copied.values()) < sum(sizes.values())
-        of_this_size = sizes == {name: stamp.counts.get(name) for name in sizes}
-        if grows and not of_this_size and not is_latest_slice(gvk, local, stamp.workload):
-            return None
-        patch = renaming_patch(remote, stamp)
-        if sizes == copied:
-            return patch
-        followed = [_resized(group, wanted) for group in found]
-        if followed != found:
-            patch = overlaid(patch, with_value({}, path, followed))
-            patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
+    wanted, found = (dig(job, "spec", _GROUPS) or [] for job in (local, remote))
+    sizes, copied = (_pods(groups) for groups in (wanted, found))
+    grows = sum(copied.values()) < sum(sizes.values())
+    of_this_size = sizes == {name: stamp.counts.get(name) for name in sizes}
+    if grows and not of_this_size and not is_latest_slice(_CLUSTER, local, stamp.workload):
+        return None
+    patch = renaming_patch(remote, stamp)
+    if sizes == copied:
         return patch
-
-    return resized
+    followed = [_resized(group, wanted) for group in found]
+    if followed != found:
+        patch = overlaid(patch, {"spec": {_GROUPS: followed}})
+        patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
+    return patch
 
 
 def _pods(groups: list[Json]) -> dict[str, int]:
@@ -83,30 +82,41 @@ def _ray(
     kind: str,
     cluster: tuple[str, ...],
     status: StatusRules,
+    sync: SyncRules,
     suspend: tuple[str, ...] = ("spec", "suspend"),
-    forwarded: tuple[tuple[str, ...], ...] = (),
+    others: tuple[PodTemplates, ...] = (),
 ) -> JobKind:
-    """A row. `cluster` is where the specification of its RayCluster is."""
-    gvk = GVK("ray.io", "v1", kind)
+    """A row. `cluster` is where the specification of its RayCluster is, `others` are templates beside that."""
+    templates = (
+        PodTemplates(at=(*cluster, "headGroupSpec", "template"), pod_set="head"),
+        PodTemplates(at=(*cluster, _GROUPS, EACH, "template"), named_by="groupName"),
+        *others,
+    )
     return JobKind(
-        resource=Resource(gvk, f"{kind.lower()}s"),
+        resource=Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s"),
         framework=f"ray.io/{kind.lower()}",
         delegation=Delegation(own_controller="ray.io/kuberay-operator"),
-        copies=CopyRules(suspend=suspend),
+        copies=CopyRules(suspend=suspend, templates=templates),
         status=status,
-        sync=SyncRules(forwarded=forwarded, resized=_sizes(gvk, (*cluster, "workerGroupSpecs"))),
+        sync=sync,
     )
 
 
 KINDS = (
-    _ray("RayJob", ("spec", "rayClusterSpec"), StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped)),
-    _ray("RayCluster", ("spec",), StatusRules(stopped=_ray_cluster_stopped)),
+    _ray(
+        "RayJob",
+        ("spec", "rayClusterSpec"),
+        StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped),
+        SyncRules(),
+        others=(PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),),
+    ),
+    _ray("RayCluster", ("spec",), StatusRules(stopped=_ray_cluster_stopped), SyncRules(resized=cluster_size)),
     _ray(
         "RayService",
         ("spec", "rayClusterConfig"),
         StatusRules(stopped=condition_at_false("Ready")),
+        # The application's configuration is edited while the service runs; all else stays.
+        SyncRules(forwarded=(("spec", "serveConfigV2"),)),
         suspend=("spec", "rayClusterConfig", "suspend"),
-        # The application's configuration is edited while the service runs; all else but sizes stays.
-        forwarded=(("spec", "serveConfigV2"),),
     ),
 )

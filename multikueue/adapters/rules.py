@@ -8,13 +8,11 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from multikueue.adapters.templates import Path, PodTemplates
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, merge_patch, resource_version, without_nulls
-
-Path: TypeAlias = tuple[str, ...]
-"""Where a field of an object is: `("spec", "managedBy")`."""
 
 StatusRule: TypeAlias = Callable[[Json, Json, datetime], Json | None]
 """(manager's job, worker's job, now) -> the status the manager's job should have; None: leave it as it is."""
@@ -55,6 +53,8 @@ class CopyRules:
     """What a copy does not have, beside who runs the job: what the manager's API server or Kueue filled in."""
     suspend: Path | None = ("spec", "suspend")
     """Where the job says that it should not run; None for kinds that Kueue holds by scheduling gates."""
+    templates: tuple[PodTemplates, ...] = ()
+    """Where its pod templates are. A copy of a job that has been started has them as its Workload does."""
     sanitised: Callable[[Json], Json] = lambda spec: spec
     """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
     prepared: CopyRule | None = None

@@ -10,6 +10,7 @@ from typing import Final
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, counters_at_zero, finished_by
+from multikueue.adapters.templates import EACH, KEY, PodTemplates
 from multikueue.core.model.names import GVK, Json, Resource
 
 KUEUE_PATCHES: Final = "kueue.x-k8s.io/manager"
@@ -22,14 +23,17 @@ def _without_kueues_patches(spec: Json) -> Json:
     return {**spec, "runtimePatches": kept} if kept else spec
 
 
-def _training(version: str, kind: str, operator: str = "training") -> JobKind:
+def _training(version: str, kind: str, replicas: str, operator: str = "training") -> JobKind:
     return JobKind(
         resource=Resource(GVK("kubeflow.org", version, kind), f"{kind.lower()}s"),
         framework=f"kubeflow.org/{kind.lower()}",
         delegation=Delegation(
             path=("spec", "runPolicy", "managedBy"), own_controller=f"kubeflow.org/{operator}-operator"
         ),
-        copies=CopyRules(suspend=("spec", "runPolicy", "suspend")),
+        copies=CopyRules(
+            suspend=("spec", "runPolicy", "suspend"),
+            templates=(PodTemplates(at=("spec", replicas, EACH, "template"), named_by=KEY),),
+        ),
         status=StatusRules(
             finished=finished_by("Succeeded", "Failed"),
             stopped=counters_at_zero(("replicaStatuses", "*", "active")),
@@ -42,13 +46,22 @@ KINDS = (
         resource=Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets"),
         framework="jobset.x-k8s.io/jobset",
         delegation=Delegation(own_controller="jobset.sigs.k8s.io/jobset-controller"),
+        copies=CopyRules(
+            templates=(
+                PodTemplates(at=("spec", "replicatedJobs", EACH, "template", "spec", "template"), named_by="name"),
+            )
+        ),
         status=StatusRules(
             finished=finished_by("Completed", "Failed"),
             stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
         ),
     ),
-    *(_training("v1", kind) for kind in ("JAXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")),
-    _training("v2beta1", "MPIJob", operator="mpi"),
+    _training("v1", "JAXJob", "jaxReplicaSpecs"),
+    _training("v1", "PaddleJob", "paddleReplicaSpecs"),
+    _training("v1", "PyTorchJob", "pytorchReplicaSpecs"),
+    _training("v1", "TFJob", "tfReplicaSpecs"),
+    _training("v1", "XGBoostJob", "xgbReplicaSpecs"),
+    _training("v2beta1", "MPIJob", "mpiReplicaSpecs", operator="mpi"),
     JobKind(
         resource=Resource(GVK("trainer.kubeflow.org", "v1alpha1", "TrainJob"), "trainjobs"),
         framework="trainer.kubeflow.org/trainjob",

@@ -21,6 +21,7 @@ from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unserved, Unusable
 from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.protocols import ApiClient
+from multikueue.runtime.children import adopter, is_child
 from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.effect_executor import Target
@@ -163,12 +164,17 @@ class WorkerInformers(Target):
 
     def jobs_of(self, key: ObjectKey, owned_by: Owner | None) -> tuple[tuple[JobCopy, ...], tuple[JobCopy, ...]]:
         """The jobs that name a Workload; and the owner's, where it names another Workload of the owner or none."""
-        own = tuple(JobCopy(cache.informer.resource, job) for cache in self.jobs.values() for job in cache.of(key))
+        own = tuple(
+            JobCopy(cache.informer.resource, job, adopter(job))
+            for cache in self.jobs.values()
+            for job in cache.of(key)
+            if not is_child(job, self.jobs)
+        )
         cache = self.cache_of(owned_by.gvk) if owned_by is not None else None
         job = cache.get(ObjectKey(key.namespace, owned_by.name)) if cache is not None and owned_by is not None else None
-        if cache is None or job is None or any(copy.object is job for copy in own):
+        if cache is None or job is None or is_child(job, self.jobs) or any(copy.object is job for copy in own):
             return own, ()
-        return own, (JobCopy(cache.informer.resource, job),)
+        return own, (JobCopy(cache.informer.resource, job, adopter(job)),)
 
     def refusal(
         self, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
@@ -191,7 +197,9 @@ class WorkerInformers(Target):
         """The job behind a Workload, from its copy, or from a job that names it."""
         copy = self.workloads.get(key)
         found = owner(copy) if copy is not None else None
-        named = ((gvk, job) for gvk, cache in self.jobs.items() for job in cache.of(key))
+        named = (
+            (gvk, job) for gvk, cache in self.jobs.items() for job in cache.of(key) if not is_child(job, self.jobs)
+        )
         return found or next((Owner(gvk, job["metadata"]["name"]) for gvk, job in named), None)
 
     @property

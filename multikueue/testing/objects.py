@@ -126,7 +126,8 @@ def job_copy_of(kind: JobKind, of: Json, local: Json, *, origin: str = ORIGIN) -
 
 
 def _stamp(local: Json, origin: str) -> Stamp:
-    return Stamp(origin, local["metadata"]["name"], attempt(local))
+    pod_sets = tuple(dig(local, "spec", "podSets") or ())
+    return Stamp(origin, local["metadata"]["name"], attempt(local), pod_sets=pod_sets)
 
 
 def queues(cpu: str = "4", *, checked: bool = False) -> list[Json]:

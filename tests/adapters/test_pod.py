@@ -61,7 +61,8 @@ class TestCopy:
         plain = a_job(POD)
         plain["spec"] = {"containers": []}
         plain["metadata"].pop("labels")
-        assert POD.copy(plain, STAMP)["spec"] == {"containers": []}
+        gates = [{"name": "kueue.x-k8s.io/admission"}]
+        assert POD.copy(plain, STAMP)["spec"] == {"containers": [], "schedulingGates": gates}
 
 
 class TestStatus:

@@ -1,4 +1,4 @@
-"""Elastic Ray clusters: their copies follow the sizes of their worker groups."""
+"""Elastic Ray clusters: their copies follow the sizes of their worker groups. RayJobs and RayServices cannot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUPS = {
     "RayJob": ("spec", "rayClusterSpec", "workerGroupSpecs"),
     "RayService": ("spec", "rayClusterConfig", "workerGroupSpecs"),
 }
-kinds = pytest.mark.parametrize("kind", [row(name) for name in GROUPS], ids=lambda kind: kind.resource.gvk.kind)
+fixed = pytest.mark.parametrize("name", ["RayJob", "RayService"])
 CLUSTER = row("RayCluster")
 OLD, NODE = "old", {"disk": "fast"}
 
@@ -48,9 +48,9 @@ def latest(kind: JobKind, job: Json, extra: str = "3") -> Stamp:
     return Stamp("multikueue", workload_name(kind.resource.gvk, "mine", "uid-1", extra), "attempt")
 
 
-@kinds
-def test_a_bigger_one_grows_and_gets_the_name_of_its_slice(kind: JobKind) -> None:
+def test_a_bigger_one_grows_and_gets_the_name_of_its_slice() -> None:
     """In one write, that holds only for the object that was read; what the worker's Kueue put there stays."""
+    kind = CLUSTER
     job = sized(kind, group(3), group(1, "big", numOfHosts=2))
     remote = started(job, kind, group(1), group(1, "big"))
     patch = kind.forward_patch(job, remote, latest(kind, job))
@@ -64,11 +64,19 @@ def test_a_bigger_one_grows_and_gets_the_name_of_its_slice(kind: JobKind) -> Non
     assert kind.forward_patch(job, after, latest(kind, job)) is None
 
 
-@kinds
-def test_a_slice_that_has_no_quota_for_this_size_does_not_let_it_grow(kind: JobKind) -> None:
-    """An older slice sees the bigger job before it knows that it has been replaced."""
+@fixed
+def test_a_job_or_a_service_keeps_the_size_it_was_made_with(name: str) -> None:
+    """KubeRay passes no changed size on to their cluster: the quota would grow, and the pods would not."""
+    kind = row(name)
     job = sized(kind, group(3))
-    assert kind.forward_patch(job, started(job, kind, group(1)), Stamp("multikueue", OLD, "attempt")) is None
+    assert not kind.traits.resizable
+    assert kind.forward_patch(job, started(job, kind, group(1)), latest(kind, job)) is None
+
+
+def test_a_slice_that_has_no_quota_for_this_size_does_not_let_it_grow() -> None:
+    """An older slice sees the bigger job before it knows that it has been replaced."""
+    job = sized(CLUSTER, group(3))
+    assert CLUSTER.forward_patch(job, started(job, CLUSTER, group(1)), Stamp("multikueue", OLD, "attempt")) is None
 
 
 def test_the_generation_of_a_cluster_that_scales_itself_tells_its_slices_apart() -> None:

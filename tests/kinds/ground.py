@@ -11,7 +11,7 @@ import anyio.abc
 import attrs
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import LOCAL_QUEUE, WORKLOAD
+from multikueue.core.model.kinds import EVENT, LOCAL_QUEUE, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, uid
@@ -21,8 +21,10 @@ from multikueue.kube import Informer
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
+from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kueue.performing import typed
-from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME, local_queue
+from multikueue.sandbox.kueue.podsets import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, PODSET_LABEL
+from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue
 
 NAMESPACE = "default"
 TEMPLATE: Json = {
@@ -94,7 +96,7 @@ class Ground:
             caches = [
                 Informer(cluster.client, resource, on_change=partial(self._observe, cluster, resource))
                 for cluster in self.clusters
-                for resource in (WORKLOAD, *resources)
+                for resource in (WORKLOAD, *resources, *([EVENT] if cluster is self.manager else []))
             ]
             for cache in caches:
                 tasks.start_soon(cache.run)
@@ -127,6 +129,7 @@ class Ground:
         fails: bool = False,
         annotations: Mapping[str, str] | None = None,
         spec: Json | None = None,
+        started: bool = False,
     ) -> list[Json]:
         """Create a job on the manager, as a user would; return the objects it is made of.
 
@@ -138,6 +141,7 @@ class Ground:
             fails: whether it fails.
             annotations: more of them.
             spec: further fields of the spec.
+            started: whether it has what Kueue puts into a job when it starts it.
         """
         noted = {DURATION_ANNOTATION: duration, OUTCOME_ANNOTATION: "fail" if fails else "complete"}
         noted |= annotations or {}
@@ -145,7 +149,7 @@ class Ground:
         for job in kind.examples(name, TEMPLATE, queue=queue):
             job["metadata"]["annotations"] = {**(job["metadata"].get("annotations") or {}), **noted}
             job["spec"] |= spec or {}
-            made.append(await self.manager.client.create(kind.resource, job))
+            made.append(await self.manager.client.create(kind.resource, _started(kind, job, queue) if started else job))
         return made
 
     async def resize(self, kind: SandboxKind, name: str, path: tuple[str, ...], size: int) -> None:
@@ -208,6 +212,16 @@ class Ground:
             lambda: not self.jobs(self.manager, kind, name) and not self.workloads_of(kind, name),
             lambda: self.story(kind, name),
         )
+
+    async def told(self, kind: SandboxKind, name: str, what: str) -> None:
+        """Wait until an event on a Workload of a job says something."""
+
+        def look() -> bool:
+            workloads = self._workload_names(kind, name)
+            events = [obj for (resource, _), obj in self.manager.now.items() if resource == EVENT]
+            return any(dig(one, "regarding", "name") in workloads and what in str(one.get("note")) for one in events)
+
+        await self.until(look, lambda: self.story(kind, name))
 
     def jobs(self, cluster: Cluster, kind: SandboxKind, name: str) -> list[Json]:
         """What a job is made of on a cluster; on workers only what is ours."""
@@ -292,6 +306,15 @@ class Ground:
         cluster.observe(resource, key, old, new)
         self._changed.set()
         self._changed = anyio.Event()
+
+
+def _started(kind: SandboxKind, job: Json, queue: str) -> Json:
+    """The job with what the manager's Kueue puts into it, held back once more. It refuses other queues' names."""
+    made = kind.with_suspend(job, False)
+    queues = {LOCAL_QUEUE_LABEL: queue, CLUSTER_QUEUE_LABEL: CLUSTER_QUEUE_NAME}
+    names = [pod_set["name"] for pod_set in kind.pods.read(made)]
+    kind.pods.inject(made, {name: Injection(labels={**queues, PODSET_LABEL: name}) for name in names})
+    return kind.submitted(made)
 
 
 def _queue(name: str) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -9,7 +10,9 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ELASTIC_ANNOTATION, ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, with_value, without
+from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import is_admitted, is_finished
+from multikueue.sandbox.kinds.ray import WORKERS
 from multikueue.sandbox.kueue import evict
 from tests.kinds.cases import Case
 from tests.kinds.ground import TEMPLATE, Ground
@@ -23,6 +26,11 @@ FILLED_IN: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
 
 ROOM: Final[Mapping[str, Json]] = {"job": {"completions": 3}}
 """What a job must have for it to be able to grow."""
+
+TEMPLATES: Final = ("job", "jobset", "pytorchjob", "podgroup")
+"""Kinds with their pod template in the job, several in a list or a mapping, and the job itself."""
+FIXED: Final = ("rayjob", "rayservice")
+"""Kinds that cannot change their size, though their jobs may say that they are elastic."""
 
 Journey = Callable[[Ground, Case], Awaitable[None]]
 
@@ -47,6 +55,18 @@ async def finishes(ground: Ground, case: Case) -> None:
             _check_copy(case, job, ground.workers[worker].first[place])
             if kind.reports:
                 assert made["status"] == ground.workers[worker].last[place]["status"]
+
+
+async def pasted(ground: Ground, case: Case) -> None:
+    """One that was created from what `kubectl get -o yaml` showed of a job that had been started runs as any other."""
+    kind, name = case.kind, f"{case.name}-pasted"
+    await ground.submit(kind, name, started=True)
+    await ground.ended(kind, name, "Succeeded")
+    (worker,) = ground.ran_on(kind, name)
+    copies = [first for (resource, _), first in ground.workers[worker].first.items() if resource == kind.resource]
+    assert copies
+    assert not any(is_started(copy) for copy in copies)
+    await ground.cleaned(kind, name)
 
 
 async def fails(ground: Ground, case: Case) -> None:
@@ -147,6 +167,12 @@ SIZES: Final[Mapping[str, tuple[str, ...]]] = {
     "rayservice": ("spec", "rayClusterConfig", "workerGroupSpecs", "0", "replicas"),
 }
 """What makes an elastic job of a kind larger or smaller."""
+SIZE_SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "rayjob": ("rayClusterStatus", WORKERS),
+    "raycluster": (WORKERS,),
+    "rayservice": ("activeServiceStatus", "rayClusterStatus", WORKERS),
+}
+"""Where the status shows how many workers there are."""
 
 
 async def scales(ground: Ground, case: Case) -> None:
@@ -157,6 +183,10 @@ async def scales(ground: Ground, case: Case) -> None:
     )
     worker = await ground.running(kind, name)
     before = ground.workers[worker].first[kind.resource, name]["metadata"]["uid"]
+
+    def shows(size: int) -> bool:
+        return bool(dig(ground.manager.get(kind.resource, name), "status", *SIZE_SHOWN[case.name]) == size)
+
     for size in (3, 1):
         await ground.resize(kind, name, SIZES[case.name], size)
 
@@ -170,9 +200,31 @@ async def scales(ground: Ground, case: Case) -> None:
             return ground.size(copy, SIZES[case.name]) == size and same == [True] and all(map(is_admitted, told))
 
         await ground.until(follows_size, lambda: ground.story(kind, name))
+        if case.name in SIZE_SHOWN:
+            await ground.until(functools.partial(shows, size), lambda: ground.story(kind, name))
     assert await ground.running(kind, name) == worker
     assert ground.workers[worker].uids[kind.resource, name] == {before}
     await ground.delete(kind, jobs)
+    await ground.cleaned(kind, name)
+
+
+async def keeps_its_size(ground: Ground, case: Case) -> None:
+    """One of a kind that cannot grow runs on as it is, though it says that it is elastic, and ends as any other."""
+    kind, name = case.kind, f"{case.name}-fixed"
+    jobs = await ground.submit(kind, name, duration="30s", annotations={ELASTIC_ANNOTATION: "true"})
+    worker = await ground.running(kind, name)
+    (before,) = ground.jobs(ground.workers[worker], kind, name)
+    await ground.resize(kind, name, SIZES[case.name], 3)
+    await ground.until(lambda: len(ground.workloads_of(kind, name)) == 2, lambda: ground.story(kind, name))
+    if kind.course.ends:
+        (shown,) = await ground.ended(kind, name, "Succeeded")
+    else:
+        await ground.told(kind, name, "cannot change")
+        (shown,) = ground.jobs(ground.manager, kind, name)
+        await ground.delete(kind, jobs)
+    assert dig(shown, "status", *SIZE_SHOWN[case.name]) == 1
+    assert ground.workers[worker].last[kind.resource, name]["spec"] == before["spec"]
+    assert ground.workers[worker].uids[kind.resource, name] == {before["metadata"]["uid"]}
     await ground.cleaned(kind, name)
 
 

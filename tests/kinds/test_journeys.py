@@ -15,7 +15,12 @@ ENDING = [pytest.param(case, id=case.name) for case in cases() if case.kind.cour
 COPIED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.resource == case.kind.resource]
 """All but Deployments, whose pods are copied."""
 ELASTIC = [pytest.param(case, id=case.name) for case in cases() if case.adapter.sync.resized is not None]
+FIXED = [pytest.param(case, id=case.name) for case in cases() if case.name in journeys.FIXED]
 SHRINKING = [pytest.param(case, id=case.name) for case in cases() if case.name == "leaderworkerset"]
+PASTED = [
+    pytest.param(case, id=case.name) for case in cases() if case.name in ("job", "jobset", "pytorchjob", "podgroup")
+]
+"""Templates in the job, in a list and in a mapping, and pods."""
 FOLLOWED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.sync.forwarded]
 
 
@@ -24,6 +29,13 @@ async def test_a_job_is_copied_as_it_is_and_the_manager_shows_how_it_goes(case: 
     """Users look at the manager only; what runs is what they wrote."""
     async with sandbox_ground(case) as ground:
         await journeys.finishes(ground, case)
+
+
+@pytest.mark.parametrize("case", PASTED)
+async def test_a_job_made_from_what_was_shown_of_a_started_one_runs(case: Case) -> None:
+    """It once waited for ever, with quota held on the manager and a worker."""
+    async with sandbox_ground(case) as ground:
+        await journeys.pasted(ground, case)
 
 
 @pytest.mark.parametrize("case", ENDING)
@@ -73,3 +85,10 @@ async def test_an_elastic_job_grows_and_shrinks_where_it_runs(case: Case) -> Non
     """It is not stopped for that, and no other worker gets a part of it."""
     async with sandbox_ground(case) as ground:
         await journeys.scales(ground, case)
+
+
+@pytest.mark.parametrize("case", FIXED)
+async def test_a_job_that_cannot_change_its_size_runs_on_as_it_is(case: Case) -> None:
+    """KubeRay passes no changed size on: quota for it would be held for nothing."""
+    async with sandbox_ground(case) as ground:
+        await journeys.keeps_its_size(ground, case)

@@ -17,6 +17,7 @@ from multikueue.adapters.declared.rules import Ending, Following, Preparing, Sho
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules
+from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
 from multikueue.core.model.names import GVK, Resource
 from multikueue.errors import AdapterError
@@ -122,6 +123,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
     forwarded = reading.all_of(
         "forwardedPaths", declared.forwarded_paths, functools.partial(_path, functools.partial(_may_follow, fixed))
     )
+    templates = reading.all_of("templatePaths", declared.template_paths, _template_path)
     statuses = reading.all_of("statusPaths", declared.status_paths, functools.partial(_path, _in_status))
     plural = reading.of("plural", declared.plural or usual_plural(gvk.kind), lambda plural: _plural(plural, gvk)) or ""
     status = StatusRules(rule=ShownStatus(statuses), subresource=declared.status_subresource is not False)
@@ -131,7 +133,8 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
         resource=Resource(gvk, plural),
         delegation=Delegation(path=delegation.steps if delegation is not None else None, value=value),
         copies=CopyRules(
-            suspend=suspend.steps if suspend is not None else ("spec", "suspend"),
+            suspend=suspend.steps if suspend is not None else None,
+            templates=tuple(PodTemplates(at=path.steps) for path in templates),
             prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
         ),
         status=status,
@@ -178,6 +181,7 @@ def _contradictions(said: Declaration) -> Iterator[tuple[str, str]]:
             "syncPatches": said.sync_patches,
             "forwardedPaths": said.forwarded_paths,
             "statusPaths": said.status_paths,
+            "templatePaths": said.template_paths,
         }
         for field, value in unused.items():
             if value:
@@ -190,6 +194,13 @@ def _path(why_not: Callable[[FieldPath], str], text: str) -> FieldPath:
     why = why_not(path)
     if why:
         raise ValueError(f"{text} {why}")
+    return path
+
+
+def _template_path(text: str) -> FieldPath:
+    path = FieldPath.parse(text or "", entries=True)
+    if not path.is_below("spec"):
+        raise ValueError(f"{text} must be a field of .spec")
     return path
 
 

@@ -29,6 +29,8 @@ class Stamp:
     attempt: str
     counts: Mapping[str, int] = attrs.field(factory=dict)
     """How many pods an elastic job's Workload has quota for, by pod set; empty for other jobs."""
+    pod_sets: tuple[Json, ...] = ()
+    """Those of the Workload: what the job's templates were like before a Kueue started it."""
 
 
 @attrs.frozen(kw_only=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from multikueue.core.model import labels, workloads
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
+from multikueue.core.model.started import unstarted_spec
 
 _SYNCED_FIELDS = ("priority", "priorityClassRef")
 """Kept equal on a copy by patches."""
@@ -24,7 +23,7 @@ def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Jso
 
 
 def workload_copy(workload: Json, stamp: Stamp) -> Json:
-    """The Workload to create on a worker: same name, same spec, no owner, no status."""
+    """The Workload to create on a worker: same name, same spec but for marks of a start, no owner, no status."""
     marks = {labels.ATTEMPT_ANNOTATION: stamp.attempt, labels.SPEC_ANNOTATION: spec_digest(workload)}
     metadata = bare_metadata(workload, {labels.ORIGIN_LABEL: stamp.origin}, marks)
     metadata["labels"].pop(labels.JOB_UID_LABEL, None)
@@ -33,7 +32,7 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],
         "metadata": metadata,
-        "spec": clone(workload.get("spec") or {}),
+        "spec": clone(unstarted_spec(workload)),
     }
 
 
@@ -62,28 +61,6 @@ def prebuilt_workload(job: Json) -> str:
     return annotations_of(job).get(labels.PREBUILT_WORKLOAD) or labels_of(job).get(labels.PREBUILT_WORKLOAD) or ""
 
 
-def is_started(job: Json) -> bool:
-    """Whether the manager's Kueue has started the job, and filled its pod templates with what is the manager's.
-
-    A copy of it would not fit a worker: its Kueue refuses to start a job with another's labels. It is copied once it
-    has been stopped and put back.
-    """
-    return bool(without_labels(job, labels.STARTED_LABELS) != job)
-
-
-def without_labels(value: Any, removed: tuple[str, ...]) -> Any:
-    """A copy of a value, without these labels wherever in it something has labels."""
-    if isinstance(value, list):
-        return [without_labels(item, removed) for item in value]
-    if not isinstance(value, dict):
-        return value
-    made = {key: without_labels(item, removed) for key, item in value.items()}
-    here = dig(made, "metadata", "labels")
-    for label in removed if isinstance(here, dict) else ():
-        here.pop(label, None)
-    return made
-
-
 def is_copy_of(copied: Json, job: Json) -> bool:
     """Whether a copy was made of exactly this object. Copies that do not say are taken by their name."""
     noted = annotations_of(copied).get(labels.ORIGIN_UID_ANNOTATION)
@@ -97,12 +74,24 @@ def renaming_patch(remote: Json, stamp: Stamp) -> Json:
 
 def spec_digest(workload: Json) -> str:
     """Fingerprint of the part of the spec in which a copy must equal the Workload."""
-    spec = workload.get("spec") or {}
+    return _digest(unstarted_spec(workload))
+
+
+def spec_digests(workload: Json) -> tuple[str, ...]:
+    """What a copy may have noted that was made of this spec: its `spec_digest`, or what earlier versions noted.
+
+    They did not look past the marks of a start.
+    """
+    spec, given = unstarted_spec(workload), workload.get("spec") or {}
+    return (_digest(spec),) if spec is given else (_digest(spec), _digest(given))
+
+
+def _digest(spec: Json) -> str:
     kept = {field: value for field, value in spec.items() if field not in _SYNCED_FIELDS + _IGNORED_FIELDS}
     return digest(pruned(kept))
 
 
-def differs_in_spec(workload: Json, remote: Json, spec: str | None = None) -> bool:
+def differs_in_spec(workload: Json, remote: Json, specs: tuple[str, ...] | None = None) -> bool:
     """Whether the copy differs from the Workload in more than its priority.
 
     A copy notes what it was made from, so a worker's defaults and webhooks do not count. Of the copy's own spec only
@@ -111,10 +100,10 @@ def differs_in_spec(workload: Json, remote: Json, spec: str | None = None) -> bo
     Args:
         workload: the manager's.
         remote: the copy.
-        spec: the `spec_digest` of `workload`, if it is known already.
+        specs: the `spec_digests` of `workload`, if they are known already.
     """
     noted = annotations_of(remote).get(labels.SPEC_ANNOTATION)
-    remade = noted is not None and noted != (spec or spec_digest(workload))
+    remade = noted is not None and noted not in (specs or spec_digests(workload))
     return remade or _shape(workload) != _shape(remote)
 
 
@@ -149,9 +138,9 @@ def _shape(workload: Json) -> tuple[object, ...]:
     return dig(workload, "spec", "queueName"), list(workloads.pod_counts(workload).items())
 
 
-def must_be_replaced(workload: Json, remote: Json, spec: str | None = None) -> bool:
-    """Whether the copy differs in something that cannot be patched; `spec` as for `differs_in_spec`."""
-    return differs_in_spec(workload, remote, spec) and not is_scaled_down(workload, remote)
+def must_be_replaced(workload: Json, remote: Json, specs: tuple[str, ...] | None = None) -> bool:
+    """Whether the copy differs in something that cannot be patched; `specs` as for `differs_in_spec`."""
+    return differs_in_spec(workload, remote, specs) and not is_scaled_down(workload, remote)
 
 
 def drift_patch(workload: Json, remote: Json) -> Json | None:

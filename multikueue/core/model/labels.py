@@ -38,21 +38,36 @@ POD_GROUP_TOTAL_ANNOTATION: Final = "kueue.x-k8s.io/pod-group-total-count"
 POD_GROUP_SERVING_ANNOTATION: Final = "kueue.x-k8s.io/pod-group-serving"
 RETRIABLE_ANNOTATION: Final = "kueue.x-k8s.io/retriable-in-group"
 """On a pod of a group: `false` ends the group once nothing of it runs."""
+ROLE_HASH_ANNOTATION: Final = "kueue.x-k8s.io/role-hash"
+"""On a pod of a group: the name of its pod set."""
 ADMISSION_GATE: Final = "kueue.x-k8s.io/admission"
 """Scheduling gate of a pod that Kueue has not started."""
+TOPOLOGY_GATE: Final = "kueue.x-k8s.io/topology"
+"""Scheduling gate of a pod for which Kueue has yet to choose a node."""
+PODSET_LABEL: Final = "kueue.x-k8s.io/podset"
 STARTED_LABELS: Final = (
-    "kueue.x-k8s.io/podset",
+    PODSET_LABEL,
     "kueue.x-k8s.io/cluster-queue-name",
     "kueue.x-k8s.io/local-queue-name",
+    "kueue.x-k8s.io/tas",
+    "kueue.x-k8s.io/multikueue-worker-workload-pod",
 )
-"""On the pod templates of a job that a Kueue has started, among other things it has added to them. Which of the labels
+"""On the pod templates of a job that a Kueue has started, among other things it has added to them. Which of the marks
 it adds depends on its version and feature gates."""
+STARTED_ANNOTATIONS: Final = (
+    "kueue.x-k8s.io/workload",
+    "kueue.x-k8s.io/workload-uid",
+    "kueue.x-k8s.io/workload-slice-name",
+)
+"""Likewise."""
 
 WORKLOAD_FINALIZER: Final = "kueue.x-k8s.io/resource-in-use"
 
 ADMISSION_MANAGER: Final = "kueue-admission"
 """Field manager of the admission-owned part of a Workload's status; Kueue's core writes under it too."""
 
+OWN_PREFIX: Final = "multikueue.dev/"
+"""How the names begin that are ours alone."""
 ATTEMPT_ANNOTATION: Final = "multikueue.dev/attempt"
 """On every copy: the attempt it was made for (`core.model.workloads.attempt`)."""
 SPEC_ANNOTATION: Final = "multikueue.dev/spec"

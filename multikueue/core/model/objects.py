@@ -77,6 +77,12 @@ def is_terminating(obj: Json) -> bool:
     return bool(dig(obj, "metadata", "deletionTimestamp"))
 
 
+def controller_of(obj: Json) -> Json | None:
+    """The owner reference of the object's controller; None if it has none."""
+    references = dig(obj, "metadata", "ownerReferences") or []
+    return next((reference for reference in references if reference.get("controller")), None)
+
+
 def without(obj: Json, paths: Iterable[tuple[str, ...]]) -> Json:
     """A deep copy of `obj` without the fields at `paths`."""
     return stripped(clone(obj), paths)

@@ -54,7 +54,7 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     """Record the worker that gets the job, before the job is created there: the check stays Pending.
 
     Whoever looks after a crash knows the one cluster that may have this attempt's job. Ready comes last: it makes the
-    manager's Kueue start its own job, and a started job cannot be copied.
+    manager's Kueue start its own job, and says that the worker has it.
     """
     if situation.traits.keeps_check_pending:
         return admit(situation, cluster, CheckState.PENDING)

@@ -13,9 +13,10 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.copies import is_spent, is_started, prebuilt_workload
+from multikueue.core.model.copies import is_spent, prebuilt_workload
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import attempt, is_elastic, is_finished, is_live, is_of_attempt, is_stopping
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import deactivate_copy
@@ -149,6 +150,6 @@ def _release(situation: Situation, local: Json) -> Iterator[Effect]:
 
     A pod that was started on the manager itself, before its queue had our check, does run: its status stays.
     """
-    if situation.traits.keeps_check_pending and is_started(local):
+    if situation.traits.keeps_check_pending and runs_here(local):
         return
     yield from ending.patch_status(situation, local, situation.adapter.release_patch(local))

@@ -5,7 +5,7 @@ Workload, the others are nominated for exactly that worker, so that Kueue's webh
 
 A pod group is one Workload with several jobs, its pods. The copies on the worker follow the manager's: one that is new
 gets a copy, one that is gone takes its copy along. What has ended, or is being deleted, is not run again; what the
-manager's Kueue has started is not copied.
+manager's Kueue has started on the manager itself is not copied.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidates, Dispatcher, Nomination
 from multikueue.core.dispatchers.guarded import Guarded
-from multikueue.core.model.copies import is_copy_of, is_started
+from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating, name_of
-from multikueue.core.model.workloads import cluster_name, component_index, has_members, is_elastic
+from multikueue.core.model.started import runs_here
+from multikueue.core.model.workloads import cluster_name, component_index, has_members
 from multikueue.core.workload.effects import Announce, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
 from multikueue.core.workload.situation import Situation
@@ -106,8 +107,7 @@ def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 
 def _should_run(situation: Situation, job: Json) -> bool:
-    kept_marks = situation.traits.resizable and is_elastic(job)  # Kueue does not put such a job back
-    if is_terminating(job) or (is_started(job) and not kept_marks):
+    if is_terminating(job) or (situation.traits.keeps_check_pending and runs_here(job)):
         return False
     return not has_members(situation.workload) or situation.adapter.outcome(job) is None
 

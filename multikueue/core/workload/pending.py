@@ -183,7 +183,7 @@ def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
         state = CheckState.PENDING if situation.traits.keeps_check_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
-        # Else the manager's job cannot be copied yet: its Kueue has not put it back.
+        # Else there is nothing to copy: the job is about to go, or the manager's Kueue has started its pods here.
         yield from record(situation, chosen.name)
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, has_quota, is_evicted, is_finished, is_replaced
 from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
 from multikueue.core.workload.check_updates import reject
@@ -48,18 +48,35 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     except RuleError as error:
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
-    warnings = tuple(Announce("Warning", problem) for problem in problems)
+    warnings = tuple(Announce("Warning", told) for told in (*problems, *_adopted(situation)))
     effects = (*decided.effects, *warnings)
     return Plan(effects, look_again=look_again, row=row.name, problems=problems)
+
+
+def _is_ours(situation: Situation) -> bool:
+    """Whether there is a Workload, and it is not somebody else's: only then is its user told of its copies."""
+    if situation.snapshot.workload is None or situation.snapshot.adapter is None:
+        return False
+    return situation.snapshot.check is not None or _check_was_taken_off(situation)
+
+
+def _adopted(situation: Situation) -> Iterator[str]:
+    """Copies that something on their worker has taken for its own, by their labels as a rule."""
+    for worker in situation.workers if _is_ours(situation) else ():
+        for copy in worker.jobs:
+            if copy.adopter:
+                name = f'{copy.resource.gvk.kind} "{name_of(copy.object)}"'
+                yield (
+                    f'{copy.adopter} on worker cluster "{worker.name}" has adopted the copy {name} and may delete it: '
+                    "let its selector not match the labels of what comes from other clusters"
+                )
 
 
 def _problems(situation: Situation) -> tuple[str, ...]:
     """Which rules of the kind have failed for the objects that are seen, in this decision or earlier, each once."""
     snapshot, adapter = situation.snapshot, situation.snapshot.adapter
-    if snapshot.workload is None or adapter is None:
+    if adapter is None or not _is_ours(situation):
         return ()
-    if snapshot.check is None and not _check_was_taken_off(situation):
-        return ()  # it is somebody else's
     copies = (copy.object for worker in snapshot.workers for copy in (*worker.jobs, *worker.shared))
     found = (adapter.problems_of(obj) for obj in (*snapshot.jobs.values(), *copies))
     return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))

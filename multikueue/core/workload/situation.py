@@ -11,9 +11,9 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
-from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digest, workload_copy
+from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digests, workload_copy
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.workloads import CheckState, Owner
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
@@ -79,12 +79,12 @@ class Situation:
         return workload_copy(self.workload, self.stamp)
 
     @cached_property
-    def _spec(self) -> str:
-        return spec_digest(self.workload)
+    def _specs(self) -> tuple[str, ...]:
+        return spec_digests(self.workload)
 
     def must_be_replaced(self, copy: Json) -> bool:
         """Whether a copy differs in something that cannot be patched."""
-        return must_be_replaced(self.workload, copy, self._spec)
+        return must_be_replaced(self.workload, copy, self._specs)
 
     @cached_property
     def owner(self) -> Owner | None:
@@ -122,7 +122,8 @@ class Situation:
     def stamp(self) -> Stamp:
         """What copies made now are marked with."""
         counts = workloads.pod_counts(self.workload) if workloads.is_elastic(self.workload) else {}
-        return Stamp(self.settings.origin, self.snapshot.key.name, self.attempt, counts)
+        pod_sets = tuple(dig(self.workload, "spec", "podSets") or ())
+        return Stamp(self.settings.origin, self.snapshot.key.name, self.attempt, counts, pod_sets)
 
     @property
     def assigned_to(self) -> ClusterName | None:

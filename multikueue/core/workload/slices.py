@@ -2,7 +2,8 @@
 
 Kueue finishes the old slice (`WorkloadSliceReplaced`) and gives the new one its `clusterName` with its quota. So the
 new slice gets its copy on that worker alone; once that is admitted, the job copy gets the new size and the new slice's
-name. Until then the old slice's copies stay: the job runs on their quota.
+name. Until then the old slice's copies stay: the job runs on their quota. A job of a kind that cannot change its size
+keeps them to its end, and the user is told.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from multikueue.core.model import workloads
-from multikueue.core.model.copies import drift_patch, is_spent, is_started, prebuilt_workload
+from multikueue.core.model.copies import drift_patch, is_spent, prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import is_terminating, name_of
+from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker
 from multikueue.core.workload.check_updates import admit, finish, retry_vanished
-from multikueue.core.workload.effects import CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
+from multikueue.core.workload.effects import Announce, CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_workload, sync_status
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Unusable, Worker
@@ -54,10 +56,8 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = situation.current(worker)
     if copy is not None and workloads.is_finished(copy):
         return follow_finished(situation, worker, copy)
-    if _cannot_go_on(situation, worker):
-        if situation.snapshot.quiet_for < KUEUE_GRACE:
-            return Plan(look_again=KUEUE_GRACE.total_seconds())
-        return Plan((retry_vanished(situation),))
+    if _has_just_gone(situation, worker):
+        return Plan(look_again=KUEUE_GRACE.total_seconds())
     return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
 
 
@@ -72,17 +72,21 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
     return Plan((finish(situation, outcome.reason, outcome.message),))
 
 
-def _cannot_go_on(situation: Situation, worker: Worker) -> bool:
-    """Whether the job is gone there, and the manager's Kueue has to put its own back before it can be copied again."""
+def _has_just_gone(situation: Situation, worker: Worker) -> bool:
+    """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
+    copy, job = worker.workload, situation.job
     gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
-    copy = worker.workload
-    admitted = copy is not None and workloads.is_admitted(copy) and not workloads.is_evicted(copy)
-    return gone and admitted and situation.job is not None and is_started(situation.job)
+    if not gone or copy is None or not workloads.is_admitted(copy) or workloads.is_evicted(copy):
+        return False
+    has_run = workloads.has_had_owner(copy) or (job is not None and is_started(job))
+    return has_run and situation.snapshot.quiet_for < KUEUE_GRACE
 
 
 def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy = worker.workload
-    if copy is None:
+    if (job := _of_fixed_size(situation, worker)) is not None:
+        yield from _keep_size(situation, worker, job)
+    elif copy is None:
         if worker.can_run:
             yield CreateWorkload(worker.name, situation.new_copy)
     elif not workloads.is_of_attempt(copy, situation.attempt) or is_spent(copy) or situation.must_be_replaced(copy):
@@ -95,6 +99,24 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
 
 
+def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
+    """The job there that runs for an earlier slice and cannot change its size; None if there is none."""
+    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    if job is None or situation.traits.resizable or prebuilt_workload(job) == situation.snapshot.key.name:
+        return None
+    return job
+
+
+def _keep_size(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect]:
+    """Let it run on with the quota of the slice it was made for: more of it would not be used."""
+    kind, name = situation.adapter.resource.gvk.kind, name_of(job)
+    what = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
+    yield Announce("Warning", f"{what}, which this kind cannot change: create it again to have another")
+    if worker.workload is not None:
+        yield from delete_workload(worker.name, worker.workload)
+    yield from sync_status(situation, [job])
+
+
 def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
     """The slice is admitted: give it the job, at its size; then record it."""
     local = situation.job
@@ -102,7 +124,9 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
     if local is None:
         return
     if job is None:
-        if not isinstance(worker.kind, Unusable):
+        if workloads.has_had_owner(copy):
+            yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
+        elif not isinstance(worker.kind, Unusable):
             yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(local, situation.stamp))
         return
     if is_terminating(job):

@@ -36,6 +36,8 @@ class JobCopy:
 
     resource: Resource
     object: Json
+    adopter: str = ""
+    """Who controls it there, as `ReplicaSet "web-7d9f"`; empty while nobody does."""
 
 
 @attrs.frozen

@@ -1,10 +1,18 @@
-"""`ray.io`: RayJob, RayCluster and RayService."""
+"""`ray.io`: RayJob, RayCluster and RayService.
+
+A RayCluster follows its sizes while it runs. The cluster of a RayJob or a RayService is made once: KubeRay passes no
+changed size on to it.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from multikueue.core.model.names import GVK, Resource
+import attrs
+
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import dig, with_value, without
+from multikueue.sandbox.kinds.course import Moment
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import EACH, InTemplates, Roles
 from multikueue.sandbox.kinds.stages import Stage, Stages
@@ -17,7 +25,30 @@ _CLUSTER: Final[dict[str, Any]] = {
     "workerGroupSpecs": [_GROUP],
 }
 
-_JOB_COURSE: Final = Stages(
+_HEAD: Final = "head"
+WORKERS: Final = "desiredWorkerReplicas"
+
+
+@attrs.frozen(kw_only=True)
+class RayStages(Stages):
+    """Stages of a kind whose status tells how many workers its cluster has."""
+
+    cluster: tuple[str, ...] = ()
+    """Where the status of the cluster is, in the kind's status."""
+    follows: bool = False
+    """Whether a cluster that is there gets another size when its spec says so."""
+
+    def _status(self, job: Json, stage: Stage, moment: Moment) -> Json:
+        status, path = super()._status(job, stage, moment), (*self.cluster, WORKERS)
+        if stage is self.suspended:
+            return without(status, [self.cluster or path])
+        if not self.follows and dig(status, *path) is not None:
+            return status
+        return with_value(status, path, sum(count for role, count in moment.pods.items() if role != _HEAD))
+
+
+_JOB_COURSE: Final = RayStages(
+    cluster=("rayClusterStatus",),
     suspended=Stage(fields={"jobDeploymentStatus": "Suspended"}, dropped=("startTime", "jobStatus")),
     starting=Stage(fields={"jobDeploymentStatus": "Initializing"}, times=("startTime",)),
     running=Stage(fields={"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}),
@@ -32,7 +63,8 @@ _JOB_COURSE: Final = Stages(
         message="Job entrypoint command failed",
     ),
 )
-_CLUSTER_COURSE: Final = Stages(
+_CLUSTER_COURSE: Final = RayStages(
+    follows=True,
     suspended=Stage(fields={"state": "suspended"}, times=("lastUpdateTime",)),
     running=Stage(
         fields={"state": "ready"},
@@ -42,7 +74,8 @@ _CLUSTER_COURSE: Final = Stages(
         message="All Ray Pods are ready for the first time",
     ),
 )
-_SERVICE_COURSE: Final = Stages(
+_SERVICE_COURSE: Final = RayStages(
+    cluster=("activeServiceStatus", "rayClusterStatus"),
     suspended=Stage(
         fields={"serviceStatus": ""}, conditions={"Ready": "False"}, reason="Suspended", message="suspended"
     ),
@@ -59,7 +92,7 @@ def _pods(*at: str) -> InTemplates:
     """The head and the worker groups of a cluster."""
     return InTemplates(
         (
-            Roles(at=("spec", *at, "headGroupSpec"), counts=(), name="head"),
+            Roles(at=("spec", *at, "headGroupSpec"), counts=(), name=_HEAD),
             Roles(
                 at=("spec", *at, "workerGroupSpecs", EACH),
                 counts=(("replicas",), ("numOfHosts",)),

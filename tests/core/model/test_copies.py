@@ -11,15 +11,21 @@ from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.copies import (
     differs_in_spec,
     is_spent,
-    is_started,
     prebuilt_workload,
     priority_patch,
     spec_digest,
     stamped_metadata,
     workload_copy,
 )
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, STARTED_LABELS
+from multikueue.core.model.labels import (
+    ATTEMPT_ANNOTATION,
+    ORIGIN_LABEL,
+    PREBUILT_WORKLOAD,
+    SPEC_ANNOTATION,
+    STARTED_LABELS,
+)
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, digest, pruned
 from multikueue.core.model.workloads import attempt
 from tests.core.building import UNMARKED, copy_of, job, workload
 from tests.core.recorded import Recorded, recorded
@@ -204,12 +210,34 @@ class TestPriorityClasses:
         assert patch["spec"] == {"priorityClassRef": {"name": "higher"}}
 
 
-@pytest.mark.parametrize("label", STARTED_LABELS)
-def test_a_job_that_was_started_is_known_by_what_kueue_put_on_its_pods(label: str) -> None:
-    """Wherever its kind has its templates: in lists, mappings, or in the object itself (a pod)."""
-    template: Json = {"metadata": {"labels": {"app": "x", label: "main"}}, "spec": {}}
-    assert is_started({"metadata": {}, "spec": {"template": template}})
-    assert is_started({"spec": {"replicatedJobs": [{"template": {"spec": {"template": template}}}]}})
-    assert is_started({"spec": {"pytorchReplicaSpecs": {"Worker": {"template": template}}}})
-    assert is_started(template)
-    assert not is_started({"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}, "spec": {"template": {}}})
+class TestMarksOfAStart:
+    """A job made from what `kubectl get -o yaml` showed of one that ran, or an elastic one that has grown."""
+
+    @staticmethod
+    def marked(**labels: str) -> Json:
+        metadata = {"labels": labels, "annotations": {"kueue.x-k8s.io/workload": "job-old-1a2b3", "note": "mine"}}
+        template = {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        return workload(spec={"podSets": [{"name": "main", "count": 1, "template": template}]})
+
+    def test_they_are_not_copied(self) -> None:
+        """The worker's Kueue puts its own there, and gives up on a job that has others."""
+        local = self.marked(app="x", **dict.fromkeys(STARTED_LABELS, "theirs"))
+        (pod_set,) = copy_of(local)["spec"]["podSets"]
+        assert pod_set["template"]["metadata"] == {"labels": {"app": "x"}, "annotations": {"note": "mine"}}
+        assert dig(local, "spec", "podSets")[0]["template"]["metadata"]["labels"][STARTED_LABELS[0]] == "theirs"
+
+    def test_they_make_no_difference(self) -> None:
+        """Neither does a copy that an earlier version made, with the marks: what runs there goes on."""
+        local, plain = self.marked(app="x", **{STARTED_LABELS[0]: "main"}), self.marked(app="x")
+        assert not differs_in_spec(local, copy_of(local))
+        assert not differs_in_spec(local, copy_of(plain))
+        of_old = copy_of(local)
+        given = {key: item for key, item in local["spec"].items() if key not in ("priority", "active")}
+        of_old["metadata"]["annotations"][SPEC_ANNOTATION] = digest(pruned(given))
+        assert not differs_in_spec(local, of_old)
+        assert differs_in_spec(self.marked(app="y"), of_old)
+
+    def test_without_them_a_copy_notes_what_earlier_versions_noted(self) -> None:
+        """An update of the daemon replaces nothing that runs."""
+        given = {key: item for key, item in workload()["spec"].items() if key not in ("priority", "active")}
+        assert copy_of(workload())["metadata"]["annotations"][SPEC_ANNOTATION] == digest(pruned(given))

@@ -9,6 +9,7 @@ import pytest
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Nomination
 from multikueue.core.dispatchers.incremental import Incremental, Round
+from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import (
     ADMISSION_MANAGER,
     ATTEMPT_ANNOTATION,
@@ -19,7 +20,7 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import attempt
-from multikueue.core.workload.effects import ApplyStatus, CreateWorkload
+from multikueue.core.workload.effects import ApplyStatus, CreateJob, CreateWorkload
 from multikueue.core.workload.snapshot import Lost, Refusal, Removing, Unserved, Worker
 from tests.core.applying import carry_out
 from tests.core.building import (
@@ -202,12 +203,20 @@ class TestWinning:
         seen = snapshot(local, first, second)
         assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1"]
 
-    def test_a_job_that_the_managers_kueue_still_has_started_is_not_copied_yet(self) -> None:
-        """adapters.md H1: what Kueue added to its pods is the manager's; it puts them back when it stops the job."""
+    def test_a_job_that_a_kueue_has_started_is_copied_as_if_it_had_not(self) -> None:
+        """Somebody pasted what was shown of one that ran, or the manager's Kueue has not put it back yet.
+
+        It once waited for ever: admitted on a worker, without a word, with quota held on both.
+        """
         label = ("spec", "template", "metadata", "labels", STARTED_LABELS[0])
-        local = workload(nominated=("w1",))
-        seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=with_value(job(), label, "main"))
-        assert in_words(seen, decide(seen)) == []
+        template = {"metadata": {"labels": {"app": "train"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        local = workload(nominated=("w1",), spec={"podSets": [{"name": "main", "count": 1, "template": template}]})
+        started = with_value(job(suspended=False), label, "main")
+        seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=started)
+        seen = carry_out(seen, decide(seen))
+        (created,) = decide(seen).effects
+        assert isinstance(created, CreateJob)
+        assert created.object["spec"] == ADAPTER.copy(job(), Stamp("", "", ""))["spec"]
 
     def test_a_job_that_is_being_deleted_is_not_started(self) -> None:
         """Its Workload goes with it."""

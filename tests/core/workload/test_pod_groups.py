@@ -252,8 +252,17 @@ class TestEvicting:
         """It was started before its queue led to workers: it is neither copied nor told that it stands."""
         here, offered = pod("a", RUNNING), group("a", nominated=("w1",))
         here["metadata"]["labels"][STARTED_LABELS[0]] = "main"
+        here["spec"]["schedulingGates"] = []
         assert words(seen(group("a", quota=False), [here], place("w1", None))) == []
         assert words(seen(offered, [here], place("w1", admitted(offered)))) == []
+
+    def test_a_pod_made_from_what_was_shown_of_another_is_copied(self) -> None:
+        """It has the labels of that one's start, and waits behind Kueue's gate; so does one that our own gate holds."""
+        for gate in ("kueue.x-k8s.io/admission", "multikueue.dev/hold"):
+            pasted, offered = pod("a"), group("a", nominated=("w1",))
+            pasted["metadata"]["labels"][STARTED_LABELS[0]] = "main"
+            pasted["spec"]["schedulingGates"] = [{"name": gate}]
+            assert words(seen(offered, [pasted], place("w1", admitted(offered))))[0] == "admit on w1 as Pending"
 
     def test_not_while_one_may_still_run(self) -> None:
         """On a worker that cannot be reached."""

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.adapters import SyncRules
 from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, PREBUILT_WORKLOAD, SPEC_ANNOTATION, STARTED_LABELS
@@ -15,11 +16,12 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import SLICE_REPLACED, attempt
-from multikueue.core.workload.effects import PatchJob, PatchWorkload
+from multikueue.core.workload.effects import Announce, CreateJob, PatchJob, PatchWorkload
 from multikueue.core.workload.ending import KUEUE_GRACE
 from multikueue.core.workload.snapshot import Lost, Refusal, Snapshot, Unserved, Worker
 from tests.core.applying import carry_out
 from tests.core.building import (
+    ADAPTER,
     EARLIER,
     JOB_NAME,
     NOW,
@@ -138,13 +140,21 @@ class TestGrowing:
         seen = growing(worker("w1", copy_of(NEW, admitted=True)))
         assert words(seen) == ["create job on w1"]
 
-    def test_a_job_that_is_gone_is_not_copied_from_one_that_was_started(self) -> None:
-        """adapters.md H1: it has the manager's labels and node selectors; Kueue takes them off when it is evicted."""
+    def test_a_job_that_was_started_and_is_gone_is_made_again_once_it_is_clear_that_it_has_not_ended(self) -> None:
+        """Kueue never takes its marks off an elastic job that has grown: it was sent back again and again."""
         label = ("spec", "template", "metadata", "labels", STARTED_LABELS[0])
         started = with_value(BIG, label, "main")
         seen = snapshot(NEW, worker("w1", copy_of(NEW, admitted=True)), siblings=(REPLACED,), job=started)
         assert words(seen) == []
         assert decide(seen).look_again == KUEUE_GRACE.total_seconds()
+        (created,) = decide(attrs.evolve(seen, quiet_for=KUEUE_GRACE)).effects
+        assert isinstance(created, CreateJob)
+        assert dig(created.object, *label) is None
+
+    def test_a_job_that_has_run_for_this_very_slice_is_not_made_again(self) -> None:
+        """Its worker's Kueue has noted it: it may have ended, and be gone since."""
+        seen = snapshot(NEW, worker("w1", copy_of(NEW, admitted=True, owned=True)), siblings=(REPLACED,), job=BIG)
+        assert words(seen) == []
         quiet = attrs.evolve(seen, quiet_for=KUEUE_GRACE)
         assert words(quiet) == ["retry: Admitting remote no longer exists"]
 
@@ -229,6 +239,38 @@ class TestGrowing:
         unplaced = slice_of(NEW_NAME, 5, nominated=("w1",), replaces=OLD_NAME)
         where = worker("w1", copy_of(unplaced, admitted=True), shared=OLD_JOB)
         assert words(growing(where, local=unplaced, sibling=old())) == []
+
+
+class TestFixedSize:
+    """A kind that cannot change its size, though its jobs may say that they are elastic."""
+
+    KIND = attrs.evolve(ADAPTER, sync=SyncRules())
+
+    def test_it_runs_on_for_the_slice_it_was_made_for_and_that_is_told(self) -> None:
+        """Quota for a bigger one would be held on the worker for nothing."""
+        for copy in (None, copy_of(NEW, admitted=True)):
+            seen = growing(worker("w1", copy, shared=OLD_JOB), adapter=self.KIND)
+            decided = decide(seen)
+            removed = [] if copy is None else ["delete workload on w1"]
+            assert in_words(seen, decided) == ["warn", *removed, "copy job status"]
+            (told, *_) = decided.effects
+            assert isinstance(told, Announce)
+            assert told.note == (
+                'Job "train" runs on worker cluster "w1" with the size it was started with, which this kind cannot '
+                "change: create it again to have another"
+            )
+
+    def test_its_end_is_the_end_of_the_slice_that_waits(self) -> None:
+        """Nothing is made again."""
+        made = job_copy_of(old(), of=SMALL, status=COMPLETE)
+        seen = growing(worker("w1", shared=made), adapter=self.KIND)
+        seen = attrs.evolve(seen, jobs={JOB_NAME: {**BIG, "status": COMPLETE}}, quiet_for=timedelta(seconds=5))
+        assert words(seen) == ["finish Succeeded"]
+
+    def test_made_for_the_slice_itself_it_has_its_size(self) -> None:
+        """It had never run before."""
+        seen = growing(worker("w1", copy_of(NEW, admitted=True), NEW_JOB), adapter=self.KIND)
+        assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1", "copy job status"]
 
 
 class TestReplaced:

@@ -1,0 +1,68 @@
+"""Where a job kind has pod templates, and which pod sets of a Workload were made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+import attrs
+
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueue.core.model.started import is_started, restore
+
+Path: TypeAlias = tuple[str, ...]
+"""Where a field of an object is: `("spec", "managedBy")`."""
+EACH: Final = "*"
+"""In a path: every entry of a list or of a mapping."""
+KEY: Final = "*"
+"""What names the entries of a mapping."""
+
+
+@attrs.frozen(kw_only=True)
+class PodTemplates:
+    """The pod templates at one path. Which pod set is whose is told by names, in any case, or else by their order."""
+
+    at: Path
+    """Of a job; `*` stands for every entry of a list or mapping."""
+    pod_set: str = ""
+    """The name of the pod set, where there is one."""
+    named_by: str = ""
+    """The field of an entry that names its pod set; `KEY` where its key does."""
+    kept: tuple[str, ...] = ()
+    """Labels that pod sets lack, since the API server fills them in."""
+
+    def found_in(self, job: Json) -> Iterator[tuple[str, Json]]:
+        """Each template, and the name of its pod set; empty if the row does not tell."""
+        yield from self._below(job, self.at, self.pod_set)
+
+    def _below(self, value: Any, path: Path, name: str) -> Iterator[tuple[str, Json]]:
+        if not path:
+            if isinstance(value, dict):
+                yield name, value
+        elif path[0] == EACH:
+            for key, entry in _entries(value):
+                told = key if self.named_by == KEY else str(dig(entry, self.named_by) or "")
+                yield from self._below(entry, path[1:], told or name)
+        else:
+            yield from self._below(dig(value, path[0]), path[1:], name)
+
+
+def restore_templates(job: Json, rows: Iterable[PodTemplates], pod_sets: Sequence[Json]) -> None:
+    """Make the templates of a job that a Kueue has started as its Workload has them, in place.
+
+    A template whose pod set is not there stays as it is, and so does one that was never started.
+    """
+    named = {str(pod_set.get("name")).lower(): pod_set for pod_set in pod_sets}
+    found = [(name, template, row.kept) for row in rows for name, template in row.found_in(job)]
+    in_order = list(pod_sets) if len(found) == len(pod_sets) else [None] * len(found)
+    for (name, template, kept), numbered in zip(found, in_order, strict=True):
+        pod_set = named.get(name.lower()) if name else numbered
+        if pod_set is not None and is_started(template):
+            restore(template, pod_set, kept)
+
+
+def _entries(value: object) -> Iterable[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return value.items()
+    return (("", entry) for entry in value) if isinstance(value, list) else ()
