@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 
 import anyio
@@ -49,6 +50,8 @@ class Daemon:
     restarts: int = 0
     manager: Manager | None = None
     alive_since: float = 0.0
+    _led_until: datetime | None = None
+    """What its Lease says of the last one."""
     _life: Life = attrs.field(factory=Life)
     _scope: anyio.CancelScope | None = None
     _moments_left: int = 0
@@ -69,6 +72,7 @@ class Daemon:
                     self.manager = self._build(self._life)
                     await self.manager.run()
                 self.restarts += 1
+                self._led_until = self._clock()
                 await anyio.sleep(self.world.dice.uniform(*self.pause))
 
     async def kill(self, death: Death) -> None:
@@ -111,6 +115,10 @@ class Daemon:
                 await anyio.lowlevel.checkpoint()
             self._end(Death.CRASH)
 
+    @property
+    def _clock(self) -> Callable[[], datetime]:
+        return wall_clock(self.world.daemon_skew)
+
     def _build(self, life: Life) -> Manager:
         home = self.world.manager.link
 
@@ -126,6 +134,7 @@ class Daemon:
             self.settings,
             connect,
             dispatcher=self.world.dispatcher,
-            clock=wall_clock(self.world.daemon_skew),
+            clock=self._clock,
+            led_until=self._led_until,
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
         )
