@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -65,6 +66,8 @@ class Daemon:
     alive_since: float = 0.0
     _absences: list[tuple[float, float]] = attrs.field(factory=list)
     """From when to when none ran."""
+    _led_until: datetime | None = None
+    """What its Lease says of the last one."""
     _life: Life = attrs.field(factory=Life)
     _scope: anyio.CancelScope | None = None
     _moments_left: int = 0
@@ -93,6 +96,7 @@ class Daemon:
                     await self.manager.run()
                 self.restarts += 1
                 self.alive_since, ended = float("inf"), anyio.current_time()
+                self._led_until = self._clock()
                 absence, self.absence = self.absence, 0.0
                 await anyio.sleep(absence + self.world.dice.uniform(*self.pause))
                 self._absences.append((ended, anyio.current_time()))
@@ -150,6 +154,10 @@ class Daemon:
             except ApiError:
                 await anyio.sleep(1.0)
 
+    @property
+    def _clock(self) -> Callable[[], datetime]:
+        return wall_clock(self.world.daemon_skew)
+
     def _build(self, life: Life, adapters: AdapterRegistry) -> Manager:
         home = self.world.manager.link
 
@@ -165,6 +173,7 @@ class Daemon:
             self.settings,
             connect,
             dispatcher=self.world.dispatcher,
-            clock=wall_clock(self.world.daemon_skew),
+            clock=self._clock,
+            led_until=self._led_until,
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
         )

@@ -68,7 +68,7 @@ def overspent(world: World) -> list[str]:
             verb = what.partition(" ")[0]
             if verb == "get" or (verb == "list" and count > 1):
                 found.append(f"{count} times {what} on {name}")
-            writes += 0 if verb in ("get", "list", "watch") else count
+            writes += 0 if verb in ("get", "list", "watch", "probe") else count
     if world.population in (JOBS, PLACED) and writes > jobs * (2 * workers + 4):
         told = json.dumps({name: dict(worker.link.requests) for name, worker in world.workers.items()})
         found.append(f"{writes} writes for {jobs} jobs on {workers} workers: {told}")

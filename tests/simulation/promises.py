@@ -8,6 +8,7 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.machinery.liveness import PROBE_EVERY
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, MANAGED_LABEL
@@ -153,7 +154,8 @@ class Promises:
         if all(self.reach.longer_than(name, GRACE) for name in (other, worker.name)):
             self.broken.append(f"{item} starts on {worker.name} while it runs on {other}")
         out_for = self.reach.out_for(other)
-        if out_for is not None and out_for < self.lost_timeout - 2:  # times are written in whole seconds
+        # A loss begins with the last answer, a probe's interval before it at most; times are in whole seconds.
+        if out_for is not None and out_for < self.lost_timeout - PROBE_EVERY - 2:
             self.broken.append(
                 f"{item} starts on {worker.name} while it runs on {other}, out of reach for {out_for:.0f} s only"
             )

@@ -66,12 +66,14 @@ class Session:
         """See `Reader`."""
         return await self._call("get", resource, lambda: self.link.client.get(resource, key))
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
-        """See `Reader`."""
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
+        """See `Reader`. The list of a single object is a probe: it depends on the silence, not on the work."""
         return await self._call(
-            "list",
+            "probe" if limit else "list",
             resource,
-            lambda: self.link.client.list(resource, namespace=namespace, label_selector=label_selector),
+            lambda: self.link.client.list(resource, namespace=namespace, label_selector=label_selector, limit=limit),
         )
 
     async def create(self, resource: Resource, obj: Json) -> Json:
