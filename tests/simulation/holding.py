@@ -20,7 +20,6 @@ from multikueue.core.model.workloads import (
     is_finished,
 )
 from multikueue.sandbox.setting_up import CHECK
-from tests.simulation.known import ITEM_3_TOLD
 from tests.simulation.objects import is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
@@ -68,7 +67,7 @@ class Holding:
                     yield (name, copy["metadata"]["uid"]), text, since or 0.0, IDLE
         for workload in filter(_holds, objects(self.world.manager, WORKLOAD)):
             key, uid = ObjectKey.of(workload), workload["metadata"]["uid"]
-            if ITEM_3_TOLD and _is_untold(workload):
+            if _is_untold(workload):
                 yield (uid, "untold"), f"{key} waits without a word", 0.0, UNTOLD
             if check_state(workload, CHECK) is CheckState.READY and not is_admitted(workload):
                 yield (uid, "ready"), f"{key} is Ready and is not admitted", 0.0, UNTOLD

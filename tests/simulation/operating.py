@@ -15,7 +15,6 @@ from multikueue.core.model.workloads import CheckState, check_state
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.breaking import Trouble
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Death, with_plan
-from tests.simulation.known import ITEM_1_KINDS, ITEM_2_READY, ITEM_8_GRACE
 from tests.simulation.objects import find
 from tests.simulation.scene import Scene
 
@@ -133,7 +132,10 @@ TROUBLES: Final[tuple[Trouble, ...]] = (
     change_timeout,
     hide_a_kind,
     forbid_a_kind_on_the_manager,
-    *((take_out_a_kind, take_out_a_kind, restart_without_a_worker) if ITEM_1_KINDS else ()),
-    *((erase_the_worker, erase_the_worker) if ITEM_2_READY else ()),
-    *((absence_beside_a_loss,) if ITEM_8_GRACE else ()),
+    take_out_a_kind,
+    take_out_a_kind,
+    restart_without_a_worker,
+    erase_the_worker,
+    erase_the_worker,
+    absence_beside_a_loss,
 )

@@ -15,7 +15,6 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from tests.simulation.known import ITEM_8_GRACE
 from tests.simulation.objects import find
 from tests.simulation.world import World
 
@@ -62,7 +61,7 @@ class Reach:
 
     def _lost_for(self, worker: str) -> float:
         since = self._out_since.get(worker, 0.0)
-        return anyio.current_time() - since - (self.absent_since(since) if ITEM_8_GRACE else 0.0)
+        return anyio.current_time() - since - self.absent_since(since)
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         del old, new
