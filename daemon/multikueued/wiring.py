@@ -8,6 +8,7 @@ import signal
 import socket
 import uuid
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -147,20 +148,21 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
 
-            async def lead() -> None:
+            async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
-                known = found
-                while await _lead_until_more_served(term, settings, client, metrics, known, hook):
+                known, until = found, led_until
+                while await _lead_until_more_served(term, settings, client, metrics, known, until, hook):
+                    until = utc_now()
                     known = await known_kinds(kinds, client)
 
             if not election.enabled:
-                await lead()
+                await lead(None)
                 return
             lease = ObjectKey(settings.namespace, election.lease_name)
             identity = f"{socket.gethostname()}_{uuid.uuid4()}"
             times = election.lease_settings()
             elector = Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
-            await elector.run(lead)
+            await elector.run(lambda: lead(elector.led_until))
 
 
 async def _lead_until_more_served(
@@ -169,6 +171,7 @@ async def _lead_until_more_served(
     client: KubeClient,
     metrics: Metrics,
     known: AdapterRegistry,
+    led_until: datetime | None,
     hook: Webhook | None,
 ) -> bool:
     """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
@@ -183,7 +186,7 @@ async def _lead_until_more_served(
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(begin_anew)
-        await term.lead(build_manager(settings, client, metrics, adapters), metrics, hook)
+        await term.lead(build_manager(settings, client, metrics, adapters, led_until), metrics, hook)
         tasks.cancel_scope.cancel()
     return more
 
@@ -198,8 +201,14 @@ def _webhook(
     return webhook(settings, client, adapters, metrics)
 
 
-def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapters: AdapterRegistry) -> Manager:
-    """The library's manager with these settings."""
+def build_manager(
+    settings: Settings,
+    client: ApiClient,
+    metrics: Metrics,
+    adapters: AdapterRegistry,
+    led_until: datetime | None = None,
+) -> Manager:
+    """The library's manager with these settings; `led_until`: see `Elector.led_until`."""
     return Manager(
         client,
         adapters,
@@ -222,6 +231,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapt
         controller_hook=metrics,
         fraction=random.random,
         instance=socket.gethostname(),
+        led_until=led_until,
     )
 
 
