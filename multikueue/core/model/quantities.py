@@ -76,12 +76,14 @@ class Quantity:
         number, power = self.thousandths, -3
         if self.family == "binary" and number % MILLI == 0 and abs(number) >= 1024 * MILLI:
             return _binary(number // MILLI)
-        while number and number % 1000 == 0 and power < max(POWERS.values()):
+        exponent = self.family == "exponent"
+        while number and number % 1000 == 0 and (exponent or power < max(POWERS.values())):
             number, power = number // 1000, power + 3
         if number == 0 or power == 0:
             return str(number)
-        suffix = next(suffix for suffix, known in POWERS.items() if known == power)
-        return f"{number}e{power}" if self.family == "exponent" else f"{number}{suffix}"
+        if exponent:
+            return f"{number}e{power}"
+        return f"{number}{next(suffix for suffix, known in POWERS.items() if known == power)}"
 
 
 def _binary(number: int) -> str:
