@@ -22,7 +22,7 @@ from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
-from multikueued.kinds import chosen_kinds, known_kinds, with_assigned_kinds
+from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Term:
     async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
         """Run the manager and register the webhook until cancelled."""
         self.manager, self._ended = manager, anyio.Event()
-        metrics.began(manager.statistics)
+        metrics.began(manager.statistics, manager.cluster.worker_statuses)
         try:
             async with anyio.create_task_group() as beside:
                 if webhook is not None:
@@ -150,9 +150,10 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
 
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
-                kinds_of_term = await with_assigned_kinds(found, client)
-                manager = build_manager(settings, client, metrics, kinds_of_term, led_until)
-                await term.lead(manager, metrics, hook)
+                known, until = found, led_until
+                while await _lead_until_more_served(term, settings, client, metrics, known, until, hook):
+                    until = utc_now()
+                    known = await known_kinds(kinds, client)
 
             if not election.enabled:
                 await lead(None)
@@ -162,6 +163,32 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             times = election.lease_settings()
             elector = Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
             await elector.run(lambda: lead(elector.led_until))
+
+
+async def _lead_until_more_served(
+    term: Term,
+    settings: Settings,
+    client: KubeClient,
+    metrics: Metrics,
+    known: AdapterRegistry,
+    led_until: datetime | None,
+    hook: Webhook | None,
+) -> bool:
+    """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
+    adapters, more = await with_assigned_kinds(known, client), False
+    async with anyio.create_task_group() as tasks:
+
+        async def begin_anew() -> None:
+            nonlocal more
+            await until_more_served(known, client)
+            more = True
+            await term.drain()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(begin_anew)
+        await term.lead(build_manager(settings, client, metrics, adapters, led_until), metrics, hook)
+        tasks.cancel_scope.cancel()
+    return more
 
 
 def _webhook(
