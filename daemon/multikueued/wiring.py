@@ -8,6 +8,7 @@ import signal
 import socket
 import uuid
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -30,7 +31,7 @@ from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
-from multikueued.kinds import chosen_kinds, known_kinds, with_assigned_kinds
+from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Term:
     async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
         """Run the manager and register the webhook until cancelled."""
         self.manager, self._ended = manager, anyio.Event()
-        metrics.began(manager.statistics)
+        metrics.began(manager.statistics, manager.cluster.worker_statuses)
         try:
             async with anyio.create_task_group() as beside:
                 if webhook is not None:
@@ -160,13 +161,15 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
 
-            async def lead() -> None:
+            async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
-                kinds_of_term = await with_assigned_kinds(found, client)
-                await term.lead(build_manager(settings, client, metrics, kinds_of_term), metrics, hook)
+                known, until = found, led_until
+                while await _lead_until_more_served(term, settings, client, metrics, known, until, hook):
+                    until = utc_now()
+                    known = await known_kinds(kinds, client)
 
             if not election.enabled:
-                await lead()
+                await lead(None)
                 return
             lease = ObjectKey(settings.namespace, election.lease_name)
             identity = f"{socket.gethostname()}_{uuid.uuid4()}"
@@ -174,7 +177,33 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             elector = Elector(
                 election_client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random
             )
-            await elector.run(lead)
+            await elector.run(lambda: lead(elector.led_until))
+
+
+async def _lead_until_more_served(
+    term: Term,
+    settings: Settings,
+    client: KubeClient,
+    metrics: Metrics,
+    known: AdapterRegistry,
+    led_until: datetime | None,
+    hook: Webhook | None,
+) -> bool:
+    """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
+    adapters, more = await with_assigned_kinds(known, client), False
+    async with anyio.create_task_group() as tasks:
+
+        async def begin_anew() -> None:
+            nonlocal more
+            await until_more_served(known, client)
+            more = True
+            await term.drain()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(begin_anew)
+        await term.lead(build_manager(settings, client, metrics, adapters, led_until), metrics, hook)
+        tasks.cancel_scope.cancel()
+    return more
 
 
 def _webhook(
@@ -187,8 +216,14 @@ def _webhook(
     return webhook(settings, client, adapters, metrics)
 
 
-def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapters: AdapterRegistry) -> Manager:
-    """The library's manager with these settings."""
+def build_manager(
+    settings: Settings,
+    client: ApiClient,
+    metrics: Metrics,
+    adapters: AdapterRegistry,
+    led_until: datetime | None = None,
+) -> Manager:
+    """The library's manager with these settings; `led_until`: see `Elector.led_until`."""
     return Manager(
         client,
         adapters,
@@ -211,6 +246,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapt
         controller_hook=metrics,
         fraction=random.random,
         instance=socket.gethostname(),
+        led_until=led_until,
     )
 
 
