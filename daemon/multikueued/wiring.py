@@ -183,6 +183,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapt
                 origin=settings.origin,
                 worker_lost_timeout=settings.worker_lost_timeout,
                 orchestrated_preemption=settings.preemption.orchestrated,
+                pods_ready=settings.pods.check == "Ready",
                 preemption_timeout=settings.preemption.timeout,
             ),
             namespace=settings.namespace,

@@ -113,6 +113,28 @@ class Situation:
         except RuleError as error:
             return error
 
+    @cached_property
+    def free_here(self) -> str:
+        """Why the manager would run its job, too, if its Kueue started that, in words for its user.
+
+        Empty if it would not: most kinds' controllers leave a delegated job alone, and pods are held by our own gate.
+        A pod of a group that cannot be seen may lack it.
+        """
+        if not self.traits.keeps_check_pending:
+            return ""
+        jobs = [job for _, job in sorted(self.snapshot.jobs.items()) if not is_terminating(job)]
+        free = (self.adapter.why_free(job) for job in jobs if self.adapter.outcome(job) is None)
+        if why := next(filter(None, free), ""):
+            return why
+        wanted = sum(workloads.pod_counts(self.workload).values()) if workloads.has_members(self.workload) else 1
+        found = len(self.snapshot.jobs)
+        return "" if found >= wanted else f"{found} of {wanted} pods can be seen"
+
+    @property
+    def keeps_check_pending(self) -> bool:
+        """Whether a Ready check would start the job on the manager as well, or is not wanted."""
+        return self.traits.keeps_check_pending and (not self.settings.pods_ready or bool(self.free_here))
+
     @property
     def undelegated(self) -> str:
         """Why the manager's own controllers would run the job; empty if they leave it to us or that cannot be told."""
