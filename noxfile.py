@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import nox
@@ -11,10 +12,31 @@ import nox
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_external_run = True
-nox.options.sessions = ["lint", "types", "tests", "simulation", "integration", "docs"]
+nox.options.sessions = ["lint", "types", "tests", "versions", "simulation", "integration", "docs"]
+nox.options.error_on_missing_interpreters = False  # nox names each that it does not find, and says that it skips it
+nox.options.download_python = "never"
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 CODE = ("multikueue", "daemon", "tests", "docs/conf.py", "noxfile.py")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+"""The Pythons that the tests can run on. The project's classifiers are those that they have run on."""
+SLOW = ("simulation", "integration", "benchmarks")
+"""The folders of tests that run on one Python only: the one that runs nox."""
+
+
+def find_pyenvs_pythons() -> None:
+    """Put the Pythons that pyenv has installed on the PATH, behind what is there, and take its shims off.
+
+    A shim has the name of every version, and runs only the one that is chosen at the moment.
+    """
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    others = [folder for folder in path if folder != str(pyenv / "shims")]
+    pythons = [str(folder) for version in VERSIONS for folder in sorted(pyenv.glob(f"versions/{version}.*/bin"))]
+    os.environ["PATH"] = os.pathsep.join(others + pythons)
+
+
+find_pyenvs_pythons()
 
 
 def install(session: nox.Session, *groups: str) -> None:
@@ -52,6 +74,13 @@ def tests(session: nox.Session) -> None:
     session.run("coverage", "report", "--include=multikueue/core/*,multikueue/adapters/*", "--fail-under=95")
     others = [f"--ignore=tests/{folder}" for folder in ("core", "adapters", "simulation")]
     session.run("pytest", "-n", "auto", *others)
+
+
+@nox.session(python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"])
+def versions(session: nox.Session) -> None:
+    """The tests that take least, on each other Python that is installed: `nox -s versions-3.13` for one of them."""
+    install(session, "tests")
+    session.run("pytest", *(session.posargs or ("-n", "auto", *(f"--ignore=tests/{folder}" for folder in SLOW))))
 
 
 @nox.session

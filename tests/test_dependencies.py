@@ -30,6 +30,19 @@ def test_every_dependency_says_why_it_is_there() -> None:
     assert [line for line in lines.splitlines() if not re.search(r"\",\s+# \w", line)] == []
 
 
+def test_the_pythons_that_are_claimed_are_those_the_tests_run_on() -> None:
+    """A classifier, the README, and what nox looks for say the same; later ones are tried where they are installed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    prefix = "Programming Language :: Python :: "
+    claimed = [entry.removeprefix(prefix) for entry in project["classifiers"] if entry.startswith(f"{prefix}3.")]
+    looked_for = re.search(r"^VERSIONS = \((.*)\)$", (ROOT / "noxfile.py").read_text(), re.MULTILINE)
+
+    assert looked_for
+    assert re.findall(r"[\d.]+", looked_for[1])[: len(claimed)] == claimed
+    assert project["requires-python"] == f">={claimed[0]}"
+    assert f"tested on Python {', '.join(claimed[:-1])} and {claimed[-1]}" in (ROOT / "README.md").read_text()
+
+
 def _folder(package: str) -> Path:
     return ROOT / ("daemon/multikueued" if package == "multikueued" else package)
 

@@ -50,8 +50,10 @@ def _error_message(error: OSError, address: str, port: int, settings: str) -> st
     where = f"{address or 'port'}{':' if address else ' '}{port}"
     if error.errno == errno.EADDRINUSE:
         return f"cannot listen on {where}: it is in use; set {settings}.port to a free one"
-    # asyncio's own text repeats the address; a resolver's error has no errno of the system.
-    why = os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
+    # asyncio's own text repeats the address. Since Python 3.13 it gives no errno if none of the addresses is this
+    # machine's. A resolver's errno is negative, and not one of the system.
+    number = errno.EADDRNOTAVAIL if error.errno is None else error.errno
+    why = os.strerror(number) if number > 0 else error.strerror
     return (
         f"cannot listen on {where}: {why}; set {settings}.bindAddress and {settings}.port to an address of this "
         "machine and a port this user may open"

@@ -97,6 +97,7 @@ KINDS = (
         copies=CopyRules(
             left_out=(
                 ("spec", "selector"),
+                ("metadata", "annotations", STOPPING_ANNOTATION),  # by it the manager's Kueue knows what it is doing
                 *(("spec", "template", "metadata", "labels", label) for label in _GENERATED_LABELS),
             ),
             templates=(PodTemplates(at=("spec", "template"), pod_set="main", kept=(_NAME_LABEL,)),),

@@ -161,6 +161,6 @@ def _read_regular(real: str, path: str) -> bytes:
 
 
 def _told(path: str, error: OSError | ValueError) -> str:
-    if isinstance(error, ValueError):
-        return f"{path!r}: {error}"
+    if isinstance(error, ValueError):  # Python's own words differ between its versions
+        return f"{path!r}: it has a character that no path can have"
     return f"{error.filename or path}: {(error.strerror or type(error).__name__).lower()}"

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import orjson
 import pytest
 
+from multikueue.adapters import AVAILABLE
 from multikueue.adapters.pod import PODS
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
@@ -17,7 +18,6 @@ from tests.adapters.trials import (
     BUILT_IN,
     KEY,
     NAMESPACE,
-    PRESENT,
     a_worker_takes_the_copy,
     definition,
     the_manager_takes_the_status,
@@ -33,7 +33,7 @@ POD = row("Pod")
 @asynccontextmanager
 async def pair(clusters: ClusterFactory) -> AsyncIterator[tuple[ApiClient, ApiClient]]:
     """A manager and a worker that serve all kinds; without controllers, nothing else writes."""
-    crds = [definition(kind) for kind in PRESENT if kind.resource.gvk.group not in BUILT_IN]
+    crds = [definition(kind) for kind in AVAILABLE if kind.resource.gvk.group not in BUILT_IN]
     manager, worker = clusters("manager", crds=crds), clusters("worker", crds=crds)
     async with together(manager, worker), AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(_client(cluster)) for cluster in (manager, worker)]
@@ -50,7 +50,7 @@ def _client(cluster: Cluster) -> KubeClient:
 async def test_every_kind_is_taken_as_it_is_sent(clusters: ClusterFactory) -> None:
     """Copies by the worker, statuses by the manager."""
     async with pair(clusters) as (manager, worker):
-        for kind in PRESENT:
+        for kind in AVAILABLE:
             await a_worker_takes_the_copy(manager, worker, kind)
             await the_manager_takes_the_status(manager, kind, await manager.get(kind.resource, KEY))
 

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.adapters import JobKind
+from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from tests.adapters.kinds import OURS
 from tests.adapters.trials import (
     BUILT_IN,
     NAMESPACE,
-    PRESENT,
     a_worker_takes_the_copy,
     definition,
     submitted,
     the_manager_takes_the_status,
 )
 
-rows = pytest.mark.parametrize("kind", PRESENT, ids=lambda kind: kind.resource.gvk.kind)
+rows = pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.resource.gvk.kind)
 
 
 def server(name: str, kind: JobKind) -> DirectClient:

@@ -124,6 +124,15 @@ def test_gates_of_a_topology_are_taken_out_and_the_users_stay() -> None:
     assert dig(made, "spec", "template", "spec", "schedulingGates") == [{"name": "example.com/mine"}]
 
 
+def test_a_job_that_the_managers_kueue_is_stopping_is_copied_as_any_other() -> None:
+    """The worker's Kueue would take the copy for one that it is stopping itself."""
+    job = submitted(JOB)
+    workload = workload_of(JOB, job)
+    stopping = with_value(started(JOB, job), ("spec", "suspend"), True)
+    stopping["metadata"]["annotations"] = {"kueue.x-k8s.io/stopping": "true"}
+    assert JOB.adapter.copy(stopping, stamp(workload)) == JOB.adapter.copy(job, stamp(workload))
+
+
 @pytest.mark.parametrize("completions", [None, "true"])
 def test_a_job_that_was_started_with_fewer_pods_is_copied_with_all_of_them(completions: str | None) -> None:
     """The worker may have more room than the manager's quota had."""

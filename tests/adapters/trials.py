@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import yaml
 
-from multikueue.adapters import AVAILABLE, JobKind
+from multikueue.adapters import JobKind
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import with_value
 from multikueue.protocols import ApiClient
 from multikueue.testing import contains
 from tests.adapters.kinds import NOW, STAMP, a_job, case_of
+from tests.data.files import JOB_CRDS
 
-CRDS = Path(__file__).parents[3] / "shared" / "crds" / "jobs"
-"""The projects' own definitions, if they are beside the checkout."""
 KEY = ObjectKey("team", "mine")
 NAMESPACE: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
 BUILT_IN = ("", "apps", "batch")
-PRESENT = [kind for kind in AVAILABLE if kind.resource.gvk.group in BUILT_IN or CRDS.exists()]
-"""The rows whose kinds can be served."""
+"""Groups whose kinds an API server has by itself."""
 
 
 def definition(kind: JobKind) -> Json:
     """The kind's own CustomResourceDefinition."""
-    found: Json = yaml.safe_load((CRDS / f"{kind.resource.qualified}.yaml").read_text())
+    found: Json = yaml.safe_load((JOB_CRDS / f"{kind.resource.qualified}.yaml").read_text())
     return found
 
 

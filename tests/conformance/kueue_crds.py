@@ -1,24 +1,28 @@
-"""Where CustomResourceDefinitions are: those beside the checkout, and those the sandbox ships."""
+"""Sets of CustomResourceDefinitions: those of real projects, and those the sandbox ships."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from multikueue.core.model.names import Json
 from tests.controlplane.crds import read
+from tests.data.files import JOB_CRDS, KUEUES_CRDS, OCM_CRDS
 
-_ROOT = Path(__file__).parents[2]
-_SHARED = _ROOT.parent / "shared" / "crds"
-OWN = "own"
+KUEUE: Final = "kueue"
+"""The name of Kueue's own."""
+OWN: Final = "own"
 """The name of those the sandbox ships."""
+_FOLDERS: Final = {
+    "jobs": JOB_CRDS,
+    KUEUE: KUEUES_CRDS,
+    "ocm": OCM_CRDS,
+    OWN: Path(__file__).parents[2] / "multikueue" / "sandbox" / "crds",
+}
+REAL: Final = tuple(name for name in _FOLDERS if name != OWN)
+"""The names of those of real projects."""
 
 
-def places() -> dict[str, Path]:
-    """The folders that are there by name: `kueue`, `jobs`, `ocm` beside the checkout, and `own`."""
-    folders = {folder.name: folder for folder in sorted(_SHARED.glob("*")) if any(folder.glob("*.yaml"))}
-    return {**folders, OWN: _ROOT / "multikueue" / "sandbox" / "crds"}
-
-
-def definitions(place: str) -> list[Json]:
-    """The CustomResourceDefinitions of a folder."""
-    return read(places()[place])
+def definitions(name: str) -> list[Json]:
+    """The CustomResourceDefinitions of a set."""
+    return read(_FOLDERS[name])

@@ -6,12 +6,10 @@ import pytest
 
 from multikueue.core.model.names import Json
 from tests.conformance.client import ConformanceClient, Open, eventually
-from tests.conformance.kueue_crds import OWN, definitions, places
-
-SETS = [name for name in places() if name != OWN] or [OWN]
+from tests.conformance.kueue_crds import REAL, definitions
 
 
-@pytest.mark.parametrize("crds", SETS)
+@pytest.mark.parametrize("crds", REAL)
 async def test_definitions_are_established(control_plane: Open, crds: str) -> None:
     """Kueue's, those of all job kinds, and OCM's: accepted names, Established, and every served version listed."""
     async with control_plane() as cluster:

@@ -1,16 +1,14 @@
-"""Objects recorded from a real manager and worker; none where the recordings are not at hand."""
+"""Objects recorded from a real manager and worker."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import attrs
 
 from multikueue.core.model.names import Json
-
-TRACES = Path("/work/shared/traces")
+from tests.data.files import TRACES
 
 
 @attrs.frozen

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import attrs
 import orjson
 
 from multikueue.core.model.names import Json
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
-from multikueue.sandbox.crds import load_crds
 from tests.controlplane.crds import read
 from tests.controlplane.interface import Cluster, ClusterFactory, together
+from tests.data.files import KUEUES_CRDS
 from tests.integration.permissions import WORKER_RULES, install_chart_permissions
 
 WORKER_USER = "multikueue"
-
-_KUEUES_OWN = Path(__file__).parents[3] / "shared" / "crds" / "kueue"
 
 
 @attrs.frozen
@@ -46,8 +43,8 @@ class Planes:
 
 
 def kueue_crds() -> list[Json]:
-    """Kueue's own definitions if they are beside the checkout, else those the sandbox ships."""
-    return read(_KUEUES_OWN) if _KUEUES_OWN.is_dir() else load_crds()
+    """Kueue's own definitions."""
+    return read(KUEUES_CRDS)
 
 
 def connection(kubeconfig: Json) -> ClusterConfig:

@@ -115,13 +115,18 @@ async def _all(ground: Ground, rows: Sequence[Case], *ways: Journey) -> dict[str
 
 
 async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes) -> None:
-    """Copied as it is and finished, failed, beside somebody else's and deleted, changed and resized while it runs."""
+    """Copied as it is and finished, failed, beside somebody else's and deleted, changed and resized while it runs.
+
+    And made from what was shown of one that had been started.
+    """
     rows = _cases()
     ending = [case for case in rows if case.kind.course.ends]
     copied = [case for case in rows if case.adapter.resource == case.kind.resource]
     elastic = [case for case in rows if case.adapter.sync.resized is not None]
     sets = [case for case in rows if case.name == "leaderworkerset"]
     followed = [case for case in rows if case.adapter.sync.forwarded]
+    pasted = [case for case in rows if case.name in journeys.TEMPLATES]
+    fixed = [case for case in rows if case.name in journeys.FIXED]
     async with real_ground(planes, rows) as ground:
         wrong = await _all(ground, rows, journeys.finishes)
         wrong |= await _all(ground, ending, journeys.fails)
@@ -129,5 +134,7 @@ async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes) -> None:
         wrong |= await _all(ground, followed, journeys.follows)
         wrong |= await _all(ground, elastic, journeys.scales)
         wrong |= await _all(ground, sets, journeys.shrinks)
+        wrong |= await _all(ground, pasted, journeys.pasted)
+        wrong |= await _all(ground, fixed, journeys.keeps_its_size)
 
     assert wrong == {}

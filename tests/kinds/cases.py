@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
-from typing import Final
 
 import attrs
 
@@ -17,9 +15,7 @@ from multikueue.sandbox.kinds import SandboxKind, definition
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kinds.sets import DEPLOYMENT
 from tests.controlplane.crds import read
-
-_UPSTREAM: Final = Path(__file__).parents[3] / "shared" / "crds" / "jobs"
-"""The projects' own definitions, if they are beside the checkout."""
+from tests.data.files import JOB_CRDS
 
 
 @attrs.frozen(eq=False)
@@ -38,8 +34,7 @@ class Case:
 @cache
 def _upstream() -> dict[tuple[str, str], Json]:
     """By group and kind; reading them takes a second."""
-    crds = read(_UPSTREAM) if _UPSTREAM.is_dir() else []
-    return {(crd["spec"]["group"], crd["spec"]["names"]["kind"]): crd for crd in crds}
+    return {(crd["spec"]["group"], crd["spec"]["names"]["kind"]): crd for crd in read(JOB_CRDS)}
 
 
 def cases() -> list[Case]:

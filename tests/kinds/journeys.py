@@ -27,6 +27,11 @@ FILLED_IN: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
 ROOM: Final[Mapping[str, Json]] = {"job": {"completions": 3}}
 """What a job must have for it to be able to grow."""
 
+TEMPLATES: Final = ("job", "jobset", "pytorchjob", "podgroup")
+"""Kinds with their pod template in the job, several in a list or a mapping, and the job itself."""
+FIXED: Final = ("rayjob", "rayservice")
+"""Kinds that cannot change their size, though their jobs may say that they are elastic."""
+
 Journey = Callable[[Ground, Case], Awaitable[None]]
 
 

@@ -15,7 +15,7 @@ ENDING = [pytest.param(case, id=case.name) for case in cases() if case.kind.cour
 COPIED = [pytest.param(case, id=case.name) for case in cases() if case.adapter.resource == case.kind.resource]
 """All but Deployments, whose pods are copied."""
 ELASTIC = [pytest.param(case, id=case.name) for case in cases() if case.adapter.sync.resized is not None]
-FIXED = [pytest.param(case, id=case.name) for case in cases() if case.name in ("rayjob", "rayservice")]
+FIXED = [pytest.param(case, id=case.name) for case in cases() if case.name in journeys.FIXED]
 SHRINKING = [pytest.param(case, id=case.name) for case in cases() if case.name == "leaderworkerset"]
 PASTED = [
     pytest.param(case, id=case.name) for case in cases() if case.name in ("job", "jobset", "pytorchjob", "podgroup")

@@ -87,7 +87,7 @@ async def test_a_plugin_runs_once_for_many_requests(tmp_path: Path) -> None:
         await ask()
     assert got == ["t1"] * 21
     assert plugin.runs == 1
-    assert "t1" not in repr(source)
+    assert "t1" not in repr(source).replace(sys.executable, "")
 
 
 @pytest.mark.parametrize(("life", "runs"), [(3600, 1), (240, 1), (-1, 3)])

@@ -1,4 +1,4 @@
-"""The small Kueue's objects beside those of a real one, step by step (../shared/traces).
+"""The small Kueue's objects beside those of a real one, step by step (tests/data/traces).
 
 A script plays the part of MultiKueue, as it did when the traces were taken. Compared are all fields but uids, times,
 resourceVersions and the hash in names: metadata, spec, status, who owns which field of the status, and events.
@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -22,10 +21,10 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, EVENT, J
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue.applying import admission_body
+from tests.data.files import TRACES
 from tests.sandbox.kueue.objects import admission_check, cluster_queue, flavor, is_true, job, local_queue
 from tests.sandbox.kueue.world import World, wall_clock, world
 
-TRACES = Path(__file__).parents[3] / "shared" / "traces"
 STEPS = [path.stem for path in sorted(TRACES.glob("*.json"))]
 OTHER_RUN = ("07", "08")
 """These were taken in a run of their own, in which pods ran; in the others they stayed Pending."""

@@ -14,7 +14,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.labels import HOLDING_GATE
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, has_quota, is_admitted, is_evicted, is_finished, is_replaced
 from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
 from multikueue.core.workload.check_updates import reject
@@ -66,7 +66,7 @@ def _adopted(situation: Situation) -> Iterator[str]:
     for worker in situation.workers if _is_ours(situation) else ():
         for copy in worker.jobs:
             if copy.adopter:
-                name = f'{copy.resource.gvk.kind} "{copy.object["metadata"]["name"]}"'
+                name = f'{copy.resource.gvk.kind} "{name_of(copy.object)}"'
                 yield (
                     f'{copy.adopter} on worker cluster "{worker.name}" has adopted the copy {name} and may delete it: '
                     "let its selector not match the labels of what comes from other clusters"

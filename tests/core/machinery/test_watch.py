@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 
+import attrs
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -251,3 +253,50 @@ def test_a_410_after_the_relist_of_a_silent_watch_is_a_failure() -> None:
     machine.lasts()
     machine.ends(TimedOut())
     machine.ends_early([VersionExpired(), Ended(), Ended()])
+
+
+def test_however_requests_end_there_are_at_most_four_without_a_wait() -> None:
+    """Every state that can be reached, with a server that has one of two versions, instead of examples of them."""
+    start = Run()
+    found, left = {start}, [start]
+    while left:
+        run = left.pop()
+        assert run.unpaused <= 4, run
+        new = set(run.followed_by()) - found
+        found |= new
+        left += new
+    assert len(found) > 100
+
+
+@attrs.frozen
+class Run:
+    """A state, what the server has, and the requests since the last wait or established watch."""
+
+    state: WatchState = attrs.field(factory=WatchState)
+    present: str = "10"
+    streaming: bool = False
+    unpaused: int = 0
+
+    def followed_by(self) -> Iterator[Run]:
+        """The next ones: the request ends in any way, or the server is restored or written to."""
+        yield attrs.evolve(self, present="5" if self.present == "10" else "10")
+        if self.streaming:
+            yield attrs.evolve(self, state=self.state.step(Established()), unpaused=0)
+            yield attrs.evolve(self, state=self.state.step(EventReceived(self.present)))
+            yield from map(self._ended, ENDS)
+            return
+        yield self._ended(Failed())
+        yield self._ended(VersionExpired())
+        match self.state.phase:
+            case Listing():
+                yield self._ended(Listed(self.present))
+            case Probing():
+                yield self._ended(Probed(self.present))
+            case Watching():
+                yield attrs.evolve(self, streaming=True)
+
+    def _ended(self, outcome: Outcome) -> Run:
+        state = self.state.step(outcome)
+        waits = state.failures > self.state.failures
+        counted = attrs.evolve(state, failures=min(state.failures, 1))  # how many there are changes nothing
+        return Run(counted, self.present, unpaused=0 if waits else self.unpaused + 1)

@@ -1,0 +1,35 @@
+"""A port that cannot be opened: what users are told, whatever the version of Python says."""
+
+from __future__ import annotations
+
+import errno
+import re
+import socket
+
+import pytest
+from aiohttp import web
+
+from multikueue.errors import SettingsError
+from multikueued.listening import listening
+
+
+@pytest.mark.parametrize(
+    ("raised", "why"),
+    [
+        (OSError(errno.EADDRNOTAVAIL, "error while attempting to bind"), "Cannot assign requested address"),
+        (OSError("could not bind on any address out of [...]"), "Cannot assign requested address"),
+        (OSError(errno.EACCES, "error while attempting to bind"), "Permission denied"),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "Name or service not known"),
+    ],
+)
+async def test_it_says_why_and_what_to_set(raised: OSError, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It said `None` on Python 3.13: since then asyncio gives no number if no address is this machine's."""
+
+    async def start(_site: web.TCPSite) -> None:
+        raise raised
+
+    monkeypatch.setattr(web.TCPSite, "start", start)
+    told = f"cannot listen on 203.0.113.1:9443: {why}; set webhook.bindAddress and webhook.port to"
+    with pytest.raises(SettingsError, match=re.escape(told)):
+        async with listening(web.Application(), "203.0.113.1", 9443, settings="webhook"):
+            pass
