@@ -164,7 +164,8 @@ def pod_copy(job: Json, made: Json, stamp: Stamp) -> Json:
     """
     spec = made["spec"]
     pod_set = _pod_set_of(job, stamp.pod_sets)
-    if pod_set is not None and is_started(job):
+    opened = labels.HOLDING_GATE in _gates(job) and labels.ADMISSION_GATE not in _gates(job)
+    if pod_set is not None and (opened or is_started(job)):
         restore_placement(spec, pod_set)
     others = [one for one in lasting_gates(spec.get("schedulingGates") or []) if one != _GATE]
     spec["schedulingGates"] = [*others, dict(_GATE)]

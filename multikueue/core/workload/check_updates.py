@@ -87,7 +87,8 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
     """
     message = _admitted(cluster)
     yield _recorded(situation, cluster, state, _told(situation, cluster, state), copy)
-    if not situation.message.startswith(message):  # else it has been told, and counted, while the check stayed Pending
+    if situation.assigned_to != cluster or not situation.message.startswith(message):
+        # Else it has been told, and counted, while the check stayed Pending. (Its message outlasts an eviction.)
         yield Announce("Normal", message)
         yield CountAdmitted(cluster_queue(situation.workload), cluster)
 

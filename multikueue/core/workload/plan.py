@@ -113,8 +113,7 @@ def _follow_unchecked(situation: Situation) -> Plan:
 
 def _stays_behind(situation: Situation) -> bool:
     """Whether our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
-    snapshot = situation.snapshot
-    if snapshot.check is not None or not situation.traits.keeps_check_pending or situation.free_here:
+    if situation.snapshot.check is not None or not situation.held_here:
         return False
     return is_admitted(situation.workload) and not is_finished(situation.workload)
 

@@ -122,13 +122,22 @@ class Situation:
         """
         if not self.traits.keeps_check_pending:
             return ""
-        jobs = [job for _, job in sorted(self.snapshot.jobs.items()) if not is_terminating(job)]
-        free = (self.adapter.why_free(job) for job in jobs if self.adapter.outcome(job) is None)
-        if why := next(filter(None, free), ""):
+        if why := next(filter(None, self._whys_free), ""):
             return why
         wanted = sum(workloads.pod_counts(self.workload).values()) if workloads.has_members(self.workload) else 1
         found = len(self.snapshot.jobs)
         return "" if found >= wanted else f"{found} of {wanted} pods can be seen"
+
+    @cached_property
+    def _whys_free(self) -> list[str]:
+        """Of each job that may run yet: why it is not held; empty if it is."""
+        jobs = [job for _, job in sorted(self.snapshot.jobs.items()) if not is_terminating(job)]
+        return [self.adapter.why_free(job) for job in jobs if self.adapter.outcome(job) is None]
+
+    @property
+    def held_here(self) -> bool:
+        """Whether we hold a job of it on the manager, whatever its Kueue does."""
+        return self.traits.keeps_check_pending and "" in self._whys_free
 
     @property
     def keeps_check_pending(self) -> bool:

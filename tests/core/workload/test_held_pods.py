@@ -167,6 +167,15 @@ class TestLater:
         assert "nodeSelector" not in made.object["spec"]
         assert PODSET_LABEL not in made.object["metadata"]["labels"]
 
+    def test_also_where_kueue_has_left_no_mark_on_it(self) -> None:
+        """Which marks it leaves depends on its version; its gate is gone in any case."""
+        late = held("b", opened=True)
+        del late["metadata"]["labels"][PODSET_LABEL]
+        local = group("a", "b", cluster="w1", check="Ready", spec=TWO)
+        snap = shown(local, [held("a", RUNNING, opened=True), late], copied(local, held("a"), RUNNING))
+        (made,) = [effect for effect in decide(snap, settings=READY).effects if isinstance(effect, CreateJob)]
+        assert "nodeSelector" not in made.object["spec"]
+
     def test_its_status_shows_that_it_is_gated_until_the_copy_is_scheduled(self) -> None:
         """Or the manager's autoscaler would make room for it."""
         gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
@@ -200,6 +209,21 @@ class TestCheckTakenOff:
         pods = [held("a", opened=True), held("b", opened=True)]
         snap = seen(local, pods, place("w1", None), check=None)
         assert (decide(snap).row, words(snap)) == ("left behind", ["warn"])
+
+    def test_so_is_a_group_of_which_only_some_are_held(self) -> None:
+        """The others run on the manager, and wait there for the rest."""
+        local = group("a", "b", check=None, spec=TWO)
+        local["status"]["conditions"].append(condition("Admitted", "Admitted"))
+        snap = seen(local, [held("a", opened=True), pod("b", RUNNING)], place("w1", None), check=None)
+        assert (decide(snap).row, words(snap)) == ("left behind", ["warn"])
+
+
+class TestTold:
+    def test_an_attempt_after_an_eviction_is_told_and_counted_as_any_other(self) -> None:
+        """Kueue leaves the message of a Pending check alone."""
+        local = told(group("a", "b", nominated=("w1",), spec=TWO), 'The workload was admitted on "w1"')
+        snap = shown(local, [pod("a"), pod("b")])
+        assert words(snap, PlanSettings())[1:] == ["tell", "count cq w1"]
 
 
 class TestTimeIsOver:
