@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import attrs
 import pytest
@@ -14,7 +16,18 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import check
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, Plan
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
-from tests.core.building import CHECK, NOW, condition, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import (
+    CHECK,
+    NOW,
+    CopyFacts,
+    condition,
+    copy_of,
+    decide,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
 from tests.core.pods import DONE, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import in_words
 
@@ -49,6 +62,11 @@ def message(decided: Plan) -> str:
     """What a plan writes as the message of our check."""
     (write,) = [effect for effect in decided.effects if isinstance(effect, ApplyStatus)]
     return str((check(write.object, CHECK) or {})["message"])
+
+
+def state_in(body: Json) -> str:
+    """The state of our check in what is written."""
+    return str((check(body, CHECK) or {}).get("state") or "")
 
 
 def told(local: Json, text: str) -> Json:
@@ -153,6 +171,47 @@ class TestStaysPending:
         snap = attrs.evolve(shown(NOMINATED, pods), adapter=SafeAdapter(broken))
         decided = decide(snap, settings=READY)
         assert message(decided).endswith("the check stays Pending: that cannot be told")
+
+
+class TestEveryPairOfPods:
+    """Kueue opens its gates once the check is Ready: what is not held would run on the manager as well."""
+
+    FORMS: ClassVar[Mapping[str, Callable[[str], Json | None]]] = {
+        "held": held,
+        "opened": lambda name: held(name, RUNNING, opened=True),
+        "free": pod,
+        "free, as its copy runs": lambda name: pod(name, RUNNING),
+        "free, ended": lambda name: pod(name, DONE),
+        "free, going": lambda name: pod(name, deleting=True),
+        "unseen": lambda name: None,
+    }
+    MAY_RUN = frozenset(("free", "free, as its copy runs", "unseen"))
+    STAGES: ClassVar[Mapping[str, CopyFacts]] = {
+        "offered": {"admitted": True},
+        "running": {"admitted": True, "owned": True},
+        "ended": {"admitted": True, "owned": True, "finished": "Succeeded"},
+    }
+
+    @pytest.mark.parametrize("pods_ready", [True, False])
+    @pytest.mark.parametrize("recorded", [True, False])
+    @pytest.mark.parametrize("copied_there", [True, False])
+    @pytest.mark.parametrize("stage", STAGES)
+    def test_none_becomes_ready_that_may_run_here(
+        self, stage: str, *, copied_there: bool, recorded: bool, pods_ready: bool
+    ) -> None:
+        became_ready = 0
+        for forms in itertools.product(self.FORMS, repeat=2):
+            local = group("a", "b", spec=TWO, **({"cluster": "w1"} if recorded else {"nominated": ("w1",)}))
+            pods = [one for form, name in zip(forms, "ab", strict=True) if (one := self.FORMS[form](name)) is not None]
+            copies = [copied(local, one) for one in pods if copied_there]
+            snap = seen(local, pods, place("w1", copy_of(local, **self.STAGES[stage]), *copies))
+            writes = decide(snap, settings=PlanSettings(pods_ready=pods_ready)).effects
+            ready = [one for one in writes if isinstance(one, ApplyStatus) and state_in(one.object) == "Ready"]
+            if ready:
+                assert pods_ready, forms
+                assert self.MAY_RUN.isdisjoint(forms), forms
+                became_ready += 1
+        assert (became_ready > 0) == (pods_ready and (copied_there or stage == "ended")), became_ready
 
 
 class TestLater:

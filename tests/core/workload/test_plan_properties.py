@@ -6,7 +6,6 @@ from collections import Counter
 
 import attrs
 from hypothesis import HealthCheck, event, given, settings
-from hypothesis import strategies as st
 
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import prebuilt_workload
@@ -15,9 +14,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of, resource_version, uid
 from multikueue.core.model.status_apply import OWNED_CONDITIONS
 from multikueue.core.model.workloads import (
-    CheckState,
     attempt,
-    check_state,
     cluster_name,
     has_had_owner,
     is_admitted,
@@ -99,26 +96,6 @@ def test_what_is_changed_or_deleted_on_a_worker_is_what_was_seen_there(seen: Sna
             case ApplyStatus() if effect.cluster != MANAGER:
                 versions = {resource_version(copy) for copy in copies_on(seen, effect.cluster)}
                 assert resource_version(effect.object) in versions - {""}
-
-
-@slow
-@given(snapshots(), st.booleans())
-def test_the_check_of_pods_becomes_ready_only_where_we_hold_them(seen: Snapshot, pods_ready: bool) -> None:
-    """Kueue opens its gates then: what is not held would run on the manager as well."""
-    if (
-        seen.check is None
-        or seen.workload is None
-        or seen.adapter is None
-        or not seen.adapter.traits.keeps_check_pending
-    ):
-        return
-    decided = decide(seen, settings=attrs.evolve(SETTINGS, pods_ready=pods_ready))
-    writes = [one for one in decided.effects if isinstance(one, ApplyStatus) and one.cluster == MANAGER]
-    turned = check_state(seen.workload, seen.check) is CheckState.PENDING
-    if turned and any(check_state(one.object, seen.check) is CheckState.READY for one in writes):
-        assert pods_ready
-        assert seen.jobs
-        assert not any(seen.adapter.why_free(job) for job in seen.jobs.values() if seen.adapter.outcome(job) is None)
 
 
 @slow
