@@ -8,6 +8,7 @@ import signal
 import socket
 import uuid
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -147,19 +148,20 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
 
-            async def lead() -> None:
+            async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
                 kinds_of_term = await with_assigned_kinds(found, client)
-                await term.lead(build_manager(settings, client, metrics, kinds_of_term), metrics, hook)
+                manager = build_manager(settings, client, metrics, kinds_of_term, led_until)
+                await term.lead(manager, metrics, hook)
 
             if not election.enabled:
-                await lead()
+                await lead(None)
                 return
             lease = ObjectKey(settings.namespace, election.lease_name)
             identity = f"{socket.gethostname()}_{uuid.uuid4()}"
             times = election.lease_settings()
             elector = Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
-            await elector.run(lead)
+            await elector.run(lambda: lead(elector.led_until))
 
 
 def _webhook(
@@ -172,8 +174,14 @@ def _webhook(
     return webhook(settings, client, adapters, metrics)
 
 
-def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapters: AdapterRegistry) -> Manager:
-    """The library's manager with these settings."""
+def build_manager(
+    settings: Settings,
+    client: ApiClient,
+    metrics: Metrics,
+    adapters: AdapterRegistry,
+    led_until: datetime | None = None,
+) -> Manager:
+    """The library's manager with these settings; `led_until`: see `Elector.led_until`."""
     return Manager(
         client,
         adapters,
@@ -197,6 +205,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapt
         controller_hook=metrics,
         fraction=random.random,
         instance=socket.gethostname(),
+        led_until=led_until,
     )
 
 

@@ -101,8 +101,12 @@ class KubeClient:
         """See `Reader.get`."""
         return await self._exchange.call(requests.get(resource, key))
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         """See `Reader.list`."""
+        if limit:
+            return await self._list(resource, namespace, label_selector, limit, one_page=True)
         try:
             return await self._list(resource, namespace, label_selector, requests.PAGE_SIZE)
         except Expired:  # the pages took longer than the server keeps a snapshot: read all in one page
@@ -171,7 +175,9 @@ class KubeClient:
             requests.delete(resource, key, uid=uid, resource_version=resource_version, propagation=propagation)
         )
 
-    async def _list(self, resource: Resource, namespace: str, label_selector: str, limit: int) -> ObjectList:
+    async def _list(
+        self, resource: Resource, namespace: str, label_selector: str, limit: int, *, one_page: bool = False
+    ) -> ObjectList:
         items: list[Json] = []
         token = ""
         while True:
@@ -188,7 +194,7 @@ class KubeClient:
             texts: dict[str, str] = {}
             items += (_slim(resource, item, texts) for item in listed)
             token = dig(page, "metadata", "continue") or ""
-            if not token:
+            if one_page or not token:
                 return ObjectList(items, version)
 
     def _event(self, request: requests.Request, line: bytes) -> WatchEvent:

@@ -87,7 +87,7 @@ class Exchange:
             ApiError: the server refused, or did not answer.
         """
         failed: ServerFault | None = None
-        with anyio.move_on_after(self.options.deadline) as scope:  # half the CPU time of `fail_after`
+        with anyio.move_on_after(self.options.deadline):  # half the CPU time of `fail_after`
             for tries in itertools.count(1):
                 try:
                     return await self._authorized(request)
@@ -98,7 +98,8 @@ class Exchange:
                 except (TooManyRequests, ServerFault) as error:
                     failed = error if isinstance(error, ServerFault) else failed
                     wait = error.retry_after
-                    if wait is None or tries == _MAX_THROTTLED_TRIES or anyio.current_time() + wait > scope.deadline:
+                    late = wait is None or anyio.current_time() + wait > anyio.current_effective_deadline()
+                    if wait is None or late or tries == _MAX_THROTTLED_TRIES:
                         raise
                 await anyio.sleep(wait)
         raise DeadlineExceeded(f"{where(self.name, request)}: no answer within {self.options.deadline:g} s")

@@ -10,10 +10,10 @@ import anyio.abc
 import attrs
 
 from multikueue.core.machinery.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
-from multikueue.core.machinery.watch import Listed
+from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
-from multikueue.errors import ApiError
+from multikueue.errors import ApiError, Unreachable
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher, Reflector
@@ -66,11 +66,17 @@ class Informer(Indexer):
     """Seconds after which a watch is renewed. API servers check credentials only when a request begins."""
     predecessor: Informer | None = attrs.field(default=None, kw_only=True)
     """An informer of a server with the same address. The first list must have reached its resourceVersion."""
+    heard_at: Callable[[], float] = attrs.field(default=anyio.current_time, kw_only=True)
+    """When the server answered anything last, on the loop's clock."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
     _reflector: Reflector = attrs.field(init=False)
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    _request: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
+    """Around the request under way."""
+    _given_up: ApiError = attrs.field(factory=lambda: Unreachable("no answer"), init=False)
+    """Why a request was cancelled."""
 
     def __attrs_post_init__(self) -> None:
         if self.predecessor is not None and not self.predecessor.resource_version:
@@ -97,12 +103,22 @@ class Informer(Indexer):
         """List and watch until cancelled."""
         task_status.started()
         while True:
-            known = self.predecessor.resource_version if self.predecessor is not None else ""
-            outcome, error = await self._reflector.step(known)
+            outcome, error = await self._step()
             if isinstance(outcome, Listed):
                 self._tell(self.status.listed())
             if error is not None:
                 await self._back_off(error)
+
+    def give_up(self, error: ApiError) -> None:
+        """End the request under way as a failure: somebody knows that the server does not answer."""
+        self._given_up = error
+        self._request.cancel()
+
+    async def _step(self) -> tuple[Outcome, ApiError | None]:
+        known = self.predecessor.resource_version if self.predecessor is not None else ""
+        with anyio.CancelScope() as self._request:
+            return await self._reflector.step(known)
+        return self._reflector.abandon(self._given_up)
 
     @property
     def resource_version(self) -> str:
@@ -156,7 +172,13 @@ class Informer(Indexer):
     async def _back_off(self, error: ApiError) -> None:
         failures, now, fraction = self._reflector.state.failures, anyio.current_time(), self.fraction()
         status = self.status.failed(
-            error, failures, now, backoff=self.backoff, refused=self.refused_backoff, fraction=fraction
+            error,
+            failures,
+            now,
+            backoff=self.backoff,
+            refused=self.refused_backoff,
+            fraction=fraction,
+            silent_for=max(0.0, now - self.heard_at()),
         )
         retry_in = status.retry_in or 0.0
         report = log.info if failures == 1 else log.debug

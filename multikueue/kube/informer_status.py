@@ -23,6 +23,8 @@ class InformerStatus:
     """Failures in a row; 0 again once a watch has been open for `Backoff.reset_after`."""
     failing_since: float | None = None
     """When the first of them was, on the loop's clock; None when there are none."""
+    silent_for: float = 0.0
+    """How many seconds before that the server answered last."""
     last_error: str = ""
     """Why the last request failed; empty when there are no failures."""
     retry_in: float | None = None
@@ -49,7 +51,15 @@ class InformerStatus:
         return InformerStatus(synced=self.synced, lists=self.lists, histories=self.histories)
 
     def failed(
-        self, error: ApiError, failures: int, now: float, *, backoff: Backoff, refused: Backoff, fraction: float
+        self,
+        error: ApiError,
+        failures: int,
+        now: float,
+        *,
+        backoff: Backoff,
+        refused: Backoff,
+        fraction: float,
+        silent_for: float = 0.0,
     ) -> InformerStatus:
         """A list or watch failed.
 
@@ -62,6 +72,7 @@ class InformerStatus:
             backoff: for failures.
             refused: for refusals: answers of 403 and 404.
             fraction: a random number in [0, 1) for the jitter.
+            silent_for: how many seconds before `now` the server answered last.
         """
         refusals = self.refusals + 1 if isinstance(error, NotFound | Forbidden) else 0
         delay = refused.delay(refusals, fraction) if refusals else backoff.delay(failures, fraction)
@@ -69,6 +80,7 @@ class InformerStatus:
             self,
             failures=failures,
             failing_since=now if self.failing_since is None else self.failing_since,
+            silent_for=silent_for if self.failing_since is None else self.silent_for,
             last_error=str(error),
             retry_in=max(delay, error.retry_after or 0.0),
             refused=error.status != 0 and (refusals > 0 or failures >= CERTAIN_REFUSAL),

@@ -80,6 +80,9 @@ class Manager:
     """The source of jitter: numbers in [0, 1)."""
     instance: str = attrs.field(default="multikueue", kw_only=True)
     """Who writes the events: the process's name."""
+    led_until: datetime | None = attrs.field(default=None, kw_only=True)
+    """When another leader was at work last, see `Elector.led_until`: the time since then does not count for
+    `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
     cluster: ManagerCluster = attrs.field(init=False)
     workers: WorkerPool = attrs.field(init=False)
     _work: WorkQueues = attrs.field(factory=WorkQueues, init=False)
@@ -120,7 +123,9 @@ class Manager:
         executor = self._executor = WorkerExecutor(effects, work.workloads.enqueue, backoffs)
         reader = SnapshotReader(cluster, workers, self.adapters, executor, memory)
         workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock)
-        clusters = ClusterReconciler(cluster, workers, files, cluster_events, settings.namespace, self.clock)
+        clusters = ClusterReconciler(
+            cluster, workers, files, cluster_events, settings.namespace, self.clock, self.led_until
+        )
         checks = AdmissionCheckReconciler(cluster, self.clock)
         controller = functools.partial(Controller[ObjectKey], fraction=self.fraction, hook=self.controller_hook)
         self._controllers = (

@@ -36,9 +36,11 @@ class Away(DirectClient):
     only_queues: bool
     asked: defaultdict[Resource, list[float]]
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         if self.only_queues and resource not in QUEUES:
-            return await super().list(resource, namespace=namespace, label_selector=label_selector)
+            return await super().list(resource, namespace=namespace, label_selector=label_selector, limit=limit)
         self.asked[resource].append(anyio.current_time())
         raise Unreachable("down")
 
@@ -64,12 +66,14 @@ class Bare(DirectClient):
 
     healed: bool = False
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         if resource == SECRET and not self.healed:
             raise Forbidden('secrets is forbidden: User "daemon" cannot list them', status=403)
         if resource.gvk.group == "kueue.x-k8s.io" and not self.healed:
             raise NotFound("the server could not find the requested resource", status=404)
-        return await super().list(resource, namespace=namespace, label_selector=label_selector)
+        return await super().list(resource, namespace=namespace, label_selector=label_selector, limit=limit)
 
 
 async def test_what_the_manager_does_not_give_is_told_once_with_what_to_look_for() -> None:

@@ -249,7 +249,8 @@ class ClusterState(Generic[C]):
     def _tried(self, current: Link[C], trial: Link[C], health: Health, now: datetime) -> Step[C]:
         limit = TRIAL_FAILURES if self.connection.connected else 1
         if not health.complete and not (isinstance(health.watch, Failing) and health.watch.failures >= limit):
-            return self, []
+            seen = attrs.evolve(self, connection=self.connection.sighted())
+            return (seen, [Notify()]) if isinstance(health.watch, Following) and seen != self else (self, [])
         state, commands = attrs.evolve(self, phase=Serving(trial), heard=Reading())._heard(trial, health, now)
         return state, [Retire(current.number), *commands]
 
@@ -257,10 +258,10 @@ class ClusterState(Generic[C]):
         known = current if health.complete or self.known is None else self.known
         connection = self.connection
         match health.watch:
-            case Failing(failures, error, retry_in) if health.watch != self.heard:
-                connection = connection.failed(error, now, failures=failures, retry_in=retry_in)
-            case Following() if known == current:
-                connection = connection.succeeded()
+            case Failing(failures, error, retry_in, silent_for) if health.watch != self.heard:
+                connection = connection.failed(error, now, failures=failures, retry_in=retry_in, silent_for=silent_for)
+            case Following():
+                connection = connection.succeeded() if known == current else connection.sighted()
         adopted = [Adopt(current.number)] if known != self.known else []
         state = attrs.evolve(self, connection=connection, known=known, heard=health.watch)
         return state, [*adopted, Notify()]

@@ -134,12 +134,25 @@ def _may_run_already(situation: Situation) -> bool:
     return any(not one.is_empty or may_run_for(situation, one) is not None for one in situation.workers)
 
 
+def _is_giving_back(situation: Situation) -> bool:
+    """Whether its eviction is under way: Kueue has the quota back once the manager's job is shown to have stopped."""
+    return is_evicted(situation.workload) and has_quota(situation.workload)
+
+
+def _is_rejected(situation: Situation) -> bool:
+    return situation.state is CheckState.REJECTED and not _is_giving_back(situation)
+
+
 def _is_of_unknown_kind(situation: Situation) -> bool:
+    if _is_giving_back(situation):
+        return False
     unknown = situation.snapshot.adapter is None or situation.traits.draining
     return unknown and not _may_run_already(situation)
 
 
 def _is_not_delegated(situation: Situation) -> bool:
+    if _is_giving_back(situation):
+        return False
     return isinstance(situation.not_delegated, str) and not _may_run_already(situation)
 
 
@@ -186,7 +199,7 @@ TABLE: tuple[Row, ...] = (
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
     Row("left behind", _stays_behind, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
-    Row("rejected", lambda seen: seen.state is CheckState.REJECTED, clean_up),
+    Row("rejected", _is_rejected, clean_up),
     Row("replaced", lambda seen: is_replaced(seen.workload), leave_to_successor),
     Row("finished", lambda seen: is_finished(seen.workload), clean_finished),
     # it can never run through us: say so, once
