@@ -294,8 +294,8 @@ class TestTimeIsOver:
 
     @staticmethod
     def limited(seconds: int, *, before: int = 0, admitted: str = "True") -> Json:
-        conditions = {"QuotaReserved": ("True", "QuotaReserved"), "Admitted": (admitted, "UnsatisfiedAdmissionChecks")}
-        found = workload(checks={"mk": "Ready"}, **conditions)
+        reserved, reason = ("True", "QuotaReserved"), "UnsatisfiedAdmissionChecks"
+        found = workload(checks={"mk": "Ready"}, QuotaReserved=reserved, Admitted=(admitted, reason))
         found["spec"]["maximumExecutionTimeSeconds"] = seconds
         if before:
             found["status"]["accumulatedPastExecutionTimeSeconds"] = before
