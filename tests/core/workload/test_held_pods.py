@@ -151,6 +151,13 @@ class TestStaysPending:
         decided = decide(shown(local, pods, *(copied(local, one) for one in pods)), settings=READY)
         assert message(decided) == f'The workload was admitted on "w1", and it may run on the manager: {self.LACKS}'
 
+    def test_and_is_not_copied(self) -> None:
+        """Kueue is about to open its gate: it would run on both."""
+        local = group("a", "b", cluster="w1", check="Ready", spec=TWO)
+        snap = shown(local, [held("a", RUNNING, opened=True), pod("b")], copied(local, held("a")))
+        assert not [one for one in decide(snap, settings=READY).effects if isinstance(one, CreateJob)]
+        assert not [one for one in decide(snap).effects if isinstance(one, CreateJob)]
+
     def test_a_set_cannot_be_held(self) -> None:
         """Its pods are made by the manager's own controllers, and nobody asks us about them."""
         local = workload(owner=("apps/v1", "StatefulSet"), nominated=("w1",))
