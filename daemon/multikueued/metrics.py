@@ -74,6 +74,21 @@ class Children(Generic[M]):
         self.metric.clear()
 
 
+@attrs.frozen(eq=False)
+class _WithKueuesPrefix(Collector):
+    """Shows metrics a second time with `kueue_` before their names, as all of Kueue's own metrics have it."""
+
+    metrics: tuple[MetricWrapperBase, ...]
+
+    def collect(self) -> Iterator[Metric]:
+        """The same series under the other name."""
+        for family in itertools.chain.from_iterable(metric.collect() for metric in self.metrics):
+            renamed = Metric(f"kueue_{family.name}", family.documentation, family.type)
+            totals = (sample for sample in family.samples if sample.name.endswith("_total"))
+            renamed.samples = [sample._replace(name=f"kueue_{sample.name}") for sample in totals]
+            yield renamed
+
+
 @attrs.define(eq=False)
 class _Queues(Collector):
     """Reads the controllers' queues at each scrape."""
@@ -141,6 +156,7 @@ class Metrics:
         self._admitted = new(
             Counter, "workloads_admitted", "Workloads given to the admitting one.", pairs, MAX_PAIRS, role
         )
+        self.registry.register(_WithKueuesPrefix((self._dispatched.metric, self._admitted.metric)))
         self._requests = new(Counter, "requests", "Requests to API servers; code 0: no answer.", asked, 400)
         self._request_seconds = new(_request_seconds, "request_seconds", "How long requests took.", asked[:2], 90)
         self._reconcile_seconds = new(

@@ -21,6 +21,7 @@ from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.preemption_gates import gated, open_next
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connected, Lost, Removing, Unserved, Worker
+from multikueue.core.workload.waiting import offered
 
 SHORT_LOSS: Final = timedelta(seconds=60)
 """A nominated worker that answered more recently than this keeps its place, so a short loss rewrites no nominations.
@@ -180,7 +181,7 @@ def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (chosen.name,))
     elif _needs_no_job(situation, chosen):
-        state = CheckState.PENDING if situation.traits.keeps_check_pending else CheckState.READY
+        state = CheckState.PENDING if situation.keeps_check_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
         # Else there is nothing to copy: the job is about to go, or the manager's Kueue has started its pods here.
@@ -202,6 +203,8 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
         told = _refusals(situation) or told
     elif told is None and situation.message.startswith(NOBODY_TAKES_IT):
         told = ""
+    if told is None and not situation.message:
+        told = offered(situation, nomination.names)
     message = told if told != situation.message else None
     if nomination.names != workloads.nominated(situation.workload) or message is not None:
         yield nominate(situation, nomination.names, message)

@@ -13,8 +13,17 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
-from multikueue.core.model.workloads import CheckState, has_quota, is_evicted, is_finished, is_replaced
+from multikueue.core.model.workloads import (
+    CheckState,
+    has_quota,
+    is_admitted,
+    is_evicted,
+    is_finished,
+    is_replaced,
+    nominated,
+)
 from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.earlier_attempts import may_run_for
@@ -29,6 +38,7 @@ from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.core.workload.unregistered import follow_copy
+from multikueue.core.workload.waiting import offered, tell_wait
 from multikueue.errors import RuleError
 
 
@@ -49,7 +59,8 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
     warnings = tuple(Announce("Warning", told) for told in (*problems, *_adopted(situation)))
-    effects = (*decided.effects, *warnings)
+    told = tell_wait(situation, row.waits_for(situation), decided.effects) if row.waits_for is not None else ()
+    effects = (*decided.effects, *told, *warnings)
     return Plan(effects, look_again=look_again, row=row.name, problems=problems)
 
 
@@ -98,7 +109,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
 
     Where only our check holds the job back on the manager, it runs there from now on, and not on the worker.
     """
-    if situation.snapshot.check is not None or situation.traits.keeps_check_pending:
+    if situation.snapshot.check is not None or situation.free_here:
         return False
     if is_finished(situation.workload) or not has_quota(situation.workload):
         return False
@@ -108,6 +119,20 @@ def _check_was_taken_off(situation: Situation) -> bool:
 
 def _follow_unchecked(situation: Situation) -> Plan:
     return stop_evicted(situation) if is_evicted(situation.workload) else follow_unchecked(situation)
+
+
+def _stays_behind(situation: Situation) -> bool:
+    """Whether our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
+    if situation.snapshot.check is not None or not situation.held_here:
+        return False
+    return is_admitted(situation.workload) and not is_finished(situation.workload)
+
+
+def _tell_held(situation: Situation) -> Plan:
+    advice = "its queue does not lead to worker clusters any more: delete it and create it again to have it run here"
+    told = Announce("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
+    cleaned = clean_up(situation)
+    return attrs.evolve(cleaned, effects=(told, *cleaned.effects))
 
 
 def _may_run_already(situation: Situation) -> bool:
@@ -167,6 +192,28 @@ def _wait(situation: Situation) -> Plan:
     return Plan()
 
 
+def _job(situation: Situation) -> str:
+    del situation
+    return "Waiting for its job to be seen"
+
+
+def _recorded_worker(situation: Situation) -> str:
+    return f'Waiting for worker cluster "{situation.assigned_to}"'
+
+
+def _delegation(situation: Situation) -> str:
+    return f"It cannot be told who runs the job: {situation.not_delegated}"
+
+
+def _group(situation: Situation) -> str:
+    del situation
+    return "Waiting for the other parts of its group"
+
+
+def _admission(situation: Situation) -> str:
+    return offered(situation, nominated(situation.workload))
+
+
 @attrs.frozen
 class Row:
     """One line of the table: what applies, and what is decided then."""
@@ -174,6 +221,8 @@ class Row:
     name: str
     applies: Callable[[Situation], bool]
     decide: Callable[[Situation], Plan]
+    waits_for: Callable[[Situation], str] | None = None
+    """What the check says meanwhile, if it says nothing; None: it says something, or is not ours to write."""
 
 
 TABLE: tuple[Row, ...] = (
@@ -182,6 +231,7 @@ TABLE: tuple[Row, ...] = (
     # a check deleted by mistake must not stop running jobs
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, _wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
+    Row("left behind", _stays_behind, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
     Row("rejected", _is_rejected, clean_up),
     Row("replaced", lambda seen: is_replaced(seen.workload), leave_to_successor),
@@ -197,12 +247,12 @@ TABLE: tuple[Row, ...] = (
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
     Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy),
     # we need its job from here on
-    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait),
-    Row("slice replacement", is_placed_slice, follow_slice),
-    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned),
+    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
+    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker),
+    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
-    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait),
-    Row("split group", is_split, tell_split),
-    Row("waiting group", must_wait, wait_for_group),
-    Row("pending", lambda seen: True, dispatch),
+    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
+    Row("split group", is_split, tell_split, _group),
+    Row("waiting group", must_wait, wait_for_group, _group),
+    Row("pending", lambda seen: True, dispatch, _admission),
 )
