@@ -9,7 +9,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import anyio
 import attrs
@@ -51,8 +51,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A head is to come."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no instance of it
         self._wait(self.limits.head_timeout)
         self.inner.connection_made(transport)
 

@@ -39,8 +39,6 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
 def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
     """Metadata of a job copy: linked to its Workload in both forms Kueue has known (label, later annotation).
 
-    Whose copy it is says the annotation that some kinds put on it afterwards: never the job, which is its user's.
-
     Args:
         job: what it is a copy of.
         stamp: what it is marked with.
@@ -48,9 +46,7 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
     """
     link = _link(stamp) if named else {"labels": {}, "annotations": {labels.ATTEMPT_ANNOTATION: stamp.attempt}}
     fitting = {label: value for label, value in link["labels"].items() if value is not None}
-    metadata = bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"])
-    metadata["annotations"].pop(labels.ORIGIN_UID_ANNOTATION, None)
-    return metadata
+    return bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"])
 
 
 def _link(stamp: Stamp) -> Json:

@@ -10,7 +10,6 @@ import pytest
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.copies import (
     differs_in_spec,
-    is_copy_of,
     is_spent,
     prebuilt_workload,
     priority_patch,
@@ -21,7 +20,6 @@ from multikueue.core.model.copies import (
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
     ORIGIN_LABEL,
-    ORIGIN_UID_ANNOTATION,
     PREBUILT_WORKLOAD,
     SPEC_ANNOTATION,
     STARTED_LABELS,
@@ -243,13 +241,3 @@ class TestMarksOfAStart:
         """An update of the daemon replaces nothing that runs."""
         given = {key: item for key, item in workload()["spec"].items() if key not in ("priority", "active")}
         assert copy_of(workload())["metadata"]["annotations"][SPEC_ANNOTATION] == digest(pruned(given))
-
-
-def test_a_job_does_not_say_whose_copy_its_copy_is() -> None:
-    """A user's own mark was copied, and the copy was taken for that of another job ever after."""
-    local = job()
-    local["metadata"]["annotations"] = {ORIGIN_UID_ANNOTATION: "of-another-job", "team": "red"}
-    metadata = stamped_metadata(local, STAMP)
-    assert ORIGIN_UID_ANNOTATION not in metadata["annotations"]
-    assert metadata["annotations"]["team"] == "red"
-    assert is_copy_of({"metadata": metadata}, local)
