@@ -23,8 +23,8 @@ from multikueue.core.model.names import ClusterName
 OTHER: Final = "other"
 """The label value of everything beyond a metric's limit."""
 
-MAX_PAIRS: Final = 500
-"""Pairs of ClusterQueue and worker with a series of their own: 25 queues on 20 workers."""
+MAX_PAIRS: Final = 280
+"""Pairs of ClusterQueue and worker with series of their own: 14 queues on 20 workers, two counters under two names."""
 
 MAX_STATUSES: Final = 150
 """Pairs of ClusterQueue and worker of which the status is shown, in three series each."""
