@@ -8,8 +8,8 @@ import pytest
 from multikueue.adapters import BUILTIN, AdapterRegistry, Delegation, JobKind, SafeAdapter, StatusRules
 from multikueue.adapters.rules import ALWAYS_DELEGATED, counters_at_zero, never_finished
 from multikueue.core.model.adapter import JobAdapter, Stamp
-from multikueue.core.model.kinds import JOB
 from multikueue.core.model.copies import is_copy_of
+from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.errors import AdapterError
