@@ -16,6 +16,8 @@ import attrs
 import structlog
 from aiohttp import web
 
+ROOM_INTERVAL: Final = 0.5
+"""Seconds between two looks for a connection to close while all places are taken."""
 ACCEPT_DELAY: Final = 1.0
 """Seconds until the next try where the process may open no more files, as in asyncio."""
 
@@ -45,7 +47,6 @@ class Connection(asyncio.Protocol):
     on_lost: Callable[[], None]
     idle: bool = attrs.field(default=False, init=False)
     """Whether an answer has been given and nothing has come since."""
-    _busy: bool = attrs.field(default=False, init=False)
     _transport: asyncio.Transport | None = attrs.field(default=None, init=False)
     _deadline: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
 
@@ -82,19 +83,20 @@ class Connection(asyncio.Protocol):
 
     def began(self) -> None:
         """The head has arrived, and its handler runs: that one bounds the body."""
-        self.idle, self._busy = False, True
+        self.idle = False
         self._wait(None)
 
     def answered(self) -> None:
         """The handler has an answer."""
-        self.idle, self._busy = True, False
+        self.idle = True
         self._wait(self.limits.idle_timeout)
 
-    def give_up(self) -> None:
-        """Close at once, unless a request is being handled."""
+    def make_room(self) -> None:
+        """Close once the answer has been sent, for which there is as long as for a head."""
         self.idle = False
-        if not self._busy:
-            self.close()
+        if self._transport is not None:
+            self._wait(self.limits.head_timeout)
+            self._transport.close()
 
     def close(self) -> None:
         """Close at once."""
@@ -104,7 +106,7 @@ class Connection(asyncio.Protocol):
     def _wait(self, seconds: float | None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.give_up)
+        self._deadline = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.close)
 
 
 @attrs.define(eq=False)
@@ -154,11 +156,15 @@ class Gate:
                 connection.answered()
 
     async def _place(self) -> None:
-        if not self._places.value:
-            longest = next((connection for connection in self._open.values() if connection.idle), None)
-            if longest is not None:
-                longest.give_up()
-        await self._places.acquire()
+        acquired = False
+        while not acquired:
+            if not self._places.value:
+                longest = next((connection for connection in self._open.values() if connection.idle), None)
+                if longest is not None:
+                    longest.make_room()
+            with anyio.move_on_after(ROOM_INTERVAL):  # one that is busy now may be idle then
+                await self._places.acquire()
+                acquired = True
 
     async def _serve(self, accepted: socket.socket) -> None:
         """Serve one connection until it is closed."""

@@ -136,7 +136,7 @@ class TestRegistry:
         assert len(AdapterRegistry(BUILTIN)) == len(rows)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in BUILTIN if not kind.workload_only], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in BUILTIN if not kind.workload_only], ids=lambda kind: kind.framework)
 def test_a_job_does_not_say_whose_copy_its_copy_is(kind: JobKind) -> None:
     """A user's own mark was copied, and the copy was taken for that of another job ever after."""
     local = widget()

@@ -115,6 +115,30 @@ async def test_one_that_is_idle_makes_room() -> None:
         await closed(idle)
 
 
+async def test_one_that_becomes_idle_makes_room_for_one_that_waits_already() -> None:
+    asked, go = anyio.Event(), anyio.Event()
+
+    async def slow(_: web.Request) -> web.Response:
+        asked.set()
+        await go.wait()
+        return web.Response(text="hello")
+
+    application = web.Application()
+    application.router.add_get("/", slow)
+    limits = Limits(connections=1)
+    async with (
+        listening(application, HOST, 0, settings="serving", limits=limits) as port,
+        await anyio.connect_tcp(HOST, port) as first,
+        await anyio.connect_tcp(HOST, port) as second,
+    ):
+        await first.send(WHOLE)
+        await asked.wait()
+        await second.send(WHOLE)
+        go.set()
+        assert b"hello" in await answer(first)
+        assert b"hello" in await answer(second)
+
+
 async def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent() -> None:
     async with reviewing(ANY, serving_tls(MADE), echo) as port, await to_webhook(port) as stream:
         await stream.send(post(MAX_BODY + 1, b""))
