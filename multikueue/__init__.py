@@ -38,6 +38,7 @@ from multikueue.errors import (
     TooManyRequests,
     Unauthorized,
     Unreachable,
+    Unreadable,
 )
 from multikueue.protocols import (
     ApiClient,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:  # the names of `_LAZY`
         SyncRules,
     )
     from multikueue.kube import (
+        AnswerLimits,
         ClientOptions,
         ClusterConfig,
         Informer,
@@ -92,6 +94,7 @@ __all__ = [
     "AdapterRegistry",
     "AllAtOnce",
     "AlreadyExists",
+    "AnswerLimits",
     "ApiClient",
     "ApiError",
     "Caches",
@@ -150,6 +153,7 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "Unreachable",
+    "Unreadable",
     "WatchEvent",
     "Watcher",
     "Writer",
@@ -172,6 +176,7 @@ _LAZY = {
         "SyncRules",
     ),
     "multikueue.kube": (
+        "AnswerLimits",
         "ClientOptions",
         "ClusterConfig",
         "Informer",

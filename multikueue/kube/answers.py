@@ -6,6 +6,7 @@ compressed zeros, or pages without an end. All of it would end in the memory of 
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 import aiohttp
@@ -42,6 +43,10 @@ class AnswerLimits:
     """Objects of a list. It is also how many of one kind are kept of a worker."""
 
 
+LISTS_UNLIMITED: Final = AnswerLimits(list_bytes=sys.maxsize, list_pages=sys.maxsize, list_objects=sys.maxsize)
+"""For the manager's own API server, which is trusted: only pages are kept small, as tenants choose their objects."""
+
+
 @attrs.define
 class ListTally:
     """What has been read of one list so far."""
@@ -64,10 +69,14 @@ class ListTally:
             raise too_much(self.where, f"the list has more than {self.limits.list_pages} pages")
         return min(self.limits.answer_bytes, self.limits.list_bytes - self.bytes)
 
-    @property
-    def is_spent(self) -> bool:
-        """Whether a page that is too large exceeds what the list may have, and smaller pages would not help."""
-        return self.limits.list_bytes - self.bytes <= self.limits.answer_bytes
+    def check_bytes(self) -> None:
+        """A page was too large. Smaller ones do not help if it is the whole list that is.
+
+        Raises:
+            Unreadable: the list has too many bytes.
+        """
+        if self.limits.list_bytes - self.bytes < self.limits.answer_bytes:
+            raise too_much(self.where, f"the list has more than {self.limits.list_bytes} bytes")
 
     def add(self, size: int, objects: int) -> None:
         """Count a page.

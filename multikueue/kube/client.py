@@ -185,7 +185,8 @@ class KubeClient:
             try:
                 body = await self._exchange.fetch(request, tally.room)
             except Unreadable:
-                if limit <= 1 or tally.is_spent:
+                tally.check_bytes()
+                if limit <= 1:
                     raise
                 limit = max(1, limit // SHRINK)
                 continue

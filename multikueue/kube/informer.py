@@ -14,6 +14,7 @@ from multikueue.core.machinery.watch import Listed
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
 from multikueue.errors import ApiError
+from multikueue.kube.answers import too_much
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher, Reflector
@@ -46,6 +47,7 @@ class Informer(Indexer):
       they raise is a bug, not a failure of the server: it ends `run`.
     * A watch resumes from the last resourceVersion. A relist happens after a 410, after silence, and when the
       resourceVersion goes backwards (see `core.machinery.watch`).
+    * It keeps `max_objects` at most. More of them on the server count as a failure: it answers with too much.
     * It never gives up: it reports failures through `status` and `on_status`, and retries with back-off.
     """
 
@@ -62,6 +64,8 @@ class Informer(Indexer):
     idle: float = attrs.field(default=90.0, kw_only=True)
     """Seconds without a byte after which a watch may be dead: API servers send a bookmark about every minute. The
     informer then probes the server and relists."""
+    max_objects: float = attrs.field(default=float("inf"), kw_only=True)
+    """How many objects may be in the store: whoever may create them on the server decides how many there are."""
     lifetime: float = attrs.field(default=float("inf"), kw_only=True)
     """Seconds after which a watch is renewed. API servers check credentials only when a request begins."""
     predecessor: Informer | None = attrs.field(default=None, kw_only=True)
@@ -126,6 +130,7 @@ class Informer(Indexer):
             await self._changed.wait()
 
     def _replace(self, listed: ObjectList, backwards: bool) -> None:
+        self._check_room(len(listed.items))
         self.predecessor = None
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
@@ -141,7 +146,18 @@ class Informer(Indexer):
             self._store(gone, None)
 
     def _apply(self, event: WatchEvent) -> None:
-        self._store(ObjectKey.of(event.object), None if event.type == "DELETED" else self.transform(event.object))
+        key, deleted = ObjectKey.of(event.object), event.type == "DELETED"
+        if not deleted and key not in self:
+            self._check_room(len(self) + 1)
+        self._store(key, None if deleted else self.transform(event.object))
+
+    def _check_room(self, objects: int) -> None:
+        """
+        Raises:
+            Unreadable: there are more than may be kept.
+        """
+        if objects > self.max_objects:
+            raise too_much(str(self.resource), f"there are more than {self.max_objects:g} objects")
 
     def _store(self, key: ObjectKey, new: Json | None) -> None:
         old = self.put(key, new)

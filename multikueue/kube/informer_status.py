@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.machinery.backoff import Backoff
-from multikueue.errors import ApiError, Forbidden, NotFound
+from multikueue.errors import ApiError, Forbidden, NotFound, Unreadable
 
 CERTAIN_REFUSAL: Final = 3
 """Failures in a row after which an answer such as 500 counts as a refusal. A 403 or 404 counts at once."""
@@ -22,7 +22,8 @@ class InformerStatus:
     failures: int = 0
     """Failures in a row; 0 again once a watch has been open for `Backoff.reset_after`."""
     failing_since: float | None = None
-    """When the first of them was, on the loop's clock; None when there are none."""
+    """When the first of them was, on the loop's clock; None when there are none. While the server answers with what
+    cannot be read it is the last of them: such a server is not lost."""
     last_error: str = ""
     """Why the last request failed; empty when there are no failures."""
     retry_in: float | None = None
@@ -33,6 +34,8 @@ class InformerStatus:
     """How often the resourceVersion went backwards: the server was replaced, or restored from a backup."""
     refused: bool = False
     """Whether the server answers but does not give this kind: it does not serve it, forbids it, or keeps failing."""
+    unreadable: bool = False
+    """Whether the server answers, but with more than may be read or with what cannot be read."""
     refusals: int = 0
     """Answers of 403 and 404 in a row."""
 
@@ -64,13 +67,15 @@ class InformerStatus:
             fraction: a random number in [0, 1) for the jitter.
         """
         refusals = self.refusals + 1 if isinstance(error, NotFound | Forbidden) else 0
+        unreadable = isinstance(error, Unreadable)
         delay = refused.delay(refusals, fraction) if refusals else backoff.delay(failures, fraction)
         return attrs.evolve(
             self,
             failures=failures,
-            failing_since=now if self.failing_since is None else self.failing_since,
+            failing_since=now if self.failing_since is None or self.unreadable or unreadable else self.failing_since,
             last_error=str(error),
             retry_in=max(delay, error.retry_after or 0.0),
             refused=error.status != 0 and (refusals > 0 or failures >= CERTAIN_REFUSAL),
+            unreadable=unreadable,
             refusals=refusals,
         )

@@ -32,6 +32,7 @@ class QueueInformers:
         on_status: Callable[[InformerStatus], None] = lambda _: None,
         fraction: Callable[[], float] = lambda: 0.0,
         slim: bool = True,
+        max_objects: float = float("inf"),
     ) -> QueueInformers:
         """Build the informers; `run` fills them.
 
@@ -42,6 +43,7 @@ class QueueInformers:
             on_status: called when the status of an informer changes.
             fraction: the source of jitter.
             slim: keep only what sums need. Statuses change with every admission, so this saves most of the work.
+            max_objects: how many of either are kept.
         """
 
         def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -50,7 +52,9 @@ class QueueInformers:
                 for name in sorted(found):
                     on_queue(ObjectKey("", name))
 
-        informer = partial(Informer, client, on_change=changed, on_status=on_status, fraction=fraction)
+        informer = partial(
+            Informer, client, on_change=changed, on_status=on_status, fraction=fraction, max_objects=max_objects
+        )
         kept = only_spec("resourceGroups") if slim else drop_managed_fields
         return cls(informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=only_spec("clusterQueue")))
 

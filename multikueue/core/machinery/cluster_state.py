@@ -257,8 +257,9 @@ class ClusterState(Generic[C]):
         known = current if health.complete or self.known is None else self.known
         connection = self.connection
         match health.watch:
-            case Failing(failures, error, retry_in) if health.watch != self.heard:
-                connection = connection.failed(error, now, failures=failures, retry_in=retry_in)
+            case Failing(failures, error, retry_in, unreadable) if health.watch != self.heard:
+                told = connection.unread if unreadable else connection.failed
+                connection = told(error, now, failures=failures, retry_in=retry_in)
             case Following() if known == current:
                 connection = connection.succeeded()
         adopted = [Adopt(current.number)] if known != self.known else []

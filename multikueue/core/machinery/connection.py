@@ -21,6 +21,8 @@ from multikueue.core.model.objects import dig
 
 CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
+UNREADABLE: Final = "AnswersUnreadable"
+"""Our reason for a worker that answers with more than may be read of it."""
 _UNUSABLE: Final = "; not usable for: "
 _ATTEMPTS: Final = "; connection attempts: "
 
@@ -42,6 +44,8 @@ class Failing:
     failures: int
     error: str
     retry_in: float
+    unreadable: bool = False
+    """Whether it answers, but with what cannot be read: that is no loss."""
 
 
 Watch: TypeAlias = Reading | Following | Failing
@@ -62,7 +66,8 @@ class Connection:
     connected: bool = False
     """Whether the worker's Workloads are being watched."""
     lost_since: datetime | None = None
-    """Since when they are not, by the manager's clock; None while connected, and until the first answer or failure.
+    """Since when they are not, by the manager's clock; None while connected, while the worker answers with what cannot
+    be read, and until the first answer or failure.
 
     The first failure sets it and the next ones keep it: it is when the worker was lost, not when it was last tried. An
     earlier process may have noted it, see `remembered_loss`.
@@ -84,7 +89,14 @@ class Connection:
     @property
     def word(self) -> str:
         """The state in one word, for logs."""
-        return "connected" if self.connected else "connecting" if self.unheard else "lost"
+        if self.connected:
+            return "connected"
+        return "connecting" if self.unheard else "unreadable" if self.unreadable else "lost"
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether the worker answers, but with what cannot be read."""
+        return not self.connected and self.reason == UNREADABLE
 
     def succeeded(self) -> Connection:
         """The worker answers."""
@@ -104,6 +116,17 @@ class Connection:
         """
         next_attempt = now + timedelta(seconds=retry_in) if failures else None
         return Connection(False, self.lost_since or now, failures, next_attempt, reason, error)
+
+    def unread(self, error: str, now: datetime, *, failures: int, retry_in: float) -> Connection:
+        """The worker answers, but with what cannot be read. It is not connected, and not lost either.
+
+        Args:
+            error: why, for people.
+            now: the manager's wall clock.
+            failures: in a row.
+            retry_in: seconds until the next attempt.
+        """
+        return Connection(False, None, failures, now + timedelta(seconds=retry_in), UNREADABLE, error)
 
     def active_condition(
         self, now: datetime, generation: int | None, unusable: Mapping[str, str] | None = None
@@ -131,7 +154,7 @@ class Connection:
 def remembered_loss(cluster: Json) -> datetime | None:
     """Since when the object says that the worker is lost: this is how the time survives a restart."""
     active = condition(cluster, "Active")
-    if active is None or active.get("status") == "True":
+    if active is None or active.get("status") == "True" or active.get("reason") == UNREADABLE:
         return None
     return parse_timestamp(active.get("lastTransitionTime"))
 
