@@ -13,9 +13,10 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
+from multikueue.kube.bounded_yaml import fault
 from multikueued.config import ObjectName, Settings
 from multikueued.dispatching import dispatcher_contradictions
-from multikueued.documents import Loader, fault, read_text, reading
+from multikueued.documents import Loader, read_text, reading
 from multikueued.kinds import kind_contradictions
 from multikueued.values import Hook, advice, is_list, register_values, shown
 

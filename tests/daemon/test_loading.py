@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -234,3 +235,22 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         load_settings(tmp_path / "none.yaml")
     with pytest.raises(SettingsError, match=r"config\.yaml: it is not UTF-8"):
         load_settings(binary)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: &a {b: 1}\nc: {<<: *a}", "merge keys (<<) are not read: write the fields out"),
+        ("\n".join(["a0: &a0 x", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 9))]), "values"),
+    ],
+)
+def test_a_small_file_is_little_work(text: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=f"not valid YAML.*{re.escape(told)}"):
+        parse_settings(text)
+
+
+def test_a_large_file_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_bytes(b"#" * ((1 << 20) + 1))
+    with pytest.raises(SettingsError, match="larger than 1048576 bytes"):
+        load_settings(file)

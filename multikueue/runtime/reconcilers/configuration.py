@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final, TypeAlias
 
+import anyio
+import anyio.to_thread
 import attrs
 
 from multikueue.core.config.admission_check import active_condition
@@ -29,6 +31,9 @@ log = get_logger(__name__)
 
 KUBECONFIG_KEY: Final = "kubeconfig"
 """Where in a Secret the kubeconfig is."""
+SMALL: Final = 8 << 10
+"""Bytes of a kubeconfig that is parsed at once: any of them takes a fifth of a second at most, a real one ten
+milliseconds. A larger one is parsed in a thread."""
 DRAINING: Final = 5.0
 """Seconds between two looks whether a removed worker still runs jobs."""
 _Parsed: TypeAlias = tuple[bytes, ClusterConfig | KubeconfigError]
@@ -67,6 +72,7 @@ class ClusterReconciler:
     clock: Callable[[], datetime]
     _parsed: dict[str, _Parsed] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster."""
+    _parsing: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(1), init=False, repr=False)
     _draining: set[str] = attrs.field(factory=set, init=False, repr=False)
     """Workers that are kept although their MultiKueueClusters are gone."""
 
@@ -76,7 +82,7 @@ class ClusterReconciler:
         if cluster is None or is_terminating(cluster):
             return self._remove(key.name)
         self._draining.discard(key.name)
-        self._connect(ClusterName(key.name), cluster)
+        await self._connect(ClusterName(key.name), cluster)
         await self._write_status(cluster)
         return Action.done()
 
@@ -93,24 +99,27 @@ class ClusterReconciler:
         self._parsed.pop(name, None)
         return Action.done()
 
-    def _connect(self, name: ClusterName, cluster: Json) -> None:
+    async def _connect(self, name: ClusterName, cluster: Json) -> None:
         try:
             kubeconfig = self._load(cluster)
             if kubeconfig is None:
                 return  # being read: `KubeconfigFiles` enqueues the cluster after that
-            config = self._parse(name, kubeconfig)
+            config = await self._parse(name, kubeconfig)
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
             self.workers.clusters.refuse(name, error.reason, message, remembered_loss(cluster))
         else:
             self.workers.clusters.assign(name, config, remembered_loss(cluster))
 
-    def _parse(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
+    async def _parse(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
         """Parse a kubeconfig if it has changed: a large one takes a second, and each failed connection reconciles."""
         before, parsed = self._parsed.get(name, (b"", None))
         if parsed is None or before != kubeconfig:
             try:
-                parsed = parse_worker_kubeconfig(kubeconfig)
+                if len(kubeconfig) <= SMALL:
+                    parsed = parse_worker_kubeconfig(kubeconfig)
+                else:
+                    parsed = await anyio.to_thread.run_sync(parse_worker_kubeconfig, kubeconfig, limiter=self._parsing)
             except KubeconfigError as error:
                 parsed = error.with_traceback(None)
             self._parsed[name] = kubeconfig, parsed
