@@ -28,7 +28,8 @@ class OutOfBoundsError(yaml.constructor.ConstructorError):
     """The document is beyond the bounds. Its `problem` says how, and quotes nothing of it."""
 
     def __init__(self, problem: str, place: yaml.Event | yaml.Node) -> None:
-        super().__init__(None, None, problem, place.start_mark)
+        mark: Any = place.start_mark  # the stubs name three types that are one
+        super().__init__(None, None, problem, mark)
 
 
 def fault(problem: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
@@ -65,7 +66,8 @@ class BoundedLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """See `yaml.composer.Composer`."""
-        event, before = self.peek_event(), self._read
+        parser: Any = self  # the stubs do not type its methods
+        event, before = parser.peek_event(), self._read
         if parent is None:
             self._marked = {}
         if isinstance(event, yaml.AliasEvent):
