@@ -36,6 +36,8 @@ class WatchEvent:
 
     type: str
     object: Json
+    size: int = 0
+    """Bytes of the line; 0: not known."""
 
 
 class Reader(Protocol):
@@ -49,10 +51,12 @@ class Reader(Protocol):
         """
         ...
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         """Return all matching objects, read page by page; an empty namespace means all of them.
 
-        They may lack their `managedFields`.
+        They may lack their `managedFields`. With a limit, return at most so many of them in one page.
         """
         ...
 

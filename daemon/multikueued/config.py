@@ -32,6 +32,8 @@ Count = NewType("Count", int)
 
 DispatcherName = NewType("DispatcherName", str)
 """One of Kueue's two dispatchers, a dispatcher of an installed package, or another controller's domain and path."""
+KueuesDispatcherName = NewType("KueuesDispatcherName", str)
+"""The same as Kueue takes it: another controller's name needs no domain."""
 StepSize = NewType("StepSize", int)
 """How many workers; at least 1."""
 RoundLength = NewType("RoundLength", timedelta)
@@ -74,8 +76,8 @@ class IntegrationSettings:
     """The section `integrations` of Kueue's configuration."""
 
     frameworks: tuple[FrameworkName, ...] = (FrameworkName("batch/job"),)
-    """Kinds built into Kueue, by Kueue's names; the default is the kind every cluster serves. Each is watched on every
-    worker, so list those in use."""
+    """Kinds built into Kueue, by Kueue's names; the default is Kueue's, the kind every cluster serves. Each that the
+    manager serves is watched on every worker. `auto`: all that the manager serves, without those made of pods."""
     external_frameworks: tuple[Declaration, ...] = ()
     """The same as `externalFrameworks`. Kueue has the list here."""
 
@@ -197,7 +199,7 @@ class MultiKueueSettings:
     origin: LabelValue | None = None
     gc_interval: timedelta | None = None
     worker_lost_timeout: timedelta | None = None
-    dispatcher_name: DispatcherName | None = None
+    dispatcher_name: KueuesDispatcherName | None = None
     incremental_dispatcher_config: IncrementalSettings | None = None
     external_frameworks: tuple[Declaration, ...] = ()
 
@@ -226,7 +228,7 @@ class Settings:
     worker_limits: WorkerLimitSettings = attrs.field(factory=WorkerLimitSettings)
     preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)
-    dispatcher_name: DispatcherName | None = None
+    dispatcher_name: KueuesDispatcherName | None = None
     """Kueue's name of `dispatcher.name`."""
     incremental_dispatcher_config: IncrementalSettings | None = None
     """Kueue's name of `dispatcher.incremental`."""

@@ -8,6 +8,7 @@ from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispa
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental, Order
 from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
 from multikueued.config import IncrementalSettings, Settings
+from multikueued.kueue_configuration import Remark
 
 
 def dispatcher_name(settings: Settings) -> str:
@@ -28,6 +29,14 @@ def chosen_dispatcher(settings: Settings) -> Dispatcher:
         how = settings.dispatcher.incremental or settings.incremental_dispatcher_config or IncrementalSettings()
         return Incremental(step=how.step_size, order=Order(how.order), round=how.round)
     return load_dispatcher(installed[name]) if name in installed else External()
+
+
+def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
+    """What is to be told about the choice: a name without a domain may be a typing error."""
+    name = dispatcher_name(settings)
+    if "/" not in name and name not in installed_dispatchers():
+        told = f'no installed package brings "{name}": another controller is to write status.nominatedClusterNames'
+        yield Remark("dispatcherName", told, important=True)
 
 
 def dispatcher_contradictions(settings: Settings) -> Iterator[str]:

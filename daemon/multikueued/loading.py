@@ -14,10 +14,11 @@ from cattrs.gen import make_dict_structure_fn, override
 from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueue.kube.bounded_yaml import fault
-from multikueued.config import ObjectName, Settings
-from multikueued.dispatching import dispatcher_contradictions
+from multikueued.config import IntegrationSettings, ObjectName, Settings
+from multikueued.dispatching import dispatcher_contradictions, dispatcher_remarks
 from multikueued.documents import Loader, read_text, reading
-from multikueued.kinds import kind_contradictions
+from multikueued.kinds import AUTO, kind_contradictions, kind_remarks
+from multikueued.kueue_configuration import Remark, kind_complaint, without_kueues
 from multikueued.values import Hook, advice, is_list, register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -25,8 +26,16 @@ NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/name
 KUEUE_NAMESPACE: Final = "kueue-system"
 
 
-def load_settings(path: Path | None, *, namespace_file: Path = NAMESPACE_FILE) -> Settings:
-    """Read the settings file; without one, the defaults.
+@attrs.frozen
+class Loaded:
+    """Settings, and what in their file was passed over."""
+
+    settings: Settings
+    remarks: tuple[Remark, ...] = ()
+
+
+def load_settings(path: Path | None, *, namespace_file: Path = NAMESPACE_FILE) -> Loaded:
+    """Read the settings file; without one, the defaults. It may be Kueue's own Configuration.
 
     Args:
         path: the file.
@@ -35,11 +44,23 @@ def load_settings(path: Path | None, *, namespace_file: Path = NAMESPACE_FILE) -
     Raises:
         SettingsError: the file cannot be read or used; the message names every wrong setting and what to do.
     """
-    settings = Settings() if path is None else parse_settings(read_text(path), source=str(path))
-    return settings if settings.namespace else attrs.evolve(settings, namespace=_own_namespace(namespace_file))
+    loaded = Loaded(Settings()) if path is None else parse(read_text(path), source=str(path))
+    if loaded.settings.namespace:
+        return loaded
+    own = attrs.evolve(loaded.settings, namespace=_own_namespace(namespace_file))
+    return attrs.evolve(loaded, settings=own)
 
 
 def parse_settings(text: str, *, source: str = "settings") -> Settings:
+    """Read settings from YAML, whatever in it is passed over.
+
+    Raises:
+        SettingsError: see `load_settings`.
+    """
+    return parse(text, source=source).settings
+
+
+def parse(text: str, *, source: str) -> Loaded:
     """Read settings from YAML.
 
     Raises:
@@ -47,7 +68,16 @@ def parse_settings(text: str, *, source: str = "settings") -> Settings:
     """
     with reading(source):
         document = yaml.load(text, _Loader)  # a SafeLoader
-    document = {} if document is None else document
+    document, remarks = {} if document is None else document, list[Remark]()
+    if isinstance(document, dict):
+        if complaint := kind_complaint(document):
+            raise SettingsError(_listed(source, [complaint]))
+        document, remarks = without_kueues(document)
+    settings = _structured(document, source)
+    return Loaded(settings, (*remarks, *kind_remarks(settings), *dispatcher_remarks(settings)))
+
+
+def _structured(document: Any, source: str) -> Settings:
     try:
         settings = _CONVERTER.structure(document, Settings)
     except (cattrs.BaseValidationError, ValueError) as error:
@@ -119,8 +149,8 @@ def _group(cls: type[Any], converter: cattrs.Converter) -> Hook:
     read: Hook = structure(cls, converter, _cattrs_forbid_extra_keys=True, **renamed)
 
     def says_nothing(key: str, item: Any) -> bool:
-        """Whether it is a list of which every line is commented out, or the default."""
-        return (item is None and key in lists) or (item == "" and key in empty)
+        """Whether it is a list of which every line is commented out, or the default, also as `null`."""
+        return (item is None and key in (lists | empty)) or (item == "" and key in empty)
 
     def checked(value: Any, _: Any) -> Any:
         value = {} if value is None else value  # every line of the group is commented out
@@ -129,6 +159,16 @@ def _group(cls: type[Any], converter: cattrs.Converter) -> Hook:
         return read({str(key): item for key, item in value.items() if not says_nothing(key, item)}, cls)
 
     return checked
+
+
+def _integrations(group: Hook) -> Hook:
+    """The hook of the job kinds: `auto` needs no list."""
+
+    def read(value: Any, kind: Any) -> Any:
+        alone = isinstance(value, dict) and value.get("frameworks") == AUTO
+        return group({**value, "frameworks": [AUTO]} if alone else value, kind)
+
+    return read
 
 
 def _declaration(group: Hook) -> Hook:
@@ -178,3 +218,4 @@ _CONVERTER: Final = cattrs.Converter(detailed_validation=True)
 _CONVERTER.register_structure_hook_factory(attrs.has, _group)
 register_values(_CONVERTER)
 _CONVERTER.register_structure_hook(Declaration, _declaration(_group(Declaration, _CONVERTER)))
+_CONVERTER.register_structure_hook(IntegrationSettings, _integrations(_group(IntegrationSettings, _CONVERTER)))

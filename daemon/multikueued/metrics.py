@@ -7,7 +7,8 @@ and a metric with too many label values counts the rest under `other`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Generic, Literal, TypeVar
 
 import attrs
@@ -25,8 +26,13 @@ OTHER: Final = "other"
 MAX_PAIRS: Final = 500
 """Pairs of ClusterQueue and worker with a series of their own: 25 queues on 20 workers."""
 
+MAX_STATUSES: Final = 150
+"""Pairs of ClusterQueue and worker of which the status is shown, in three series each."""
+
 Role = Literal["leader", "standalone"]
 QueueSource = Callable[[], Mapping[str, QueueStatistics]]
+StatusSource = Callable[[], Iterable[tuple[str, str, str]]]
+"""ClusterQueue, worker, and the status of the worker's Active condition."""
 
 M = TypeVar("M", bound=MetricWrapperBase)
 
@@ -85,6 +91,23 @@ class _Queues(Collector):
         yield active
 
 
+@attrs.define(eq=False)
+class _Workers(Collector):
+    """Reads at each scrape how the workers behind each ClusterQueue are: a metric of Kueue's (v0.20)."""
+
+    role: str
+    source: StatusSource | None = None
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """One series for each status, of which one is 1."""
+        labels = ("cluster_queue", "cluster", "active", "replica_role")
+        family = GaugeMetricFamily("multikueue_cluster_status", "The Active condition of workers.", labels=labels)
+        for queue, cluster, status in itertools.islice(self.source() if self.source else (), MAX_STATUSES):
+            for one in ("True", "False", "Unknown"):
+                family.add_metric([queue, cluster, one, self.role], one == status)
+        yield family
+
+
 class Registry(CollectorRegistry):
     """A registry without `_created` samples, which would double the series."""
 
@@ -107,7 +130,9 @@ class Metrics:
     def __init__(self, role: Role) -> None:
         self.registry = Registry()
         self._queues = _Queues()
+        self._workers = _Workers(role)
         self.registry.register(self._queues)
+        self.registry.register(self._workers)
         new, by_controller = self._children, ("controller",)
         pairs, asked = ("cluster_queue", "cluster", "replica_role"), ("cluster", "verb", "resource", "code")
         self._dispatched = new(
@@ -162,15 +187,15 @@ class Metrics:
         """See `ReviewHook`."""
         self._reviews.of(outcome).inc()
 
-    def began(self, queues: QueueSource) -> None:
-        """This process leads from now on; its queues are read at each scrape."""
+    def began(self, queues: QueueSource, workers: StatusSource) -> None:
+        """This process leads from now on; its queues and workers are read at each scrape."""
         self._leading.set(1)
-        self._queues.source = queues
+        self._queues.source, self._workers.source = queues, workers
 
     def ended(self) -> None:
         """It does not lead any more, and watches no cluster."""
         self._leading.set(0)
-        self._queues.source = None
+        self._queues.source = self._workers.source = None
         self._connected.clear()
 
     def lagged(self, seconds: float) -> None:

@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,7 @@ import structlog
 
 from multikueue.kube import ClusterConfig, load_incluster, load_kubeconfig
 from multikueued.cli import known_error
+from multikueued.kueue_configuration import Remark
 from multikueued.loading import load_settings
 from multikueued.logs import configure_logging
 from multikueued.wiring import serve
@@ -37,9 +39,11 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None) -> Non
     """
     if context is not None and kubeconfig is None:
         raise click.UsageError("--context names a context of a kubeconfig: name that with --kubeconfig, too")
-    settings = load_settings(config)
+    loaded = load_settings(config)
+    settings = loaded.settings
     manager = _manager_cluster(kubeconfig, context)
     configure_logging(settings.logging, sys.stderr)
+    _tell(loaded.remarks)
     gc.set_threshold(50_000, 20, 100)  # reading a big list would spend three quarters of its time in the collector
     uvloop = importlib.util.find_spec("uvloop") is not None
     try:
@@ -48,6 +52,13 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None) -> Non
         if known_error(error) is None:  # a bug: the traceback goes to the log only
             structlog.get_logger(__name__).error("internal error", exc_info=error)
         raise
+
+
+def _tell(remarks: Iterable[Remark]) -> None:
+    log = structlog.get_logger(__name__)
+    for remark in remarks:
+        tell = log.warning if remark.important else log.info
+        tell("setting passed over", setting=remark.setting, why=remark.told)
 
 
 def _manager_cluster(kubeconfig: str | None, context: str | None) -> ClusterConfig:

@@ -15,7 +15,7 @@ from cattrs.cols import list_structure_factory
 from multikueue.core.model.quantities import exact
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued import config
-from multikueued.kinds import framework_names
+from multikueued.kinds import UNSUPPORTED, framework_names
 
 Hook: TypeAlias = Callable[[Any, Any], Any]
 """Reads a value as a type; raises ValueError with what to write instead."""
@@ -175,9 +175,18 @@ def _dispatcher_name(value: Any, _: Any) -> Any:
     return value
 
 
+def _kueues_dispatcher_name(value: Any, kind: Any) -> Any:
+    """As in Kueue any text names another controller; but not what is almost, or a part of, a dispatcher's name."""
+    known = (*BUILT_IN, *installed_dispatchers())
+    text = isinstance(value, str) and "/" not in value
+    if text and not any(value in name for name in known) and not difflib.get_close_matches(value, known, n=1):
+        return value
+    return _dispatcher_name(value, kind)
+
+
 def _framework_name(value: Any, _: Any) -> Any:
     known = framework_names()
-    if value not in known:
+    if value not in known and value not in UNSUPPORTED:
         hint = advice(value, known, f"there are {', '.join(known)}", most=2)
         raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {hint}")
     return value
@@ -215,5 +224,6 @@ _HOOKS: Final[Mapping[Any, Hook]] = {
     ),
     config.RoundLength: _round_length,
     config.DispatcherName: _dispatcher_name,
+    config.KueuesDispatcherName: _kueues_dispatcher_name,
     config.FrameworkName: _framework_name,
 }

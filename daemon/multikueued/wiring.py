@@ -8,6 +8,7 @@ import signal
 import socket
 import uuid
 from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -31,7 +32,7 @@ from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
-from multikueued.kinds import chosen_kinds, known_kinds, with_assigned_kinds
+from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Term:
     async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
         """Run the manager and register the webhook until cancelled."""
         self.manager, self._ended = manager, anyio.Event()
-        metrics.began(manager.statistics)
+        metrics.began(manager.statistics, manager.cluster.worker_statuses)
         try:
             async with anyio.create_task_group() as beside:
                 if webhook is not None:
@@ -157,19 +158,47 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
 
-            async def lead() -> None:
+            async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
-                kinds_of_term = await with_assigned_kinds(found, client)
-                await term.lead(build_manager(settings, client, metrics, kinds_of_term), metrics, hook)
+                known, until = found, led_until
+                while await _lead_until_more_served(term, settings, client, metrics, known, until, hook):
+                    until = utc_now()
+                    known = await known_kinds(kinds, client)
 
             if not election.enabled:
-                await lead()
+                await lead(None)
                 return
             lease = ObjectKey(settings.namespace, election.lease_name)
             identity = f"{socket.gethostname()}_{uuid.uuid4()}"
             times = election.lease_settings()
             elector = Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
-            await elector.run(lead)
+            await elector.run(lambda: lead(elector.led_until))
+
+
+async def _lead_until_more_served(
+    term: Term,
+    settings: Settings,
+    client: KubeClient,
+    metrics: Metrics,
+    known: AdapterRegistry,
+    led_until: datetime | None,
+    hook: Webhook | None,
+) -> bool:
+    """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
+    adapters, more = await with_assigned_kinds(known, client), False
+    async with anyio.create_task_group() as tasks:
+
+        async def begin_anew() -> None:
+            nonlocal more
+            await until_more_served(known, client)
+            more = True
+            await term.drain()
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(begin_anew)
+        await term.lead(build_manager(settings, client, metrics, adapters, led_until), metrics, hook)
+        tasks.cancel_scope.cancel()
+    return more
 
 
 def _webhook(
@@ -182,8 +211,14 @@ def _webhook(
     return webhook(settings, client, adapters, metrics)
 
 
-def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapters: AdapterRegistry) -> Manager:
-    """The library's manager with these settings."""
+def build_manager(
+    settings: Settings,
+    client: ApiClient,
+    metrics: Metrics,
+    adapters: AdapterRegistry,
+    led_until: datetime | None = None,
+) -> Manager:
+    """The library's manager with these settings; `led_until`: see `Elector.led_until`."""
     limits = settings.worker_limits.answer_limits()
     options = ClientOptions(limits=limits)
     return Manager(
@@ -200,7 +235,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapt
             namespace=settings.namespace,
             gc_interval=settings.gc_interval,
             kubeconfig_prefix=settings.kubeconfig_path_prefix,
-            worker_objects=limits.list_objects,
+            worker_limits=limits,
             quota_automation=settings.quota_automation,
         ),
         lambda name, config: KubeClient(config, name=name, options=options, hook=metrics),
@@ -209,6 +244,7 @@ def build_manager(settings: Settings, client: ApiClient, metrics: Metrics, adapt
         controller_hook=metrics,
         fraction=random.random,
         instance=socket.gethostname(),
+        led_until=led_until,
     )
 
 

@@ -39,6 +39,8 @@ class JobKind:
     """Whether somebody else's controller moves the jobs: the worker is chosen, and the jobs are left alone."""
     draining: bool = False
     """Whether the settings do not name the kind any more: only Workloads that a worker has already are followed."""
+    unserved: bool = False
+    """Whether the manager's API server does not serve the kind: its jobs are watched nowhere, Workloads of it wait."""
     source: str = attrs.field(default="", eq=False)
     """Where the row comes from, for messages: a setting, or a package."""
     declaration: Declaration | None = attrs.field(default=None, eq=False, repr=False)
@@ -58,7 +60,7 @@ class JobKind:
         )
 
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
-        """See `JobAdapter`. The words are Kueue's, with the field's true path."""
+        """See `JobAdapter`. The words are Kueue's: of declared kinds the path has a leading dot."""
         path, value = self.delegation.path, self.delegation.value
         if path is None:
             return None
@@ -66,7 +68,7 @@ class JobKind:
         expected = value or controller_name
         if found in (expected, value or CONTROLLER_NAME):
             return None  # Kueue's own name will do for any controller: many kinds take no other
-        field = str(FieldPath(path)).lstrip(".")
+        field = str(FieldPath(path)) if self.declaration is not None else str(FieldPath(path)).lstrip(".")
         return f'Expecting {field} to be "{expected}" not "{found}"'
 
     def copy(self, job: Json, stamp: Stamp) -> Json:

@@ -44,8 +44,8 @@ class AdapterRegistry:
 
     @property
     def followed(self) -> tuple[SafeAdapter, ...]:
-        """Those whose jobs are watched: all but those of which somebody else's controller moves the jobs."""
-        return tuple(adapter for adapter in self if not adapter.traits.workload_only)
+        """Those whose jobs are watched: not if somebody else's controller moves them, or the manager has none."""
+        return tuple(one for one in self if not one.traits.workload_only and not one.row.unserved)
 
     def __iter__(self) -> Iterator[SafeAdapter]:
         return iter(self._adapters.values())

@@ -104,8 +104,12 @@ class KubeClient:
         """See `Reader.get`."""
         return await self._exchange.call(requests.get(resource, key))
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         """See `Reader.list`."""
+        if limit:
+            return await self._list(resource, namespace, label_selector, limit, one_page=True)
         try:
             return await self._list(resource, namespace, label_selector, requests.PAGE_SIZE)
         except Expired:  # the pages took longer than the server keeps a snapshot: read all in one page
@@ -174,7 +178,9 @@ class KubeClient:
             requests.delete(resource, key, uid=uid, resource_version=resource_version, propagation=propagation)
         )
 
-    async def _list(self, resource: Resource, namespace: str, label_selector: str, limit: int) -> ObjectList:
+    async def _list(
+        self, resource: Resource, namespace: str, label_selector: str, limit: int, *, one_page: bool = False
+    ) -> ObjectList:
         items: list[Json] = []
         token = ""
         tally = ListTally(self.options.limits, f"{self.name}: list {resource}")
@@ -201,7 +207,7 @@ class KubeClient:
             texts: dict[str, str] = {}
             items += (_slim(resource, item, texts) for item in listed)
             token = dig(page, "metadata", "continue") or ""
-            if not token:
+            if one_page or not token:
                 return ObjectList(items, version)
 
 
@@ -218,7 +224,7 @@ def _event(begin: str, line: bytes) -> WatchEvent:
     if isinstance(obj, dict) and kind == "ERROR":
         raise error_of_status(begin, obj)
     if isinstance(kind, str) and _is_object(obj, "resourceVersion" if kind == "BOOKMARK" else "name"):
-        return WatchEvent(kind, obj)
+        return WatchEvent(kind, obj, len(line))
     if line.endswith(b"\n"):
         raise Unreadable(f"{begin}: a line of the stream is not an event")
     raise Unreachable(f"{begin}: a line of the stream is cut off")

@@ -125,7 +125,7 @@ class Exchange:
                 except (TooManyRequests, ServerFault) as error:
                     failed = error if isinstance(error, ServerFault) else failed
                     wait = error.retry_after
-                    late = wait is not None and anyio.current_time() + wait > time.scope.deadline
+                    late = wait is None or anyio.current_time() + wait > anyio.current_effective_deadline()
                     if wait is None or late or tries == _MAX_THROTTLED_TRIES:
                         raise
                 await anyio.sleep(wait)

@@ -66,6 +66,10 @@ class Indexer:
         """The keys of the objects under a value of an index; not a copy."""
         return self._indexed.get(index, {}).get(value, frozenset())
 
+    def entries(self, index: str) -> list[str]:
+        """The values of an index under which there are objects."""
+        return sorted(self._indexed.get(index, {}))
+
     def values_of(self, index: str, key: ObjectKey) -> Set[str]:
         """The values of an object in an index; not a copy."""
         return self._values.get(index, {}).get(key, _NONE)

@@ -10,11 +10,11 @@ import anyio.abc
 import attrs
 
 from multikueue.core.machinery.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
-from multikueue.core.machinery.watch import Listed
+from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
-from multikueue.errors import ApiError
-from multikueue.kube.answers import too_much
+from multikueue.errors import ApiError, Unreachable
+from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits, too_much
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher, Reflector
@@ -47,7 +47,7 @@ class Informer(Indexer):
       they raise is a bug, not a failure of the server: it ends `run`.
     * A watch resumes from the last resourceVersion. A relist happens after a 410, after silence, and when the
       resourceVersion goes backwards (see `core.machinery.watch`).
-    * It keeps `max_objects` at most. More of them on the server count as a failure: it answers with too much.
+    * What it keeps is bounded by `limits`. More on the server counts as a failure: it answers with too much.
     * It never gives up: it reports failures through `status` and `on_status`, and retries with back-off.
     """
 
@@ -64,17 +64,28 @@ class Informer(Indexer):
     idle: float = attrs.field(default=90.0, kw_only=True)
     """Seconds without a byte after which a watch may be dead: API servers send a bookmark about every minute. The
     informer then probes the server and relists."""
-    max_objects: float = attrs.field(default=float("inf"), kw_only=True)
-    """How many objects may be in the store: whoever may create them on the server decides how many there are."""
+    limits: AnswerLimits = attrs.field(default=LISTS_UNLIMITED, kw_only=True)
+    """How much of a list may be in the store, and as much of what events added since: whoever may create objects on the
+    server decides how many there are."""
     lifetime: float = attrs.field(default=float("inf"), kw_only=True)
     """Seconds after which a watch is renewed. API servers check credentials only when a request begins."""
     predecessor: Informer | None = attrs.field(default=None, kw_only=True)
     """An informer of a server with the same address. The first list must have reached its resourceVersion."""
+    heard_at: Callable[[], float] = attrs.field(default=anyio.current_time, kw_only=True)
+    """When the server answered anything last, on the loop's clock."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
+    _sizes: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
+    """By object, the bytes of its last event since the last list."""
+    _bytes: int = attrs.field(default=0, init=False)
+    """The sum of these."""
     _reflector: Reflector = attrs.field(init=False)
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    _request: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
+    """Around the request under way."""
+    _given_up: ApiError = attrs.field(factory=lambda: Unreachable("no answer"), init=False)
+    """Why a request was cancelled."""
 
     def __attrs_post_init__(self) -> None:
         if self.predecessor is not None and not self.predecessor.resource_version:
@@ -101,12 +112,22 @@ class Informer(Indexer):
         """List and watch until cancelled."""
         task_status.started()
         while True:
-            known = self.predecessor.resource_version if self.predecessor is not None else ""
-            outcome, error = await self._reflector.step(known)
+            outcome, error = await self._step()
             if isinstance(outcome, Listed):
                 self._tell(self.status.listed())
             if error is not None:
                 await self._back_off(error)
+
+    def give_up(self, error: ApiError) -> None:
+        """End the request under way as a failure: somebody knows that the server does not answer."""
+        self._given_up = error
+        self._request.cancel()
+
+    async def _step(self) -> tuple[Outcome, ApiError | None]:
+        known = self.predecessor.resource_version if self.predecessor is not None else ""
+        with anyio.CancelScope() as self._request:
+            return await self._reflector.step(known)
+        return self._reflector.abandon(self._given_up)
 
     @property
     def resource_version(self) -> str:
@@ -130,8 +151,8 @@ class Informer(Indexer):
             await self._changed.wait()
 
     def _replace(self, listed: ObjectList, backwards: bool) -> None:
-        self._check_room(len(listed.items))
-        self.predecessor = None
+        self._check_objects(len(listed.items))
+        self.predecessor, self._sizes, self._bytes = None, {}, 0
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
@@ -148,16 +169,28 @@ class Informer(Indexer):
     def _apply(self, event: WatchEvent) -> None:
         key, deleted = ObjectKey.of(event.object), event.type == "DELETED"
         if not deleted and key not in self:
-            self._check_room(len(self) + 1)
+            self._check_objects(len(self) + 1)
+        self._count_bytes(key, 0 if deleted else event.size)
         self._store(key, None if deleted else self.transform(event.object))
 
-    def _check_room(self, objects: int) -> None:
+    def _check_objects(self, objects: int) -> None:
         """
         Raises:
             Unreadable: there are more than may be kept.
         """
-        if objects > self.max_objects:
-            raise too_much(str(self.resource), f"there are more than {self.max_objects:g} objects")
+        if objects > self.limits.list_objects:
+            raise too_much(str(self.resource), f"there are more than {self.limits.list_objects} objects")
+
+    def _count_bytes(self, key: ObjectKey, size: int) -> None:
+        """
+        Raises:
+            Unreadable: events have added more than a list may have. A list tells whether that is still there.
+        """
+        self._bytes += size - self._sizes.pop(key, 0)
+        if size:
+            self._sizes[key] = size
+        if self._bytes > self.limits.list_bytes:
+            raise too_much(str(self.resource), f"there are more than {self.limits.list_bytes} bytes of objects")
 
     def _store(self, key: ObjectKey, new: Json | None) -> None:
         old = self.put(key, new)
@@ -172,7 +205,13 @@ class Informer(Indexer):
     async def _back_off(self, error: ApiError) -> None:
         failures, now, fraction = self._reflector.state.failures, anyio.current_time(), self.fraction()
         status = self.status.failed(
-            error, failures, now, backoff=self.backoff, refused=self.refused_backoff, fraction=fraction
+            error,
+            failures,
+            now,
+            backoff=self.backoff,
+            refused=self.refused_backoff,
+            fraction=fraction,
+            silent_for=max(0.0, now - self.heard_at()),
         )
         retry_in = status.retry_in or 0.0
         report = log.info if failures == 1 else log.debug

@@ -24,6 +24,8 @@ class InformerStatus:
     failing_since: float | None = None
     """When the first of them was, on the loop's clock; None when there are none. While the server answers with what
     cannot be read it is the last of them: such a server is not lost."""
+    silent_for: float = 0.0
+    """How many seconds before that the server answered last."""
     last_error: str = ""
     """Why the last request failed; empty when there are no failures."""
     retry_in: float | None = None
@@ -52,7 +54,15 @@ class InformerStatus:
         return InformerStatus(synced=self.synced, lists=self.lists, histories=self.histories)
 
     def failed(
-        self, error: ApiError, failures: int, now: float, *, backoff: Backoff, refused: Backoff, fraction: float
+        self,
+        error: ApiError,
+        failures: int,
+        now: float,
+        *,
+        backoff: Backoff,
+        refused: Backoff,
+        fraction: float,
+        silent_for: float = 0.0,
     ) -> InformerStatus:
         """A list or watch failed.
 
@@ -65,14 +75,17 @@ class InformerStatus:
             backoff: for failures.
             refused: for refusals: answers of 403 and 404.
             fraction: a random number in [0, 1) for the jitter.
+            silent_for: how many seconds before `now` the server answered last.
         """
         refusals = self.refusals + 1 if isinstance(error, NotFound | Forbidden) else 0
         unreadable = isinstance(error, Unreadable)
+        begins = self.failing_since is None or self.unreadable or unreadable
         delay = refused.delay(refusals, fraction) if refusals else backoff.delay(failures, fraction)
         return attrs.evolve(
             self,
             failures=failures,
-            failing_since=now if self.failing_since is None or self.unreadable or unreadable else self.failing_since,
+            failing_since=now if begins else self.failing_since,
+            silent_for=silent_for if begins else self.silent_for,
             last_error=str(error),
             retry_in=max(delay, error.retry_after or 0.0),
             refused=error.status != 0 and (refusals > 0 or failures >= CERTAIN_REFUSAL),

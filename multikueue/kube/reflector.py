@@ -9,13 +9,14 @@ import anyio
 import attrs
 
 from multikueue.core.machinery import watch
+from multikueue.core.machinery.liveness import LOST_AFTER
 from multikueue.core.model.names import Resource
 from multikueue.core.model.objects import resource_version, version_number
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
 from multikueue.protocols import ObjectList, Reader, Watcher, WatchEvent
 
-PROBE_DEADLINE: Final = 10.0
-"""Seconds for the probe after a silent watch. So a dead server is noticed that long after the watch's idle time."""
+PROBE_DEADLINE: Final = LOST_AFTER
+"""Seconds for the probe after a silent watch: a server whose answers take ten seconds is not taken for dead."""
 
 NOTHING: Final = "multikueue,!multikueue"
 """A label selector that matches no object: a list with it returns the server's resourceVersion and no items."""
@@ -81,6 +82,11 @@ class Reflector:
         if self.state.failures == failures:
             return outcome, None
         return outcome, error or Unreachable(f"{self.resource}: the server closed the watch at once")
+
+    def abandon(self, error: ApiError) -> tuple[watch.Outcome, ApiError]:
+        """What a `step` came to that was cancelled because somebody knows that the server does not answer."""
+        self._advance(watch.Failed())
+        return watch.Failed(), error
 
     async def _list(self, known: str) -> tuple[watch.Outcome, ApiError | None]:
         highest = max(version_number(self.resource_version), version_number(known))

@@ -48,7 +48,9 @@ def health_of(deciding: InformerStatus, others: Iterable[InformerStatus] = ()) -
     """
     complete = deciding.synced and all(status.synced or status.failures for status in others)
     if deciding.failures and deciding.retry_in is not None:
-        failing = Failing(deciding.failures, deciding.last_error, deciding.retry_in, deciding.unreadable)
+        failing = Failing(
+            deciding.failures, deciding.last_error, deciding.retry_in, deciding.silent_for, deciding.unreadable
+        )
         return Health(failing, complete)
     return Health(Following() if deciding.synced and not deciding.failures else Reading(), complete)
 

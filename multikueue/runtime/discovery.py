@@ -1,11 +1,13 @@
 """Completing declared kinds from the manager's API server, and finding what it does not serve.
 
-Nothing here stops the start: a CRD may be installed later, and the other kinds must not wait for it.
+Nothing here stops the start: a CRD may be installed later, and the other kinds must not wait for it. Until then the
+kind is not watched, neither on the manager nor on workers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Protocol
 
 import attrs
@@ -43,6 +45,7 @@ class Resolved:
     """The rows to work with, and what to log."""
 
     kinds: tuple[JobKind, ...]
+    """Those that the manager does not serve are marked as `unserved`."""
     findings: tuple[Finding, ...]
 
 
@@ -67,6 +70,8 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
         if isinstance(found, Finding):
             findings.append(found)
             kept.append(kind)
+        elif found is None:
+            kept.append(attrs.evolve(kind, unserved=True))
         elif not found.namespaced:
             findings.append(Finding(kind.source, f"{dotted(kind.resource.gvk)} is not namespaced: it cannot be a job"))
         else:
@@ -77,23 +82,28 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
     return Resolved(tuple(kept), tuple(findings))
 
 
-async def _found(kind: JobKind, server: Discoverer, patient: bool, silent: list[DeadlineExceeded]) -> Served | Finding:
+async def newly_served(kinds: Iterable[JobKind], server: Discoverer) -> tuple[JobKind, ...]:
+    """Those of the kinds marked as `unserved` that the server serves now; without an answer, not."""
+    found: list[JobKind] = []
+    for kind in kinds:
+        if kind.unserved:
+            with suppress(ApiError):
+                found += [kind] if await server.discover(kind.resource.gvk) is not None else []
+    return tuple(found)
+
+
+async def _found(
+    kind: JobKind, server: Discoverer, patient: bool, silent: list[DeadlineExceeded]
+) -> Served | Finding | None:
     name = dotted(kind.resource.gvk)
     try:
-        found = await server.discover(kind.resource.gvk)
+        return await server.discover(kind.resource.gvk)
     except ApiError as error:
         if _may_pass(error, patient):
             raise
         if isinstance(error, DeadlineExceeded):
             silent.append(error)
         return Finding(kind.source, f"it cannot be told whether the manager serves {name}: {error}")
-    if found is not None:
-        return found
-    return Finding(
-        kind.source,
-        f"the manager does not serve {name}: none of its jobs is seen until its CustomResourceDefinition is "
-        f"installed as {kind.resource} and serves this version",
-    )
 
 
 def _completed(kind: JobKind, found: Served) -> JobKind:

@@ -1,4 +1,4 @@
-"""Job kinds that are not in the settings any more, while workers still run jobs of them."""
+"""Job kinds that workers still run jobs of, though the settings or the manager do not have them any more."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ class Lister(Protocol):
 
 @attrs.frozen
 class Draining:
-    """The rows to work with, and how many Workloads that a worker has are of kinds that the settings lack."""
+    """The rows to work with, and how many Workloads that a worker has are of kinds that would not be followed."""
 
     adapters: AdapterRegistry
     waiting: Mapping[GVK, int]
+    """By kind, those of kinds that the settings lack or the manager does not serve."""
 
 
 async def with_draining(adapters: AdapterRegistry, manager: Lister) -> Draining:
-    """Add the built-in rows of kinds of which a worker may still run a job.
+    """Add the built-in rows of kinds of which a worker may still run a job, and watch those that the manager lacks.
 
-    They are followed to their end; new Workloads of them are rejected as those of any unknown kind. Of a kind without a
-    built-in row the Workload copies alone can be followed.
+    Jobs of added kinds are followed to their end; new Workloads of them are rejected as those of any unknown kind. Of a
+    kind without a built-in row the Workload copies alone can be followed.
 
     Args:
         adapters: the rows of the kinds that are dispatched.
@@ -50,16 +51,23 @@ async def with_draining(adapters: AdapterRegistry, manager: Lister) -> Draining:
     except NotFound:
         listed = []
     waiting = Counter(_assigned_kinds(listed, adapters))
-    drained = [attrs.evolve(kind, draining=True) for kind in AVAILABLE if kind.resource.gvk in waiting]
-    rows = [*(adapter.row for adapter in adapters), *drained]
-    return Draining(AdapterRegistry(rows) if drained else adapters, waiting)
+    lacking = (kind for kind in AVAILABLE if kind.resource.gvk in waiting and adapters.get(kind.resource.gvk) is None)
+    drained = [attrs.evolve(kind, draining=True) for kind in lacking]
+    rows = (adapter.row for adapter in adapters)
+    kept = [attrs.evolve(row, unserved=False) if row.resource.gvk in waiting else row for row in rows]
+    return Draining(AdapterRegistry([*kept, *drained]) if waiting else adapters, waiting)
 
 
 def _assigned_kinds(workloads: Iterable[Json], adapters: AdapterRegistry) -> Iterable[GVK]:
-    """The kind of each Workload that a worker may run, where the settings lack it."""
+    """The kind of each Workload that a worker may run, where the settings lack it or the manager does not serve it."""
     for workload in workloads:
         found = owner(workload)
-        if found is None or is_finished(workload) or not adapters.missing_setting(found.gvk):
+        if found is None or is_finished(workload) or _is_followed(adapters, found.gvk):
             continue
         if cluster_name(workload) is not None or is_evicted(workload):  # an eviction erases the name at once
             yield found.gvk
+
+
+def _is_followed(adapters: AdapterRegistry, gvk: GVK) -> bool:
+    adapter = adapters.get(gvk)
+    return adapter is not None and not adapters.missing_setting(gvk) and not adapter.row.unserved

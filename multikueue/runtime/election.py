@@ -42,11 +42,14 @@ class Elector:
     """Of this process, and of no other one."""
     settings: LeaseSettings
     clock: Callable[[], datetime]
-    """The wall clock, for the times in the Lease, which are for people: no decision uses them."""
+    """The wall clock, for the times in the Lease: who leads is not decided by them."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
     leading: bool = attrs.field(default=False, init=False)
     """Whether `lead` is running."""
+    led_until: datetime | None = attrs.field(default=None, init=False)
+    """When the Lease had been renewed last before this process acquired it, by its holder's wall clock; None: nobody
+    had. `lead` may ask how long nobody was at work."""
     _candidate: Candidate = attrs.field(init=False)
     _tried: bool = attrs.field(default=False, init=False)
     """Whether the Lease may name this process."""
@@ -147,7 +150,7 @@ class Elector:
         self._candidate.observe(lease, anyio.current_time())
 
     async def _write(self) -> None:
-        began = anyio.current_time()
+        began, renewed_at = anyio.current_time(), self._candidate.renewed_at
         lease = self._candidate.next_lease(self.clock())
         self._tried = True
         if lease["metadata"].get("resourceVersion"):
@@ -155,6 +158,8 @@ class Elector:
         else:
             written = await self.client.create(LEASE, lease)
         self._candidate.wrote(written, began)
+        if not self.leading:
+            self.led_until = renewed_at
 
     async def _release(self) -> None:
         if not self._tried:

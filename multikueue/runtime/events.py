@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final
 
 import anyio
 import attrs
@@ -13,11 +14,12 @@ import attrs
 from multikueue.core.machinery.lease import micro_time
 from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.labels import MAX_EVENT_NOTE
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, shortened, uid
-from multikueue.errors import AlreadyExists, ApiError
+from multikueue.errors import AlreadyExists, ApiError, NotFound
 from multikueue.logs import get_logger
 from multikueue.protocols import Writer
+from multikueue.runtime.event_series import INTERVAL, SERIES_ENDS, Series, SeriesMemory
 from multikueue.runtime.loop import loop_time
 
 CAPACITY: Final = 1_000
@@ -29,17 +31,10 @@ ATTEMPTS: Final = 3
 REQUEST_TIMEOUT: Final = 10.0
 FLUSH_TIMEOUT: Final = 2.0
 """Seconds a shutdown waits for events that are not sent yet."""
-REPEAT_AFTER: Final = 300.0
-"""Seconds after which the same message about the same object is sent again."""
-REMEMBERED: Final = 20_000
-"""Messages remembered in order not to repeat them, 0.4 kB each. If a fleet has reason for more, each is forgotten
-before it comes again."""
 
 _MAX_WORD: Final = 128
 """What the API allows for reason, action and reportingInstance."""
 _MAX_NAME: Final = 253
-
-_Message: TypeAlias = tuple[str, str, str]
 
 log = get_logger(__name__)
 
@@ -53,14 +48,15 @@ class EventStatistics:
     dropped: int
     """Never sent: too many waited, or the server would not have them."""
     repeated: int
-    """Not sent because the same was said within `REPEAT_AFTER` seconds."""
+    """Said before, and counted on the Event that says so."""
 
 
 @attrs.define(eq=False, repr=False)
 class EventRecorder:
     """Sends events (`events.k8s.io/v1`) in the background.
 
-    `emit` never waits and never fails. What cannot be sent is dropped and counted. `run` sends; what is emitted before
+    `emit` never waits and never fails. What cannot be sent is dropped and counted. What only repeats the latest message
+    about an object is counted on that Event, as a series. `run` sends; what is emitted before
     it runs waits for it.
     """
 
@@ -72,9 +68,8 @@ class EventRecorder:
     clock: Callable[[], datetime]
     """The wall clock, for `eventTime`."""
     capacity: int = attrs.field(default=CAPACITY, kw_only=True)
-    _waiting: collections.deque[tuple[Json, _Message]] = attrs.field(factory=collections.deque, init=False)
-    _said: collections.OrderedDict[_Message, float] = attrs.field(factory=collections.OrderedDict, init=False)
-    """When each message was last said, the oldest first."""
+    _waiting: collections.deque[Series] = attrs.field(factory=collections.deque, init=False)
+    _said: SeriesMemory = attrs.field(factory=SeriesMemory, init=False)
     _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _count: int = attrs.field(default=0, init=False)
     _sent: int = attrs.field(default=0, init=False)
@@ -95,24 +90,30 @@ class EventRecorder:
             action: what was done, in CamelCase.
             note: a sentence for people; cut to 1,024 bytes.
         """
-        message = (uid(regarding), reason, note)
-        if self._is_repeated(message):
+        message, now = (uid(regarding), type, reason, note), loop_time()
+        series = self._said.repeated(message, now, micro_time(self.clock()))
+        if series is not None:
             self._repeated += 1
+            if series.due(now):
+                self._enqueue(series)
             return
         event = self._event(regarding, note=shortened(note, MAX_EVENT_NOTE))
         event |= {"type": type, "reason": reason[:_MAX_WORD], "action": action[:_MAX_WORD]}
-        self._waiting.append((event, message))
-        if len(self._waiting) > self.capacity:
-            self._drop(*self._waiting.popleft(), "too many events wait")
-        self._wakeup.set()
+        series = Series(message, event, now)
+        earlier = self._said.begin(series)
+        if earlier is not None and earlier.due(now, interval=0.0):
+            self._enqueue(earlier)  # nobody else writes its last count
+        self._enqueue(series)
 
     async def run(self) -> None:
         """Send until cancelled; then send what waits, for at most `FLUSH_TIMEOUT` seconds."""
         try:
             async with anyio.create_task_group() as senders:
+                senders.start_soon(self._keep_counting)
                 for _ in range(SENDERS):
                     senders.start_soon(self._keep_sending)
         finally:
+            self._enqueue_due(interval=0.0)
             with anyio.move_on_after(FLUSH_TIMEOUT, shield=True):
                 async with anyio.create_task_group() as senders:
                     for _ in range(SENDERS):
@@ -122,14 +123,16 @@ class EventRecorder:
         """A snapshot for metrics and tests."""
         return EventStatistics(len(self._waiting), self._sent, self._dropped, self._repeated)
 
-    def _is_repeated(self, message: _Message) -> bool:
-        now = loop_time()
-        while self._said and (len(self._said) >= REMEMBERED or next(iter(self._said.values())) <= now - REPEAT_AFTER):
-            self._said.popitem(last=False)
-        if message in self._said:
-            return True
-        self._said[message] = now
-        return False
+    def _enqueue(self, series: Series) -> None:
+        series.queued = True
+        self._waiting.append(series)
+        if len(self._waiting) > self.capacity:
+            self._drop(self._waiting.popleft(), "too many events wait")
+        self._wakeup.set()
+
+    def _enqueue_due(self, interval: float = INTERVAL) -> None:
+        for series in self._said.due(loop_time(), interval):
+            self._enqueue(series)
 
     def _event(self, regarding: Json, *, note: str) -> Json:
         now = self.clock()
@@ -154,6 +157,11 @@ class EventRecorder:
             "note": note,
         }
 
+    async def _keep_counting(self) -> None:
+        while True:
+            await anyio.sleep(INTERVAL)
+            self._enqueue_due()
+
     async def _keep_sending(self) -> None:
         while True:
             await self._send_waiting()
@@ -164,30 +172,46 @@ class EventRecorder:
 
     async def _send_waiting(self) -> None:
         while self._waiting:
-            entry = self._waiting.popleft()
+            series = self._waiting.popleft()
             try:
-                await self._settle(*entry)
+                await self._settle(series)
             except anyio.get_cancelled_exc_class():
-                self._waiting.appendleft(entry)  # its last chance is the flush
+                self._waiting.appendleft(series)  # its last chance is the flush
                 raise
+            if series.due(loop_time()):
+                self._enqueue(series)  # it was repeated meanwhile
 
-    async def _settle(self, event: Json, message: _Message) -> None:
+    async def _settle(self, series: Series) -> None:
         for attempt in range(1, ATTEMPTS + 1):
+            count = series.count
             try:
                 with anyio.fail_after(REQUEST_TIMEOUT):
-                    await self.client.create(EVENT, event)
-            except AlreadyExists:
-                pass  # an earlier try succeeded, and its answer was lost
+                    await self._write(series)
             except (ApiError, TimeoutError) as error:
                 if attempt == ATTEMPTS or (isinstance(error, ApiError) and not error.retryable):
-                    self._drop(event, message, str(error) or "no answer in time")
+                    self._drop(series, str(error) or "no answer in time")
                     return
                 await anyio.sleep(max(2.0**attempt, getattr(error, "retry_after", None) or 0.0))
                 continue
+            series.told, series.queued = count, False
             self._sent += 1
             return
 
-    def _drop(self, event: Json, message: _Message, why: str) -> None:
+    async def _write(self, series: Series) -> None:
+        if series.told:
+            series.patched_at = loop_time()
+            try:
+                await self.client.merge_patch(EVENT, ObjectKey.of(series.event), series.patch)
+                return
+            except NotFound:
+                series.told = 0  # API servers keep Events for an hour
+        with suppress(AlreadyExists):  # an earlier try succeeded, and its answer was lost
+            await self.client.create(EVENT, {**series.event, **series.patch})
+
+    def _drop(self, series: Series, why: str) -> None:
         self._dropped += 1
-        self._said.pop(message, None)
-        log.info("event dropped", error=why, note=event["note"], dropped=self._dropped)
+        series.queued = False
+        # Without the permission to patch, a series is a new Event now and then.
+        if not series.told or series.began_at <= loop_time() - SERIES_ENDS:
+            self._said.forget(series)
+        log.info("event dropped", error=why, note=series.event["note"], dropped=self._dropped)

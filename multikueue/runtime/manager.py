@@ -52,9 +52,9 @@ class ManagerSettings:
     """The only folder kubeconfig files are read from; Kueue's. A MultiKueueCluster may name a file below it."""
     kubeconfig_interval: float = INTERVAL
     """Seconds between two reads of those files."""
-    worker_objects: float = AnswerLimits().list_objects
-    """How many objects of one kind are kept of one worker. One that has more gets no new jobs of that kind; give
-    its client the same limit (`ClientOptions.limits`), so that it does not read more either."""
+    worker_limits: AnswerLimits = attrs.field(factory=AnswerLimits)
+    """How much of one kind is kept of one worker. One that has more gets no new jobs; give its client the same
+    limits (`ClientOptions.limits`), so that it does not read more either."""
     quota_automation: bool = False
     """Whether MultiKueueConfigs may ask for ClusterQueues of the manager to have the sum of the workers' quotas. Off as
     in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
@@ -84,6 +84,9 @@ class Manager:
     """The source of jitter: numbers in [0, 1)."""
     instance: str = attrs.field(default="multikueue", kw_only=True)
     """Who writes the events: the process's name."""
+    led_until: datetime | None = attrs.field(default=None, kw_only=True)
+    """When another leader was at work last, see `Elector.led_until`: the time since then does not count for
+    `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
     cluster: ManagerCluster = attrs.field(init=False)
     workers: WorkerPool = attrs.field(init=False)
     _work: WorkQueues = attrs.field(factory=WorkQueues, init=False)
@@ -124,7 +127,9 @@ class Manager:
         executor = self._executor = WorkerExecutor(effects, work.workloads.enqueue, backoffs)
         reader = SnapshotReader(cluster, workers, self.adapters, executor, memory)
         workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock)
-        clusters = ClusterReconciler(cluster, workers, files, cluster_events, settings.namespace, self.clock)
+        clusters = ClusterReconciler(
+            cluster, workers, files, cluster_events, settings.namespace, self.clock, self.led_until
+        )
         checks = AdmissionCheckReconciler(cluster, self.clock)
         controller = functools.partial(Controller[ObjectKey], fraction=self.fraction, hook=self.controller_hook)
         self._controllers = (
@@ -146,7 +151,7 @@ class Manager:
             on_job=handlers.job_changed,
             on_queue=lambda _: handlers.recompute_quotas(),
             fraction=self.fraction,
-            max_objects=self.settings.worker_objects,
+            limits=self.settings.worker_limits,
         )
         return WorkerPool(self.connect, informers, self.clock, handlers.cluster_changed, handlers.status_changed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,11 +11,21 @@ import anyio.abc
 import attrs
 
 from multikueue.adapters import AdapterRegistry, SafeAdapter
-from multikueue.core.config.admission_check import config_name
+from multikueue.core.config.admission_check import clusters, config_name
+from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, resource_version, uid
-from multikueue.core.model.workloads import Owner, checks, cluster_name, has_members, is_finished, is_made_for, owner
+from multikueue.core.model.workloads import (
+    Owner,
+    checks,
+    cluster_name,
+    cluster_queue,
+    has_members,
+    is_finished,
+    is_made_for,
+    owner,
+)
 from multikueue.errors import NotFound
 from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
@@ -49,6 +60,12 @@ def _member_entries(workload: Json) -> list[str]:
 def check_names(workload: Json) -> list[str]:
     """The AdmissionChecks of a Workload."""
     return [entry.get("name", "") for entry in checks(workload)]
+
+
+def _quota_entries(workload: Json) -> list[str]:
+    """The ClusterQueue whose quota a Workload holds, with each of its checks; few texts for many Workloads."""
+    queue = cluster_queue(workload)
+    return [sys.intern(f"{queue}|{name}") for name in check_names(workload)] if queue else []
 
 
 @attrs.define(eq=False)
@@ -100,7 +117,7 @@ class ManagerCluster(Target):
             fraction: the source of jitter.
         """
         informer = functools.partial(Informer, client, fraction=fraction)
-        indexes = {"owner": _owner_entries, "member": _member_entries, "check": check_names}
+        indexes = {"owner": _owner_entries, "member": _member_entries, "check": check_names, "quota": _quota_entries}
 
         def jobs(kind: SafeAdapter) -> MutationCache:
             followed = informer(
@@ -230,6 +247,17 @@ class ManagerCluster(Target):
         for config in self.configs.values():
             if cluster in (dig(config, "spec", "clusters") or ()):
                 yield config["metadata"]["name"]
+
+    def worker_statuses(self) -> Iterator[tuple[str, str, str]]:
+        """For each ClusterQueue with Workloads of ours: its name, a worker of its config, and how Active that is."""
+        for entry in self.workloads.informer.entries("quota"):
+            queue, _, check = entry.rpartition("|")
+            if not self.is_ours(self.checks.get(ObjectKey("", check))):
+                continue
+            for name in clusters(self.config_of(check) or {}):
+                worker = self.clusters.get(ObjectKey("", name))
+                if worker is not None:
+                    yield queue, name, (condition(worker, "Active") or {}).get("status", "Unknown")
 
     def assigned_to(self, cluster: str) -> Iterator[ObjectKey]:
         """The Workloads that a worker has, and that have not finished."""

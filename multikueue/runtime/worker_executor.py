@@ -18,8 +18,8 @@ import structlog
 
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.workload.effects import MANAGER, CreateJob, DeleteWorkload, Effect
-from multikueue.core.workload.snapshot import Creating, Idle, InFlight, Removing
+from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, DeleteWorkload, Effect
+from multikueue.core.workload.snapshot import Creating, Idle, InFlight, Removing, WritingStatus
 from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
@@ -133,7 +133,9 @@ class WorkerExecutor:
         part = self._under_way.get((cluster, key), ())
         if any(isinstance(effect, CreateJob) for effect in part):
             return Creating()
-        return Removing() if any(isinstance(effect, DeleteWorkload) for effect in part) else Idle()
+        if any(isinstance(effect, DeleteWorkload) for effect in part):
+            return Removing()
+        return WritingStatus() if any(isinstance(effect, ApplyStatus) for effect in part) else Idle()
 
     async def wait_idle(self) -> None:
         """Wait until nothing is under way."""

@@ -19,16 +19,19 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unreadable, Unserved, Unusable
+from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.protocols import ApiClient
 from multikueue.runtime.children import adopter, is_child
 from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.effect_executor import Target
+from multikueue.runtime.heard_client import HeardClient
 from multikueue.runtime.job_event_handlers import copy_handler
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.queue_informers import QueueInformers
+from multikueue.runtime.worker_probe import WorkerProbe
 
 RENEWAL: Final = 300.0
 """Seconds after which the watch of a worker's Workloads is renewed. API servers check a credential only when a request
@@ -49,8 +52,8 @@ class WorkerSettings:
     """This ClusterQueue changed there, or one of its LocalQueues."""
     fraction: Callable[[], float]
     """The source of jitter: numbers in [0, 1)."""
-    max_objects: float = float("inf")
-    """How many objects of one kind are kept of one worker."""
+    limits: AnswerLimits = LISTS_UNLIMITED
+    """How much of one kind is kept of one worker."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -60,6 +63,7 @@ class WorkerInformers(Target):
     queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     """Of declared kinds whose definition there must have certain fields."""
+    probe: WorkerProbe = attrs.field(factory=WorkerProbe)
     _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @classmethod
@@ -74,9 +78,11 @@ class WorkerInformers(Target):
             report: called when the status of any informer changes.
             earlier: the informers so far of a server of the same address.
         """
-        selector, fraction, most = f"{ORIGIN_LABEL}={settings.origin}", settings.fraction, settings.max_objects
+        probe = WorkerProbe()
+        client = HeardClient(client, probe.heard)
+        selector, fraction, limits = f"{ORIGIN_LABEL}={settings.origin}", settings.fraction, settings.limits
         informer = partial(
-            Informer, client, label_selector=selector, on_status=lambda _: report(), fraction=fraction, max_objects=most
+            Informer, client, label_selector=selector, on_status=lambda _: report(), fraction=fraction, limits=limits
         )
 
         def jobs(kind: SafeAdapter) -> MutationCache:
@@ -96,6 +102,7 @@ class WorkerInformers(Target):
             on_change=lambda key, _old, _new: settings.on_workload(key, 0.0),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
+            heard_at=probe.heard_at,
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
         return cls(
@@ -103,15 +110,17 @@ class WorkerInformers(Target):
             MutationCache(workloads),
             {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
             QueueInformers.build(
-                client, settings.on_queue, on_status=lambda _: report(), fraction=fraction, max_objects=most
+                client, settings.on_queue, on_status=lambda _: report(), fraction=fraction, limits=limits
             ),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
+            probe=probe,
         )
 
     async def run(self) -> None:
         """Keep the caches until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.workloads.informer.run)
+            tasks.start_soon(self.probe.run, self.client, self.workloads.informer)
             for gvk in self.jobs:
                 tasks.start_soon(self._follow_jobs, gvk)
             await self._queues_wanted.wait()

@@ -10,9 +10,20 @@ from typing import TypeAlias
 import anyio.abc
 import attrs
 
-from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, labels_of
 from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.snapshot import Connected, Connecting, Lost, Reach, Served, Unreadable, Worker
+from multikueue.core.workload.snapshot import (
+    Connected,
+    Connecting,
+    Creation,
+    InFlight,
+    Lost,
+    Reach,
+    Served,
+    Unreadable,
+    Worker,
+)
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
 from multikueue.runtime.loop import loop_time
@@ -23,7 +34,15 @@ WorkerCluster: TypeAlias = Cluster[WorkerInformers]
 
 
 def view(
-    worker: WorkerCluster, key: ObjectKey, owned_by: Owner | None, *, configured: bool, workload_only: bool
+    worker: WorkerCluster,
+    key: ObjectKey,
+    owned_by: Owner | None,
+    *,
+    configured: bool,
+    workload_only: bool,
+    in_flight: InFlight,
+    creation: Creation,
+    source: Json,
 ) -> Worker:
     """What is known of a worker, and its copies and jobs of a Workload.
 
@@ -33,17 +52,26 @@ def view(
         owned_by: the job behind it.
         configured: whether the Workload's config lists the worker.
         workload_only: whether its jobs need not be seen.
+        in_flight: what this process is doing there.
+        creation: what it knows of creating the job there.
+        source: the MultiKueueCluster; empty if it is gone.
     """
     gvk, informers = owned_by.gvk if owned_by is not None else None, worker.known
+    labels, annotations = labels_of(source), annotations_of(source)
     if informers is None:
-        return Worker(worker.name, configured, reach=_reach(worker, seen=False))
+        reach = _reach(worker, seen=False)
+        return Worker(worker.name, configured, labels, annotations, reach, in_flight=in_flight, creation=creation)
     own, shared = informers.jobs_of(key, owned_by)
     workload = informers.workloads.get(key)
     return Worker(
         worker.name,
         configured,
+        labels,
+        annotations,
         reach=_reach(worker, seen=informers.have_read(gvk)),
         kind=Served() if workload_only else informers.kind(gvk),
+        in_flight=in_flight,
+        creation=creation,
         refusal=informers.refusal(key, gvk, workload, (*own, *shared)),
         workload=workload,
         jobs=own,

@@ -62,7 +62,7 @@ class TestShortForm:
 
         assert kind.resource == Resource(GVK("example.com", "v1", "Widget"), "widgets")
         assert kind.not_delegated(widget(), CONTROLLER_NAME) is None
-        assert kind.not_delegated(widget(spec={}), "c") == 'Expecting spec.managedBy to be "c" not ""'
+        assert kind.not_delegated(widget(spec={}), "c") == 'Expecting .spec.managedBy to be "c" not ""'
         assert kind.copy(widget(status={"phase": "New"}, data={"a": 1}), STAMP) == {
             "apiVersion": "example.com/v1",
             "kind": "Widget",

@@ -95,7 +95,7 @@ def test_a_workflow_is_delegated_by_its_label() -> None:
 
     assert kind.not_delegated(flow, CONTROLLER_NAME) is None
     assert kind.not_delegated(job("argoproj.io/v1alpha1", "Workflow", {}), CONTROLLER_NAME) == (
-        f'Expecting metadata.labels[\'{INSTANCE}\'] to be "multikueue" not ""'
+        f'Expecting .metadata.labels[\'{INSTANCE}\'] to be "multikueue" not ""'
     )
     assert not kind.status.subresource
     assert kind.copy(flow, STAMP) == {

@@ -42,6 +42,8 @@ SETTINGS = PlanSettings()
 ADAPTER = next(kind for kind in BUILTIN if kind.resource == JOB)
 EARLIER = "of an earlier attempt"
 """For `attempt=`: a copy that was made before the last eviction."""
+SAID = "said before"
+"""What our check says already: a Workload that waits without a word is told why; see `test_waiting.py`."""
 UNMARKED = "unmarked"
 """For `attempt=`: a copy made by Kueue's own controller, which does not note attempts."""
 
@@ -311,7 +313,7 @@ def _metadata(name: str, *, uid: str, deleting: bool = False, held: bool = False
 
 
 def _check(name: str, state: str) -> Json:
-    return {"name": name, "state": state, "message": "", "lastTransitionTime": RESERVED_AT}
+    return {"name": name, "state": state, "message": SAID, "lastTransitionTime": RESERVED_AT}
 
 
 def _plain_spec() -> Json:

@@ -123,7 +123,7 @@ def test_a_declaration_can_have_every_field() -> None:
         ),
         (
             {"integrations": {"frameworks": ["sparkoperator"]}},
-            'integrations.frameworks[0]: "sparkoperator" is not a job kind that can be dispatched: there are batch/job',
+            'integrations.frameworks[0]: "sparkoperator" is not a job kind that can be dispatched: there are auto',
         ),
         ({"integrations": {"frameworks": "batch/job"}}, 'integrations.frameworks: "batch/job" is not a list'),
         (

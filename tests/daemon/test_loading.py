@@ -147,10 +147,19 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
             "multiKueue.origin: it is set outside of multiKueue, too: keep one of the two",
         ),
         ("multiKueue: {gcInterval: 60}", "multiKueue.gcInterval: 60 lacks a unit"),
-        ("multiKueue: {clusterProfile: {}}", "multiKueue.clusterProfile: there is no such setting"),
+        ("multiKueue: {clusterProfil: {}}", "multiKueue.clusterProfil: there is no such setting"),
         ("orign: x", 'orign: there is no such setting: did you mean "origin"?'),
         ("serving: {x: 1}", "serving.x: there is no such setting: the settings here are bindAddress, port"),
-        ("kind: Configuration", "kind: there is no such setting"),
+        ("kind: ConfigMap\napiVersion: v1", "kind: ConfigMap of v1 holds no settings: only Kueue's Configuration of"),
+        ("healht: {}", "healht: there is no such setting"),
+        ("integrations: {labelKeysToCopi: []}", "integrations.labelKeysToCopi: there is no such setting"),
+        ("integrations: {frameworks: aut}", 'integrations.frameworks: "aut" is not a list'),
+        ("integrations: {frameworks: [autoo]}", 'integrations.frameworks[0]: "autoo" is not a job kind that can be'),
+        ("leaderElection: {leaderElekt: true}", "leaderElection.leaderElekt: there is no such setting"),
+        (
+            "multiKueue: {dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-al-at-once}",
+            'multiKueue.dispatcherName: Kueue has no dispatcher "kueue.x-k8s.io/multikueue-dispatcher-al-at-once"',
+        ),
         ("gcInterval: 60", 'gcInterval: 60 lacks a unit: write it like "15m"'),
         ("gcInterval: soon", 'gcInterval: "soon" is not a duration'),
         ("origin: -a-", 'origin: "-a-" cannot be a label\'s value: use at most 63'),
@@ -222,9 +231,9 @@ def test_the_namespace_is_the_pods_own_unless_set(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("namespace: elsewhere\n")
 
-    assert load_settings(None, namespace_file=file).namespace == "batch-system"
-    assert load_settings(None, namespace_file=tmp_path / "none").namespace == "kueue-system"
-    assert load_settings(config, namespace_file=file).namespace == "elsewhere"
+    assert load_settings(None, namespace_file=file).settings.namespace == "batch-system"
+    assert load_settings(None, namespace_file=tmp_path / "none").settings.namespace == "kueue-system"
+    assert load_settings(config, namespace_file=file).settings.namespace == "elsewhere"
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

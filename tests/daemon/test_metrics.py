@@ -38,6 +38,21 @@ def test_kueues_own_metrics_have_kueues_names_and_labels() -> None:
     assert series(metrics)[f"multikueue_workloads_admitted_total{labels}"] == 1
 
 
+def test_the_status_of_the_workers_is_shown_as_by_kueue() -> None:
+    """One of three series is 1, for each ClusterQueue and worker; only in the process that leads."""
+    metrics = Metrics("leader")
+    metrics.began(dict, lambda: [("team-a", "w1", "True"), ("team-a", "w2", "Unknown")])
+
+    def active(cluster: str) -> dict[str, float]:
+        name = 'multikueue_cluster_status{{active="{}",cluster="{}",cluster_queue="team-a",replica_role="leader"}}'
+        return {one: series(metrics)[name.format(one, cluster)] for one in ("True", "False", "Unknown")}
+
+    assert active("w1") == {"True": 1, "False": 0, "Unknown": 0}
+    assert active("w2") == {"True": 0, "False": 0, "Unknown": 1}
+    metrics.ended()
+    assert not any("cluster_status" in name for name in series(metrics))
+
+
 def test_requests_reconciles_and_connections_are_counted() -> None:
     metrics = Metrics("standalone")
     metrics.observe("w1", "create", "jobs.batch", 201, 0.02)
@@ -65,7 +80,7 @@ def test_queues_and_connections_are_shown_while_the_process_works() -> None:
     assert series(metrics)["multikueue_leading"] == 0
 
     waiting = {"multikueue_workload": QueueStatistics(ready_or_delayed=3, held=1)}
-    metrics.began(lambda: waiting)
+    metrics.began(lambda: waiting, list)
     metrics.cluster_connected(ClusterName("w1"), True)
     assert series(metrics)["multikueue_leading"] == 1
     assert series(metrics)['multikueue_queue_waiting{controller="multikueue_workload"}'] == 3
@@ -99,6 +114,8 @@ def test_a_big_fleet_stays_under_3000_series_and_nothing_is_lost() -> None:
             metrics.admitted(f"queue-{queue}", cluster)
         for verb, kind, code in product(("create", "patch", "delete", "list"), ("jobs", "workloads"), (200, 404, 503)):
             metrics.observe(cluster, verb, kind, code, 0.01)
+    statuses = [(f"queue-{queue}", str(cluster), "True") for queue in range(20) for cluster in clusters]
+    metrics.began(dict, lambda: statuses)
     for number in range(50):
         metrics.reconciled(f"controller-{number}", 0.1, ValueError())
 

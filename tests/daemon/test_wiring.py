@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
-import anyio
-import orjson
+from datetime import UTC, datetime
 
+import anyio
+import attrs
+import orjson
+import pytest
+from structlog.testing import capture_logs
+
+from multikueue.adapters.declaration import Declaration
+from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION, LEASE
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import parse_worker_kubeconfig
-from multikueue.sandbox.apiserver import ApiServer
-from multikueued.config import LeaderElectionSettings, Port, ServingSettings, Settings
+from multikueue.runtime.manager import Manager
+from multikueue.sandbox import Sandbox
+from multikueue.sandbox.apiserver import ApiServer, DirectClient
+from multikueue.sandbox.kinds import BATCH_JOB, definition
+from multikueued import kinds, wiring
+from multikueued.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
 from multikueued.wiring import Term, work
+from tests.daemon.test_declared_kinds import BUS, QUICK, TEMPLATE
+from tests.daemon.test_running import eventually
+from tests.runtime import fleet
 
 ALONE = Settings(
     leader_election=LeaderElectionSettings(enabled=False),
     serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
 )
+
+
+async def test_a_term_begins_with_what_the_lease_says_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long nobody led does not count for lost workers, so the manager is told."""
+    told: list[object] = []
+
+    def build(*arguments: object) -> Manager:
+        told.append(arguments[-1])
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(wiring, "build_manager", build)
+    settings = attrs.evolve(ALONE, namespace=ObjectName("default"), leader_election=LeaderElectionSettings())
+    renewed = "2026-01-02T03:04:05.000000Z"
+    lease: Json = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"namespace": "default", "name": "multikueue"},
+        "spec": {"holderIdentity": "", "leaseDurationSeconds": 15, "renewTime": renewed},
+    }
+    server = fleet.server("manager")
+    await DirectClient(server).create(LEASE, lease)
+    async with server:
+        config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig()))
+        with pytest.raises(ExceptionGroup):
+            await work(settings, config)
+    assert told == [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)]
 
 
 async def test_without_kueue_readiness_names_what_is_missing_and_stopping_takes_no_time() -> None:
@@ -34,3 +75,39 @@ async def test_without_kueue_readiness_names_what_is_missing_and_stopping_takes_
         with anyio.fail_after(1):
             await term.drain()
         tasks.cancel_scope.cancel()
+
+
+async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then nothing is watched or told about it, neither on the manager nor on workers; a job of it waits."""
+    monkeypatch.setattr(kinds, "LOOK_AGAIN", 0.2)
+    kind = Declaration(name="Bus.v1.example.com")
+    settings = attrs.evolve(ALONE, namespace=ObjectName("kueue-system"), external_frameworks=(kind,))
+    async with Sandbox(workers=1, kinds=[BATCH_JOB, BUS], options=QUICK) as sandbox, anyio.create_task_group() as tasks:
+        manager = sandbox.manager.client("admin")
+        await manager.delete(CUSTOM_RESOURCE_DEFINITION, ObjectKey("", "busses.example.com"))
+        config = parse_worker_kubeconfig(orjson.dumps(sandbox.manager.server.kubeconfig("multikueue")))
+        term = Term(elected=False)
+        with capture_logs() as logs:
+            tasks.start_soon(work, settings, config, term)
+
+            async def works() -> bool:
+                return term.working
+
+            await eventually(works)
+            first = term.manager
+            assert first is not None
+            assert BUS.resource.gvk not in first.cluster.jobs
+            known = [worker.known for worker in first.workers if worker.known is not None]
+            assert not any(BUS.resource.gvk in informers.jobs for informers in known)
+            await manager.create(CUSTOM_RESOURCE_DEFINITION, definition(BUS))
+            await manager.create(BUS.resource, BUS.example("line-1", TEMPLATE, queue="user-queue"))
+
+            async def ended() -> bool:
+                return BUS.ending(await manager.get(BUS.resource, ObjectKey("default", "line-1"))) is not None
+
+            await eventually(ended)
+        assert term.manager is not first
+        tasks.cancel_scope.cancel()
+
+    (told,) = [line for line in logs if line["event"] == "job kinds that the manager does not serve"]
+    assert told["kinds"] == ["buses.example.com"], "the usual plural, as nobody could be asked"

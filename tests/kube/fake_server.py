@@ -70,7 +70,9 @@ class FakeServer:
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         raise NotImplementedError
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         if label_selector == NOTHING:
             self.log.append((anyio.current_time(), "probe"))
             await anyio.lowlevel.checkpoint()

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import orjson
 import pytest
 from aiohttp import web
 
@@ -17,8 +18,9 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, Informer, KubeClient
 from multikueue.kube.answers import LISTS_UNLIMITED
+from multikueue.protocols import WatchEvent
 from tests.kube.fake_server import FakeServer, Step, Told, listed, obj, wait
-from tests.kube.scripted import Answer, ScriptedServer, eventually, job, says, serving
+from tests.kube.scripted import Answer, ScriptedServer, event, eventually, job, says, serving, streams
 
 KEY = ObjectKey("default", "a")
 MIB = 1 << 20
@@ -156,7 +158,7 @@ async def test_a_store_that_grows_by_events_is_bounded_too() -> None:
     events: list[Any] = [Told("ADDED", str(number), f"a{number}") for number in range(10, 100)]
     full = listed("100", *(obj(f"a{number}", "100") for number in range(10, 100)))
     server = FakeServer([listed("5"), full], [[*events, wait(1000)]])
-    informer = Informer(server, JOB, max_objects=20)
+    informer = Informer(server, JOB, limits=AnswerLimits(list_objects=20))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(informer.run)
         await anyio.sleep(50)
@@ -172,10 +174,35 @@ async def test_a_store_that_fits_again_is_read_again() -> None:
     first: list[Step] = [Told("ADDED", "6", "b"), wait(9000)]
     then: list[Step] = [wait(9000)]
     server = FakeServer([listed("5", obj("a", "1")), many, listed("9")], [first, then])
-    informer = Informer(server, JOB, max_objects=1)
+    informer = Informer(server, JOB, limits=AnswerLimits(list_objects=1))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(informer.run)
         await anyio.sleep(100)
         tasks.cancel_scope.cancel()
     assert not informer.status.unreadable
     assert not informer.status.failures
+
+
+@pytest.mark.looptime
+async def test_objects_that_grow_by_events_are_bounded_too() -> None:
+    """Those that are there count, each with its last size: an object that changes for ever adds nothing."""
+    limits = AnswerLimits(list_bytes=100)
+    informer = Informer(FakeServer([listed("5")], [[wait(9000)]]), JOB, limits=limits)
+    for number in range(50):
+        informer._apply(WatchEvent("MODIFIED", obj("a", str(number)), 40))
+    informer._apply(WatchEvent("ADDED", obj("b", "60"), 40))
+    informer._apply(WatchEvent("DELETED", obj("b", "61"), 40))
+    informer._apply(WatchEvent("ADDED", obj("c", "62"), 60))
+    with pytest.raises(Unreadable, match="more than 100 bytes of objects"):
+        informer._apply(WatchEvent("ADDED", obj("d", "63"), 1))
+    informer._replace(listed("64", obj("a", "50"), obj("c", "62")), False)
+    informer._apply(WatchEvent("ADDED", obj("d", "65"), 100))
+    assert len(informer) == 3
+
+
+async def test_an_event_has_its_size() -> None:
+    line = event("ADDED", "6")
+    sizes: list[int] = []
+    async with limited(streams(line)) as (_, client):
+        await client.watch(JOB, lambda told: sizes.append(told.size), resource_version="5")
+    assert sizes == [len(orjson.dumps(line)) + 1]

@@ -144,19 +144,36 @@ async def test_silence_is_no_failure_if_the_server_answers() -> None:
 
 
 async def test_only_the_first_probe_after_silence_has_the_short_deadline() -> None:
-    """The 10 s are for detecting a dead server. A server that recovers may take longer for the probe."""
+    """The 20 s are for detecting a dead server. A server that recovers may take longer for the probe."""
     steps: list[list[Step]] = [[wait(90), Broken(DeadlineExceeded("silent"))], FOREVER]
-    server = FakeServer([listed("5")], steps, present="7", slow=12.0)
-    async with running(server, 120) as recorder:
-        assert server.log[2:] == [(90, "probe"), (101, "probe"), (113, "list"), (113, "watch 5")]
-        assert recorder.failures == [(100, 1), (115, 0)]
+    server = FakeServer([listed("5")], steps, present="7", slow=22.0)
+    async with running(server, 140) as recorder:
+        assert server.log[2:] == [(90, "probe"), (111, "probe"), (133, "list"), (133, "watch 5")]
+        assert recorder.failures == [(110, 1), (135, 0)]
 
 
-@pytest.mark.parametrize(("present", "noticed"), [(DOWN, 7200), (HANGS, 7210)])
+async def test_a_request_that_is_given_up_has_failed() -> None:
+    """Somebody else knows that the server does not answer, and when it did last: here ten seconds before."""
+    server = FakeServer([listed("5")], [FOREVER, FOREVER], present="5")
+    informer = Informer(server, JOB, backoff=BACKOFF, heard_at=lambda: 50.0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(informer.run)
+        await anyio.sleep(60)
+        informer.give_up(DeadlineExceeded("no answer to anything"))
+        await anyio.sleep(0.5)
+        status = informer.status
+        assert (status.failures, status.last_error, status.silent_for) == (1, "no answer to anything", 10.0)
+        await anyio.sleep(30)
+        assert server.log[2:] == [(61, "probe"), (61, "watch 5")]
+        assert (informer.status.failures, informer.status.silent_for) == (0, 0.0)
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("present", "noticed"), [(DOWN, 7200), (HANGS, 7220)])
 async def test_silence_is_a_failure_if_the_server_refuses_or_hangs(present: str | Exception, noticed: float) -> None:
     """However long the watch was open before."""
     server = FakeServer([listed("5")], [[wait(7200), Broken(DeadlineExceeded("silent"))], FOREVER], present=present)
-    async with running(server, 7230) as recorder:
+    async with running(server, 7240) as recorder:
         assert asked(server, "probe")[0] == 7200
         assert recorder.failures[0] == (noticed, 1)
 

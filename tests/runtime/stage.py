@@ -82,7 +82,9 @@ class LeaseServer:
             await anyio.sleep_forever()
         return lease
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         raise AssertionError("election reads one object")
 
     async def merge_patch(

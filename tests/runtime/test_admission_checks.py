@@ -47,7 +47,7 @@ async def test_a_check_follows_its_config() -> None:
         await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, CONFIG, {"spec": {"clusters": ["worker1", "a", "b"]}})
         assert await settled(fleet) == ("True", "SomeActiveClusters", "Missing clusters: [a b]")
         await fleet.admin.delete(MULTIKUEUE_CONFIG, CONFIG)
-        message = f'{BAD}multikueueconfigs.kueue.x-k8s.io "{CHECK}" not found'
+        message = f'{BAD}MultiKueueConfig.kueue.x-k8s.io "{CHECK}" not found'
         assert await settled(fleet) == ("False", "BadConfig", message)
         await fleet.admin.create(MULTIKUEUE_CONFIG, config(["worker1"]))
         assert await settled(fleet) == GOOD

@@ -66,7 +66,9 @@ class Server:
             raise self.answer
         return self.answer
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         raise AssertionError("nothing is listed")
 
 

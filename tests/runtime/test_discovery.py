@@ -8,13 +8,13 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.adapters import BUILTIN, JobKind
+from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, Unreachable
 from multikueue.kube.client import Served
-from multikueue.runtime.discovery import Finding, resolve
+from multikueue.runtime.discovery import Finding, newly_served, resolve
 
 GVK_WIDGET = GVK("example.com", "v1", "Widget")
 SERVED = Served("widgetz", True, frozenset(("status",)))
@@ -83,16 +83,16 @@ async def test_a_declaration_that_says_otherwise_is_told_and_not_believed() -> N
     )
 
 
-async def test_a_kind_the_manager_does_not_serve_is_told_and_waited_for() -> None:
+async def test_a_kind_the_manager_does_not_serve_is_not_watched_and_asked_about_again() -> None:
     """Its CRD may be installed after us; the other kinds go on."""
     found = await resolve([widget(), *BUILTIN], Server({GVK("batch", "v1", "Job"): Served("jobs", True, frozenset())}))
 
     assert [str(kind.resource) for kind in found.kinds] == ["widgets.example.com", "jobs.batch"]
-    (finding,) = found.findings
-    assert finding.setting == "externalFrameworks[0]"
-    assert finding.problem.startswith(
-        "the manager does not serve Widget.v1.example.com: none of its jobs is seen until"
-    )
+    assert found.findings == ()
+    assert [str(kind.resource) for kind in AdapterRegistry(found.kinds).followed] == ["jobs.batch"]
+    assert await newly_served(found.kinds, Server({})) == ()
+    assert await newly_served(found.kinds, Server(error=ServerFault("etcd is gone", status=503))) == ()
+    assert await newly_served(found.kinds, Server()) == (found.kinds[0],)
 
 
 async def test_fields_that_the_definition_does_not_have_are_told() -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
+import attrs
 import pytest
 from structlog.testing import capture_logs
 
@@ -111,6 +112,17 @@ async def test_the_settings_that_are_missing_are_counted_by_kind() -> None:
         assert [(str(kind.resource), kind.traits.draining) for kind in found.adapters] == [("jobs.batch", True)]
         same = AdapterRegistry(BUILTIN)
         assert (await with_draining(same, fleet.admin)).adapters is same
+
+
+async def test_a_kind_that_the_manager_does_not_serve_is_followed_while_a_worker_runs_jobs_of_it() -> None:
+    """Its definition may be gone for a moment; what runs is never taken, and nothing of it is rejected."""
+    unserved = AdapterRegistry([attrs.evolve(kind, unserved=True) for kind in BUILTIN])
+    async with one_job_runs() as fleet:
+        found = await with_draining(unserved, fleet.admin)
+        assert (found.waiting, unserved.followed) == ({JOB.gvk: 1}, ())
+        (adapter,) = found.adapters.followed
+        assert not adapter.traits.draining
+    assert (await with_draining(unserved, Fleet.of("worker1").admin)).adapters is unserved
 
 
 async def test_a_removed_worker_is_kept_with_its_credentials_until_its_jobs_have_ended() -> None:

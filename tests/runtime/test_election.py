@@ -7,7 +7,8 @@ import anyio.abc
 import pytest
 import structlog
 
-from tests.runtime.stage import Stage, lead_as, run
+from multikueue.core.machinery.lease import LeaseSettings
+from tests.runtime.stage import Stage, lead_as, run, wall_clock
 
 pytestmark = pytest.mark.looptime
 
@@ -55,6 +56,31 @@ async def test_a_leader_that_is_stopped_hands_over_at_once() -> None:
         assert await stage.until("b") < 3.0
         assert stage.store.lease is not None
         assert stage.store.lease["spec"]["leaseTransitions"] == 1
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("died", [False, True], ids=["stopped", "died"])
+async def test_a_new_leader_knows_until_when_the_one_before_was_at_work(died: bool) -> None:
+    """What it was away for does not count for lost workers."""
+    stage = Stage()
+    first, way = stage.elector("a")
+    second, _ = stage.elector("b")
+    async with anyio.create_task_group() as tasks:
+        running = await tasks.start(run, first, stage)
+        await stage.until("a")
+        assert first.led_until is None
+        await anyio.sleep(60)
+        way.cut = died
+        running.cancel()
+        stopped = wall_clock()
+        await anyio.sleep(600)
+        tasks.start_soon(second.run, lambda: stage.lead("b"))
+        await stage.until("b")
+        led_until = second.led_until
+        assert led_until is not None
+        assert abs((stopped - led_until).total_seconds()) <= LeaseSettings().retry_period
+        await anyio.sleep(60)
+        assert second.led_until == led_until, "its own renewals change nothing"
         tasks.cancel_scope.cancel()
 
 

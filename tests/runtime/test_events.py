@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import attrs
@@ -10,7 +10,7 @@ import pytest
 
 from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.errors import AlreadyExists, ApiError, Forbidden, ServerFault, TooManyRequests
+from multikueue.errors import AlreadyExists, ApiError, Forbidden, NotFound, ServerFault, TooManyRequests
 from multikueue.protocols import Propagation, Subresource
 from multikueue.runtime.events import ATTEMPTS, CAPACITY, EventRecorder
 
@@ -36,6 +36,14 @@ class EventServer:
     errors: list[ApiError] = attrs.field(factory=list)
     events: list[Json] = attrs.field(factory=list)
     tried_at: list[float] = attrs.field(factory=list)
+    patches: int = 0
+    may_patch: bool = True
+
+    @property
+    def told(self) -> list[tuple[str, int]]:
+        """What `kubectl describe` shows, in its order: each note, and how often it was said."""
+        listed = sorted(self.events, key=lambda event: event["metadata"]["name"])
+        return [(event["note"], event.get("series", {}).get("count", 1)) for event in listed]
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         assert resource == EVENT
@@ -47,17 +55,29 @@ class EventServer:
         return obj
 
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
-        raise AssertionError("events are only created")
+        raise AssertionError("events are created and patched")
 
     async def merge_patch(
         self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
     ) -> Json:
-        raise AssertionError("events are only created")
+        """With the rules of a real API server."""
+        assert resource == EVENT
+        assert set(patch) == {"series"}, "all else cannot be changed"
+        assert patch["series"]["count"] >= 2
+        await anyio.sleep(self.latency)
+        if not self.may_patch:
+            raise Forbidden("cannot patch resource events", status=403)
+        found = next((event for event in self.events if ObjectKey.of(event) == key), None)
+        if found is None:
+            raise NotFound("it has expired", status=404)
+        found.update(patch)
+        self.patches += 1
+        return found
 
     async def apply(
         self, resource: Resource, obj: Json, *, field_manager: str, force: bool = True, subresource: Subresource = ""
     ) -> Json:
-        raise AssertionError("events are only created")
+        raise AssertionError("events are created and patched")
 
     async def delete(
         self,
@@ -68,7 +88,7 @@ class EventServer:
         resource_version: str | None = None,
         propagation: Propagation | None = None,
     ) -> None:
-        raise AssertionError("events are only created")
+        raise AssertionError("events are created and patched")
 
 
 def recorder(server: EventServer, *, capacity: int = CAPACITY) -> EventRecorder:
@@ -139,7 +159,127 @@ async def test_long_notes_and_names_are_cut_to_what_the_api_takes() -> None:
     assert len(event["metadata"]["name"]) == 253
 
 
-async def test_the_same_message_on_the_same_object_is_said_once_in_five_minutes() -> None:
+async def test_a_message_that_comes_back_after_another_one_is_the_newest_again() -> None:
+    """Admitted, evicted, and admitted again on the same worker: the last line must not say that it is evicted."""
+    server = EventServer()
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        for note in ("admitted", "evicted", "admitted", "admitted", "evicted"):
+            say(events, note)
+            await anyio.sleep(20)
+        tasks.cancel_scope.cancel()
+
+    assert server.told == [("admitted", 1), ("evicted", 1), ("admitted", 2), ("evicted", 1)]
+
+
+async def test_the_count_and_the_time_of_a_series_go_on_with_few_requests() -> None:
+    """As those of Kueue's recorder: one Event, whose age is that of its last repeat."""
+    server, start = EventServer(), datetime(2026, 1, 1, tzinfo=UTC)
+    events = recorder(server)
+    events.clock = lambda: start + timedelta(seconds=anyio.current_time() - began)
+    async with anyio.create_task_group() as tasks:
+        began = anyio.current_time()
+        tasks.start_soon(events.run)
+        for _ in range(1200):
+            say(events, "waiting")
+            await anyio.sleep(1)
+        await anyio.sleep(61)
+        tasks.cancel_scope.cancel()
+
+    (event,) = server.events
+    assert event["series"] == {"count": 1200, "lastObservedTime": "2026-01-01T00:19:59.000000Z"}
+    assert event["eventTime"] == "2026-01-01T00:00:00.000000Z"
+    assert server.patches <= 22
+
+
+async def test_several_things_that_are_said_again_and_again_are_one_event_each() -> None:
+    """A reconcile tells all that is wrong, each time."""
+    server = EventServer()
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        for number in range(100):
+            for note in ("a is wrong", "b is wrong", "c is wrong")[number // 50 :]:
+                say(events, note)
+            await anyio.sleep(5)
+        tasks.cancel_scope.cancel()
+
+    assert server.told == [("a is wrong", 50), ("b is wrong", 100), ("c is wrong", 100)]
+
+
+async def test_two_messages_that_take_turns_for_long_are_folded() -> None:
+    """Their order is lost in `kubectl describe`, but an API server must not be flooded."""
+    server = EventServer()
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        for number in range(600):
+            say(events, ("lost", "found")[number % 2])
+            await anyio.sleep(1)
+        await anyio.sleep(61)
+        tasks.cancel_scope.cancel()
+
+    assert len(server.events) <= 2 + 20 + 10
+    assert sum(count for _, count in server.told) == 600
+
+
+async def test_a_series_whose_event_has_expired_is_written_anew() -> None:
+    server = EventServer()
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        say(events, "waiting")
+        await anyio.sleep(1)
+        server.events.clear()
+        say(events, "waiting")
+        await anyio.sleep(1)
+        tasks.cancel_scope.cancel()
+
+    assert server.told == [("waiting", 2)]
+
+
+async def test_a_repeat_while_the_event_is_being_created_is_counted() -> None:
+    server = EventServer(latency=5)
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        say(events, "waiting")
+        await anyio.sleep(1)
+        say(events, "waiting")
+        await anyio.sleep(15)
+        tasks.cancel_scope.cancel()
+
+    assert server.told == [("waiting", 2)]
+
+
+async def test_without_the_permission_to_patch_a_series_is_an_event_each_five_minutes() -> None:
+    server = EventServer(may_patch=False)
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        for _ in range(900):
+            say(events, "waiting")
+            await anyio.sleep(1)
+        tasks.cancel_scope.cancel()
+
+    assert len(server.events) == 3
+
+
+async def test_a_shutdown_writes_the_last_counts() -> None:
+    server = EventServer()
+    events = recorder(server)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        for _ in range(5):
+            say(events, "waiting")
+            await anyio.sleep(1)
+        tasks.cancel_scope.cancel()
+
+    assert server.told == [("waiting", 5)]
+
+
+async def test_the_same_message_on_the_same_object_is_one_event() -> None:
     server = EventServer()
     events = recorder(server)
     async with anyio.create_task_group() as tasks:

@@ -14,7 +14,7 @@ import pytest
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import KubeconfigError
-from multikueue.runtime.kubeconfig_files import MAX_SIZE, SETTLING, KubeconfigFiles, read_kubeconfig
+from multikueue.runtime.kubeconfig_files import INTERVAL, MAX_SIZE, SETTLING, KubeconfigFiles, read_kubeconfig
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 
 OUTSIDE = "kubeconfig path is not under the allowed prefix: "
@@ -141,6 +141,12 @@ async def test_a_changed_file_is_told_once(prefix: Path) -> None:
         assert watched.files.get(path) == b"two"
         await anyio.sleep(0.1)
         assert watched.told == [path, path]
+
+
+def test_a_change_shows_within_two_seconds() -> None:
+    """Kueue is told by the kernel at once; whoever changes a file looks at the MultiKueueCluster right after."""
+    assert KubeconfigFiles(list, print).interval == INTERVAL
+    assert INTERVAL + SETTLING < 2
 
 
 async def test_the_swap_of_a_link_above_the_file_is_seen(prefix: Path) -> None:

@@ -11,11 +11,11 @@ import structlog
 
 from multikueue.core.machinery.backoff import WATCH_BACKOFF
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, SECRET
-from multikueue.core.model.names import Resource
+from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.errors import Forbidden, NotFound, Unreachable
 from multikueue.protocols import ObjectList
 from multikueue.sandbox.apiserver import DirectClient
-from tests.runtime.fleet import Fleet
+from tests.runtime.fleet import Fleet, is_active, until
 
 pytestmark = pytest.mark.looptime
 
@@ -36,9 +36,11 @@ class Away(DirectClient):
     only_queues: bool
     asked: defaultdict[Resource, list[float]]
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         if self.only_queues and resource not in QUEUES:
-            return await super().list(resource, namespace=namespace, label_selector=label_selector)
+            return await super().list(resource, namespace=namespace, label_selector=label_selector, limit=limit)
         self.asked[resource].append(anyio.current_time())
         raise Unreachable("down")
 
@@ -64,12 +66,14 @@ class Bare(DirectClient):
 
     healed: bool = False
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         if resource == SECRET and not self.healed:
             raise Forbidden('secrets is forbidden: User "daemon" cannot list them', status=403)
         if resource.gvk.group == "kueue.x-k8s.io" and not self.healed:
             raise NotFound("the server could not find the requested resource", status=404)
-        return await super().list(resource, namespace=namespace, label_selector=label_selector)
+        return await super().list(resource, namespace=namespace, label_selector=label_selector, limit=limit)
 
 
 async def test_what_the_manager_does_not_give_is_told_once_with_what_to_look_for() -> None:
@@ -98,3 +102,24 @@ async def test_what_the_manager_does_not_give_is_told_once_with_what_to_look_for
         "advice": "is Kueue installed there, with its CRDs, and may this identity list and watch them?",
     }
     assert warnings["secrets"]["advice"] == "may this identity list and watch them?"
+
+
+async def test_the_workers_of_each_queue_with_workloads_have_a_status() -> None:
+    """For Kueue's metric `multikueue_cluster_status`."""
+    fleet = Fleet.of("worker1", "worker2")
+    manager = fleet.build()
+    async with fleet.kueues(), fleet.running(manager):
+        await fleet.connect()
+        await until(is_active(fleet))
+        await until(is_active(fleet, "worker2"))
+        assert list(manager.cluster.worker_statuses()) == []
+        await fleet.submit()
+        await until(lambda: bool(list(manager.cluster.worker_statuses())))
+        (queue,) = {queue for queue, _, _ in manager.cluster.worker_statuses()}
+        assert list(manager.cluster.worker_statuses()) == [(queue, "worker1", "True"), (queue, "worker2", "True")]
+        await fleet.admin.delete(SECRET, ObjectKey("kueue-system", "worker2-secret"))
+
+        def lost() -> bool:
+            return (queue, "worker2", "False") in manager.cluster.worker_statuses()
+
+        await until(lost)

@@ -10,6 +10,7 @@ import pytest
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.kube import AnswerLimits
 from multikueue.sandbox.apiserver import DirectClient, Match, Reset
 from tests.runtime.fleet import Fleet, is_active, until
 
@@ -87,7 +88,7 @@ async def test_it_gets_nothing_new_and_what_it_runs_stays(resource: Resource, re
     worker2 = fleet.workers["worker2"]
     async with fleet.kueues():
         worker2.faults.add(Reset(), on=OURS)
-        async with fleet.running(fleet.build(worker_objects=LIMIT)):
+        async with fleet.running(fleet.build(worker_limits=AnswerLimits(list_objects=LIMIT))):
             await fleet.submit("first")
             await until(fleet.running_on, within=200)
             first = await fleet.running_on()
@@ -101,7 +102,7 @@ async def test_it_gets_nothing_new_and_what_it_runs_stays(resource: Resource, re
                 assert await fleet.running_on() == first
                 await goes_on(fleet, resource, first)
         if restarted:
-            async with fleet.running(fleet.build(worker_objects=LIMIT)):
+            async with fleet.running(fleet.build(worker_limits=AnswerLimits(list_objects=LIMIT))):
                 await anyio.sleep(3600)
                 await until_told(fleet, resource)
                 assert await fleet.running_on() == first

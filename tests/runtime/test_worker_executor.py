@@ -21,7 +21,7 @@ from multikueue.core.workload.effects import (
     DeleteWorkload,
     Effect,
 )
-from multikueue.core.workload.snapshot import Creating, Idle, Removing
+from multikueue.core.workload.snapshot import Creating, Idle, Removing, WritingStatus
 from multikueue.errors import Forbidden, ServerFault
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
@@ -170,6 +170,19 @@ async def test_a_copy_that_is_being_removed_is_known_to_be() -> None:
         await tasks.start(executor.run)
         await executor.execute(KEY, None, (DeleteWorkload(W1, KEY, "uid", (), False),))
         assert executor.in_flight(W1, KEY) == Removing()
+        assert executor.in_flight(W2, KEY) == Idle()
+        await executor.wait_idle()
+        assert executor.in_flight(W1, KEY) == Idle()
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_status_that_is_being_written_is_known_to_be() -> None:
+    """Until the answer is there no other worker's gate may be opened."""
+    executor = World(FakeEffects(lambda _effect: 5.0)).executor()
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(executor.run)
+        await executor.execute(KEY, None, (ApplyStatus(W1, {}, "kueue-admission"),))
+        assert executor.in_flight(W1, KEY) == WritingStatus()
         assert executor.in_flight(W2, KEY) == Idle()
         await executor.wait_idle()
         assert executor.in_flight(W1, KEY) == Idle()

@@ -44,7 +44,7 @@ async def test_missing_config(scenario: Scenario) -> None:
     async with scenario() as fleet:
         await fleet.delete_config()
 
-        expected = PREFIX + 'multikueueconfigs.kueue.x-k8s.io "multikueue" not found'
+        expected = PREFIX + 'MultiKueueConfig.kueue.x-k8s.io "multikueue" not found'
         await fleet.until(lambda: fleet.check_active() == ("False", "BadConfig", expected))
 
 

@@ -31,7 +31,7 @@ async def partition(scene: Scene) -> None:
 
 async def partition_for_long(scene: Scene) -> None:
     """A worker that runs a job is lost for as long as it takes to give it up, and comes back."""
-    found = await scene.job()
+    found = await scene.running()
     if found is not None:
         link = found[0].link
         link.change(down=True)
@@ -128,7 +128,7 @@ async def reconfigure(scene: Scene) -> None:
 
 async def withdraw(scene: Scene) -> None:
     """The config lists a worker no more while a job runs there."""
-    found = await scene.job()
+    found = await scene.running()
     if found is None:
         return
     await scene.world.configure(sorted(set(scene.world.workers) - {found[0].name}))

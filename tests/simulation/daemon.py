@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
+from typing import Any
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
 import attrs
 
-from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.model.names import ClusterName
 from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
+from multikueue.runtime.draining import with_draining
 from multikueue.runtime.manager import Manager, ManagerSettings
 from tests.simulation.session import Session
 from tests.simulation.virtual_time import wall_clock
@@ -24,7 +28,13 @@ from tests.simulation.weather import Life
 from tests.simulation.world import World
 
 WORKER_LOST_TIMEOUT = timedelta(minutes=3)
+PREEMPTION_TIMEOUT = timedelta(minutes=1)
 SETTINGS = ManagerSettings(plan=PlanSettings(worker_lost_timeout=WORKER_LOST_TIMEOUT))
+
+
+def with_plan(settings: ManagerSettings, **changes: Any) -> ManagerSettings:
+    """The settings with other choices of the operator."""
+    return attrs.evolve(settings, plan=attrs.evolve(settings.plan, **changes))
 
 
 class Death(Enum):
@@ -46,14 +56,30 @@ class Daemon:
     pause: tuple[float, float] = (0.1, 20.0)
     """Seconds until the next one has the lease."""
     settings: ManagerSettings = SETTINGS
+    """Of the next process; whoever changes them ends the one that runs."""
+    adapters: tuple[JobKind, ...] = ()
+    """The kinds in the settings of the next process."""
+    absence: float = 0.0
+    """Seconds for which the next one does not come, beside the pause; once."""
     restarts: int = 0
     manager: Manager | None = None
     alive_since: float = 0.0
+    _absences: list[tuple[float, float]] = attrs.field(factory=list)
+    """From when to when none ran."""
+    _led_until: datetime | None = None
+    """What its Lease says of the last one."""
     _life: Life = attrs.field(factory=Life)
     _scope: anyio.CancelScope | None = None
     _moments_left: int = 0
     _steps_left: int = 0
     _doomed: anyio.Event = attrs.field(factory=anyio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self.adapters = self.world.population.adapters
+        if self.world.orchestrated:
+            self.settings = with_plan(
+                self.settings, orchestrated_preemption=True, preemption_timeout=PREEMPTION_TIMEOUT
+            )
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run managers until cancelled."""
@@ -66,10 +92,18 @@ class Daemon:
                 self.alive_since = anyio.current_time()
                 with anyio.CancelScope() as self._scope:
                     self._life = Life()
-                    self.manager = self._build(self._life)
+                    self.manager = self._build(self._life, await self._kinds(self._life))
                     await self.manager.run()
                 self.restarts += 1
-                await anyio.sleep(self.world.dice.uniform(*self.pause))
+                self.alive_since, ended = float("inf"), anyio.current_time()
+                self._led_until = self._clock()
+                absence, self.absence = self.absence, 0.0
+                await anyio.sleep(absence + self.world.dice.uniform(*self.pause))
+                self._absences.append((ended, anyio.current_time()))
+
+    def absent_since(self, time: float) -> float:
+        """For how many seconds since then none ran."""
+        return sum(max(0.0, end - max(begin, time)) for begin, end in self._absences)
 
     async def kill(self, death: Death) -> None:
         """End the process that runs now, wherever it is."""
@@ -111,7 +145,20 @@ class Daemon:
                 await anyio.lowlevel.checkpoint()
             self._end(Death.CRASH)
 
-    def _build(self, life: Life) -> Manager:
+    async def _kinds(self, life: Life) -> AdapterRegistry:
+        """The kinds of the settings, and those that still run: as `multikueued` finds them before it starts."""
+        home, chosen = self.world.manager.link, AdapterRegistry(self.adapters)
+        while True:
+            try:
+                return (await with_draining(chosen, Session(home, home.token, life))).adapters
+            except ApiError:
+                await anyio.sleep(1.0)
+
+    @property
+    def _clock(self) -> Callable[[], datetime]:
+        return wall_clock(self.world.daemon_skew)
+
+    def _build(self, life: Life, adapters: AdapterRegistry) -> Manager:
         home = self.world.manager.link
 
         def connect(name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
@@ -122,10 +169,11 @@ class Daemon:
 
         return Manager(
             Session(home, home.token, life),
-            AdapterRegistry(BUILTIN),
+            adapters,
             self.settings,
             connect,
             dispatcher=self.world.dispatcher,
-            clock=wall_clock(self.world.daemon_skew),
+            clock=self._clock,
+            led_until=self._led_until,
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
         )

@@ -5,19 +5,28 @@ from __future__ import annotations
 import json
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
+from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from tests.simulation.objects import is_ours, objects
+from tests.simulation.population import JOBS, PLACED
+from tests.simulation.running import running_on, workloads_of
 from tests.simulation.world import CANARY, SimCluster, World
 
 
-def unfinished(world: World) -> list[str]:
-    """Workloads that are neither finished nor waiting for a true reason."""
+def unfinished(world: World, *, serving: bool = False) -> list[str]:
+    """Workloads that are neither finished nor waiting for a true reason.
+
+    Args:
+        world: the fleet.
+        serving: whether what serves on its worker has arrived, for it never finishes.
+    """
     found = []
     for workload in objects(world.manager, WORKLOAD):
         if is_true(workload, "Finished") or dig(workload, "spec", "active") is False:
+            continue
+        if serving and serves(world, workload):
             continue
         told = {entry["type"]: entry["status"] for entry in dig(workload, "status", "conditions") or []}
         found.append(f"{ObjectKey.of(workload)} {told} on {dig(workload, 'status', 'clusterName')}")
@@ -31,7 +40,7 @@ def orphans(world: World) -> list[str]:
         f"{resource} {ObjectKey.of(copy)} on {name}"
         for name, worker in world.workers.items()
         if name not in world.gone
-        for resource in (WORKLOAD, JOB)
+        for resource in (WORKLOAD, *(kind.resource for kind in world.population.all_kinds))
         for copy in objects(worker, resource)
         if is_ours(copy) and not _is_wanted(copy, resource, worker, local)
     ]
@@ -59,16 +68,26 @@ def overspent(world: World) -> list[str]:
             verb = what.partition(" ")[0]
             if verb == "get" or (verb == "list" and count > 1):
                 found.append(f"{count} times {what} on {name}")
-            writes += 0 if verb in ("get", "list", "watch") else count
-    if writes > jobs * (2 * workers + 4):
+            writes += 0 if verb in ("get", "list", "watch", "probe") else count
+    if world.population in (JOBS, PLACED) and writes > jobs * (2 * workers + 4):
         told = json.dumps({name: dict(worker.link.requests) for name, worker in world.workers.items()})
         found.append(f"{writes} writes for {jobs} jobs on {workers} workers: {told}")
     return found
 
 
+def serves(world: World, workload: Json) -> bool:
+    """Whether pods of a set run for a Workload on its worker."""
+    worker = world.workers.get(str(dig(workload, "status", "clusterName")))
+    return worker is not None and any(
+        found == ObjectKey.of(workload) and item.plural == POD_RESOURCE.plural for item, found in running_on(worker)
+    )
+
+
 def _is_wanted(copy: Json, resource: Resource, worker: SimCluster, local: dict[ObjectKey, Json]) -> bool:
-    name = copy["metadata"]["name"] if resource == WORKLOAD else prebuilt_workload(copy)
-    workload = local.get(ObjectKey(copy["metadata"]["namespace"], name))
+    return any(_is_wanted_for(worker, local.get(key)) for key in workloads_of(copy, resource))
+
+
+def _is_wanted_for(worker: SimCluster, workload: Json | None) -> bool:
     if workload is None or is_true(workload, "Finished") or not is_true(workload, "QuotaReserved"):
         return False
     status = workload.get("status", {})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Final
 
 import anyio
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished
@@ -17,6 +18,7 @@ from multikueue.sandbox.kueue import evict
 from tests.simulation.breaking import Trouble
 from tests.simulation.objects import find, is_ours, objects
 from tests.simulation.promises import GRACE
+from tests.simulation.running import workloads_of
 from tests.simulation.scene import Scene
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.world import SimCluster
@@ -79,6 +81,7 @@ async def deactivate_copy(scene: Scene) -> None:
     worker = scene.worker()
     key = _any(scene, worker)
     if key is not None:
+        scene.taking.excuse(worker.name, key)
         await _activate(worker, key, active=False)
 
 
@@ -108,39 +111,43 @@ async def change_priority(scene: Scene) -> None:
 
 
 async def delete_job(scene: Scene) -> None:
-    """A user deletes a job."""
-    keys = sorted(ObjectKey.of(job) for job in objects(scene.world.manager, JOB))
-    if keys:
-        key = scene.dice.choice(keys)
-        scene.note(f"{key}")
-        await scene.world.manager.api.delete(JOB, key, propagation="Background")
+    """A user deletes a job, a pod or a set."""
+    kinds = [kind.resource for kind in scene.world.population.all_kinds]
+    there = {(kind, ObjectKey.of(job)) for kind in kinds for job in objects(scene.world.manager, kind)}
+    if there:
+        resource, key = scene.dice.choice(sorted(there, key=str))
+        scene.note(f"{resource} {key}")
+        await scene.world.manager.api.delete(resource, key, propagation="Background")
 
 
 async def delete_copy(scene: Scene) -> None:
     """Somebody deletes a copy on a worker."""
-    worker, resource = scene.worker(), scene.dice.choice((JOB, WORKLOAD))
-    keys = sorted(ObjectKey.of(copy) for copy in objects(worker, resource) if is_ours(copy))
-    if keys:
-        key = scene.dice.choice(keys)
+    kinds = [kind.resource for kind in scene.world.population.all_kinds]
+    worker, resource = scene.worker(), scene.dice.choice((WORKLOAD, scene.dice.choice(kinds)))
+    copies = {ObjectKey.of(copy): copy for copy in objects(worker, resource) if is_ours(copy)}
+    if copies:
+        key = scene.dice.choice(sorted(copies))
         scene.note(f"{resource} {key} on {worker.name}")
+        for workload in workloads_of(copies[key], resource):
+            scene.taking.excuse(worker.name, workload)
         await worker.api.delete(resource, key, propagation="Background")
 
 
 async def delete_all_copies(scene: Scene) -> None:
     """All copies of a Workload are deleted at once."""
     key = _any(scene, scene.world.manager)
-    for worker in scene.world.workers.values() if key is not None else ():
-        for resource in (WORKLOAD, JOB):
+    resources = [WORKLOAD, *(kind.resource for kind in scene.world.population.all_kinds)]
+    if key is None:
+        return
+    for worker in scene.world.workers.values():
+        for resource in resources:
             for copy in list(objects(worker, resource)):
-                if is_ours(copy) and (ObjectKey.of(copy) == key or _claims(copy, key)):
-                    try:
+                told = list(workloads_of(copy, resource)) if is_ours(copy) else []
+                if key in told:
+                    for workload in told:
+                        scene.taking.excuse(worker.name, workload)
+                    with contextlib.suppress(NotFound):  # it went with the one before
                         await worker.api.delete(resource, ObjectKey.of(copy), propagation="Background")
-                    except NotFound:
-                        continue  # it went with the one before
-
-
-def _claims(job: Json, workload: ObjectKey | None) -> bool:
-    return workload is not None and workload.name in (job["metadata"].get("labels") or {}).values()
 
 
 async def plant_namesake(scene: Scene) -> None:

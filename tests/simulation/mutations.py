@@ -37,6 +37,7 @@ from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
+from tests.simulation.kind_mutations import KIND_MUTATIONS
 from tests.simulation.simulating import Run, simulate
 
 Decide = Callable[[Situation], Plan]
@@ -230,21 +231,24 @@ def earlier_attempts_are_forgotten() -> AbstractContextManager[Any]:
 
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
-        mutation.__name__: mutation
-        for mutation in (
-            earliest_admission_wins,
-            stale_copies_are_believed,
-            removed_clusters_are_forgotten,
-            finished_jobs_are_made_again,
-            origins_are_not_checked,
-            connecting_wakes_nobody,
-            every_admitted_worker_runs_it,
-            failed_deletions_are_forgotten,
-            errors_quote_kubeconfigs,
-            jobs_are_created_before_the_record,
-            lost_answers_count_as_not_sent,
-            earlier_attempts_are_forgotten,
-        )
+        **KIND_MUTATIONS,
+        **{
+            mutation.__name__: mutation
+            for mutation in (
+                earliest_admission_wins,
+                stale_copies_are_believed,
+                removed_clusters_are_forgotten,
+                finished_jobs_are_made_again,
+                origins_are_not_checked,
+                connecting_wakes_nobody,
+                every_admitted_worker_runs_it,
+                failed_deletions_are_forgotten,
+                errors_quote_kubeconfigs,
+                jobs_are_created_before_the_record,
+                lost_answers_count_as_not_sent,
+                earlier_attempts_are_forgotten,
+            )
+        },
     }
 )
 

@@ -1,21 +1,25 @@
-"""What must hold at every step of a run."""
+"""What must hold at every step of a run: nothing runs twice, nothing that has ended runs again, no secret is told."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import anyio
 import attrs
 
+from multikueue.core.machinery.liveness import PROBE_EVERY
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, MANAGED_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.objects import annotations_of, labels_of
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_finished
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
-from tests.simulation.objects import find, has_ended, is_ours, runs
+from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
+from tests.simulation.objects import find, is_ours
 from tests.simulation.reach import Reach
+from tests.simulation.running import KINDS, Item, has_ended, is_running, serves, workload_of
 from tests.simulation.world import CANARY, SimCluster, World
 
 GRACE: Final = 90.0
@@ -27,6 +31,16 @@ class BrokenPromise(AssertionError):
     """The dispatcher did what it must never do."""
 
 
+@attrs.frozen
+class Place:
+    """One thing that runs on one worker."""
+
+    uid: str
+    since: float
+    workload: ObjectKey
+    serves: bool
+
+
 @attrs.define(eq=False)
 class Promises:
     """Watches every change on every cluster."""
@@ -34,14 +48,16 @@ class Promises:
     world: World
     reach: Reach
     lost_timeout: float
-    """Seconds a worker must be out of reach before what runs there may start elsewhere."""
-    running: dict[ObjectKey, dict[str, tuple[str, float]]] = attrs.field(factory=dict)
-    """Per job: on which workers it runs, as which object, since when."""
-    ended: set[tuple[ObjectKey, str]] = attrs.field(factory=set)
-    """Manager's jobs that have ended, by key and UID."""
+    """Seconds a worker must be out of reach before what runs there may start elsewhere; the least of the run."""
+    running: dict[Item, dict[str, Place]] = attrs.field(factory=dict)
+    """What runs, and on which workers."""
+    ended: set[tuple[Item, str]] = attrs.field(factory=set)
+    """What has ended on the manager, by UID."""
     starts: int = 0
     broken: list[str] = attrs.field(factory=list)
     history: list[str] = attrs.field(factory=list)
+    on_stop: Callable[[SimCluster, Item, Place], None] = lambda *_: None
+    """Called when something stops on a worker without having ended."""
 
     def listen(self) -> None:
         """Begin to watch."""
@@ -49,8 +65,8 @@ class Promises:
         for worker in self.world.workers.values():
 
             def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
-                if row.plural == JOB.plural and is_ours(new or old or {}):
-                    self._copy_changed(worker, old, new)
+                if row.plural in KINDS:
+                    self._copy_changed(worker, Item(row.plural, ObjectKey.of(new or old or {})), old, new)
 
             worker.registry.cluster.listeners.append(changed)
 
@@ -63,16 +79,20 @@ class Promises:
         Raises:
             BrokenPromise: with everything that was.
         """
-        for key, places in self.running.items():
-            lasting = [worker for worker, (_, since) in places.items() if self._should_know(worker, since, alive_since)]
+        for item, places in self.running.items():
+            lasting = [name for name, place in places.items() if self._should_know(name, place.since, alive_since)]
             if len(lasting) > 1:
-                self.broken.append(f"{key} runs on {' and '.join(sorted(lasting))}")
+                self.broken.append(f"{item} runs on {' and '.join(sorted(lasting))}")
         if self.broken:
             raise BrokenPromise("; ".join(self.broken))
 
     def note(self, text: str) -> None:
         """Add a line to the story of the run."""
         self.history.append(f"{anyio.current_time():9.3f} {text}")
+
+    def runs(self, worker: str, workload: ObjectKey) -> bool:
+        """Whether anything of a Workload runs on a worker."""
+        return any(worker in places and places[worker].workload == workload for places in self.running.values())
 
     def _should_know(self, worker: str, since: float, alive_since: float) -> bool:
         """Whether the daemon has had all the time it needs to see a job there and to remove it."""
@@ -86,40 +106,59 @@ class Promises:
         told = str(new) if new is not None and row.plural != "secrets" else ""
         if CANARY in told:
             self.broken.append(f"a credential is in {row.plural} {ObjectKey.of(new or {})}")
-        if row.plural == JOB.plural and new is not None and has_ended(new):
-            self.ended.add((ObjectKey.of(new), new["metadata"]["uid"]))
+        if (
+            row.plural == POD_RESOURCE.plural
+            and new is not None
+            and not is_gated(new)
+            and MANAGED_LABEL in labels_of(new)
+        ):
+            self.broken.append(f"pod {ObjectKey.of(new or {})} runs on the manager, too")
+        if row.plural in KINDS and new is not None and has_ended(row.plural, new):
+            self.ended.add((Item(row.plural, ObjectKey.of(new)), new["metadata"]["uid"]))
 
-    def _copy_changed(self, worker: SimCluster, old: Json | None, new: Json | None) -> None:
-        key = ObjectKey.of(new or old or {})
-        places = self.running.setdefault(key, {})
-        if new is not None and old is None:
-            self._created(worker, key, new)
-        if new is None or not runs(new):
-            if places.pop(worker.name, None):
-                self.note(f"{key} {_how_it_stopped(new)} {worker.name}")
+    def _copy_changed(self, worker: SimCluster, item: Item, old: Json | None, new: Json | None) -> None:
+        places = self.running.setdefault(item, {})
+        if item.plural == JOB.plural and new is not None and old is None and is_ours(new):
+            self._created(worker, item.key, new)
+        workload = workload_of(worker, item, new) if new is not None and is_running(item, new) else None
+        if new is None or workload is None:
+            if (place := places.pop(worker.name, None)) is not None:
+                self._stopped(worker, item, place, new)
             return
         uid = new["metadata"]["uid"]
-        if worker.name in places and places[worker.name][0] == uid:
-            return
-        self._started(worker, key, list(places))
-        places[worker.name] = (uid, anyio.current_time())
+        since = anyio.current_time()
+        if worker.name in places and places[worker.name].uid == uid:
+            since = places[worker.name].since
+        else:
+            self._started(worker, item, new, list(places))
+        places[worker.name] = Place(uid, since, workload, serves(item, new))
 
-    def _started(self, worker: SimCluster, key: ObjectKey, elsewhere: list[str]) -> None:
-        self.note(f"{key} starts on {worker.name}")
+    def _stopped(self, worker: SimCluster, item: Item, place: Place, new: Json | None) -> None:
+        ended = new is not None and has_ended(item.plural, new)
+        how = "is removed from" if new is None else "ends on" if ended else "stops on"
+        self.note(f"{item} {how} {worker.name}")
+        if not ended:
+            self.on_stop(worker, item, place)
+
+    def _started(self, worker: SimCluster, item: Item, obj: Json, elsewhere: list[str]) -> None:
+        self.note(f"{item} starts on {worker.name}")
         self.starts += 1
         for other in elsewhere:
-            if other != worker.name and all(self.reach.longer_than(name, GRACE) for name in (other, worker.name)):
-                self.broken.append(f"{key} starts on {worker.name} while it runs on {other}")
-            out_for = self.reach.out_for(other)
-            if (
-                other != worker.name and out_for is not None and out_for < self.lost_timeout - 2
-            ):  # times are written in whole seconds
-                self.broken.append(
-                    f"{key} starts on {worker.name} while it runs on {other}, out of reach for {out_for:.0f} s only"
-                )
-        local = find(self.world.manager, JOB, key)
-        if local is not None and (key, local["metadata"]["uid"]) in self.ended:
-            self.broken.append(f"{key} starts on {worker.name} after it has ended")
+            if other != worker.name and not serves(item, obj):
+                self._started_beside(worker, item, other)
+        local = find(self.world.manager, KINDS[item.plural].resource, item.key)
+        if local is not None and (item, local["metadata"]["uid"]) in self.ended:
+            self.broken.append(f"{item} starts on {worker.name} after it has ended")
+
+    def _started_beside(self, worker: SimCluster, item: Item, other: str) -> None:
+        if all(self.reach.longer_than(name, GRACE) for name in (other, worker.name)):
+            self.broken.append(f"{item} starts on {worker.name} while it runs on {other}")
+        out_for = self.reach.out_for(other)
+        # A loss begins with the last answer, a probe's interval before it at most; times are in whole seconds.
+        if out_for is not None and out_for < self.lost_timeout - PROBE_EVERY - 2:
+            self.broken.append(
+                f"{item} starts on {worker.name} while it runs on {other}, out of reach for {out_for:.0f} s only"
+            )
 
     def _created(self, worker: SimCluster, key: ObjectKey, job: Json) -> None:
         copy = find(worker, WORKLOAD, ObjectKey(key.namespace, prebuilt_workload(job)))
@@ -128,9 +167,3 @@ class Promises:
         made_for = (annotations_of(obj).get(ATTEMPT_ANNOTATION) for obj in (copy, job))
         if len(set(made_for)) == 1:
             self.broken.append(f"{key} is made again on {worker.name}, where it has ended")
-
-
-def _how_it_stopped(job: Json | None) -> str:
-    if job is None:
-        return "is removed from"
-    return "ends on" if has_ended(job) else "stops on"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import anyio
@@ -28,6 +29,8 @@ class Reach:
     world: World
     manager_since: float | None = 0.0
     """Since when the manager's API can be reached; None: it cannot be."""
+    absent_since: Callable[[float], float] = lambda _: 0.0
+    """Seconds since a time in which no daemon ran: they do not count as the loss of a worker."""
     _since: dict[str, float] = attrs.field(factory=dict)
     _out_since: dict[str, float] = attrs.field(factory=dict)
 
@@ -48,7 +51,17 @@ class Reach:
 
     def out_for(self, worker: str) -> float | None:
         """For how many seconds a worker has been out of reach; None: it is within reach."""
-        return None if worker in self._since else anyio.current_time() - self._out_since.get(worker, 0.0)
+        return None if worker in self._since else self._lost_for(worker)
+
+    def recently_out_for(self, worker: str) -> float:
+        """For how many seconds a worker has been out of reach, or had been until a moment ago; 0 if it has not."""
+        if self.longer_than(worker, NOTICED):
+            return 0.0
+        return self._lost_for(worker) if worker in self._out_since else 0.0
+
+    def _lost_for(self, worker: str) -> float:
+        since = self._out_since.get(worker, 0.0)
+        return anyio.current_time() - since - self.absent_since(since)
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         del old, new

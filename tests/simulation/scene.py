@@ -7,12 +7,14 @@ import random
 import anyio
 import attrs
 
+from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
 from tests.simulation.daemon import Daemon
 from tests.simulation.foreign import Foreigners
-from tests.simulation.objects import jobs_running_on
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
+from tests.simulation.running import Item, running_on
+from tests.simulation.taking import Taking
 from tests.simulation.world import SimCluster, World
 
 
@@ -23,6 +25,7 @@ class Scene:
     world: World
     daemon: Daemon
     promises: Promises
+    taking: Taking
     reach: Reach
     foreigners: Foreigners
     dice: random.Random
@@ -38,17 +41,32 @@ class Scene:
         return self.world.workers[self.dice.choice(sorted(set(self.world.workers) - self.world.gone))]
 
     async def job(self, patience: int = 120) -> tuple[SimCluster, ObjectKey] | None:
-        """Any of our jobs that runs, and where; None if none does for that many seconds."""
+        """Any of our Jobs that runs, and where; None if none does for that many seconds."""
+        found = await self.running(patience, JOB.plural)
+        return None if found is None else (found[0], found[1].key)
+
+    async def running(self, patience: int = 120, plural: str = "") -> tuple[SimCluster, Item, ObjectKey] | None:
+        """Anything of ours that runs, where, and its Workload; None if nothing does for that many seconds.
+
+        Args:
+            patience: seconds to wait for one.
+            plural: of its kind; empty for any.
+        """
         for _ in range(patience):
-            found = [(worker.name, key) for worker in self.world.workers.values() for key in jobs_running_on(worker)]
+            found = [
+                (worker.name, item, workload)
+                for worker in self.world.workers.values()
+                for item, workload in running_on(worker)
+                if plural in ("", item.plural)
+            ]
             if found:
                 break
             await anyio.sleep(1.0)
         else:
             return None
-        name, key = self.dice.choice(found)
-        self.note(f"{key} on {name}")
-        return self.world.workers[name], key
+        name, item, workload = self.dice.choice(found)
+        self.note(f"{item} on {name}")
+        return self.world.workers[name], item, workload
 
     def seconds(self, least: float, most: float) -> float:
         """How long something lasts."""

@@ -2,52 +2,27 @@
 
 from __future__ import annotations
 
-import random
+import contextlib
 from typing import Final
 
 import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.model.kinds import JOB
-from multikueue.core.model.names import Json
-from multikueue.errors import ApiError
-from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
-from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
-from tests.simulation import breaking, creating, meddling
+from multikueue.core.model.names import ObjectKey
+from multikueue.errors import ApiError, NotFound
+from multikueue.sandbox.kinds.sets import SetKind
+from tests.simulation import breaking, creating, meddling, operating, resizing, rivals
 from tests.simulation.breaking import Trouble, fine_weather
+from tests.simulation.objects import objects
+from tests.simulation.population import Submission
 from tests.simulation.scene import Scene
 
 TROUBLE_ENDS: Final = 420.0
 """Virtual seconds after which nothing breaks any more."""
-TROUBLES: Final = (*breaking.TROUBLES, *creating.TROUBLES, *meddling.TROUBLES)
+TROUBLES: Final = (*breaking.TROUBLES, *creating.TROUBLES, *meddling.TROUBLES, *operating.TROUBLES)
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
-
-
-def draw_job(dice: random.Random, number: int) -> Json:
-    """A Job as a user writes it; the smallest worker has room for it."""
-    cpu, pods = dice.choice((("1", 1), ("1", 1), ("1", 2), ("2", 1), ("500m", 2)))
-    request = {"cpu": cpu, "memory": "64Mi"}
-    container = {"name": "main", "image": "busybox", "resources": {"requests": request}}
-    duration = dice.choice((None, None, "2s", "90s", "240s"))
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": f"job-{number}",
-            "namespace": "default",
-            "labels": {"kueue.x-k8s.io/queue-name": LOCAL_QUEUE_NAME},
-            "annotations": {DURATION_ANNOTATION: duration} if duration else {},
-        },
-        "spec": {
-            "suspend": True,
-            "parallelism": pods,
-            "completions": pods,
-            "managedBy": "kueue.x-k8s.io/multikueue",
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
 
 
 @attrs.define(eq=False)
@@ -70,25 +45,65 @@ class Script:
         dice = self.scene.dice
         async with anyio.create_task_group() as tasks:
             for number in range(1, dice.randint(3, 8) + 1):
-                job, seconds = draw_job(dice, number), dice.uniform(0, 240)
+                draw = dice.choice(self.scene.world.population.draws)
+                submission, seconds = draw(dice, number), dice.uniform(0, 240)
                 if self._happens():
-                    tasks.start_soon(self._submit, job, seconds)
+                    tasks.start_soon(self._submit, submission, seconds)
             for _ in range(0 if self.calm else dice.randint(2, 9)):
-                trouble, seconds = dice.choice(TROUBLES), dice.uniform(0, TROUBLE_ENDS - 60)
+                trouble, seconds = dice.choice(self._troubles), dice.uniform(0, TROUBLE_ENDS - 60)
                 if self._happens():
                     tasks.start_soon(self._later, trouble, seconds)
+            for trouble in () if self.calm else self._certain:
+                if self._happens():
+                    tasks.start_soon(self._later, trouble, dice.uniform(20, TROUBLE_ENDS - 60))
         await anyio.sleep_until(max(TROUBLE_ENDS, anyio.current_time()))
         if not self.calm:
             await self._mend()
+
+    @property
+    def _troubles(self) -> tuple[Trouble, ...]:
+        """What may be drawn: some are for what users submit in this run."""
+        population = self.scene.world.population
+        return (
+            *TROUBLES,
+            *(2 * rivals.TROUBLES if population.preempting else rivals.TROUBLES[:1]),
+            *(resizing.ELASTIC if population.elastic else ()),
+            *(resizing.SETS if population.kinds else ()),
+        )
+
+    @property
+    def _certain(self) -> tuple[Trouble, ...]:
+        """What a run is there for, given what users submit in it."""
+        population = self.scene.world.population
+        resized = resizing.ELASTIC if population.elastic else ()
+        return (*resized, *(rivals.TROUBLES[-1:] if population.preempting else ()))
 
     def _happens(self) -> bool:
         self.events += 1
         return self.events - 1 not in self.left_out
 
-    async def _submit(self, job: Json, seconds: float) -> None:
+    async def _submit(self, submission: Submission, seconds: float) -> None:
         await anyio.sleep(seconds)
-        await self.scene.world.manager.api.create(JOB, job)
-        self.scene.promises.note(f"{job['metadata']['name']} is submitted")
+        for obj in submission.objects:
+            await self.scene.world.manager.api.create(submission.resource, obj)
+        self.scene.promises.note(f"{submission.name} is submitted")
+        if submission.lifetime is not None:
+            await anyio.sleep(submission.lifetime)
+            await self._withdraw(submission)
+
+    async def _withdraw(self, submission: Submission) -> None:
+        self.scene.promises.note(f"{submission.name} is not wanted any more")
+        for obj in submission.objects:
+            with contextlib.suppress(NotFound):
+                await self.scene.world.manager.api.delete(
+                    submission.resource, ObjectKey.of(obj), propagation="Background"
+                )
+
+    async def end_serving(self) -> None:
+        """Users delete what serves until then."""
+        for kind in self.scene.world.population.all_kinds:
+            for obj in list(objects(self.scene.world.manager, kind.resource)) if isinstance(kind, SetKind) else ():
+                await self._withdraw(Submission(kind.resource, (obj,)))
 
     async def _later(self, trouble: Trouble, seconds: float) -> None:
         await anyio.sleep(seconds)
@@ -103,7 +118,7 @@ class Script:
         self.scene.promises.note("everything is mended")
         fine_weather(self.scene)
         for place in world.clusters:
-            place.link.change(down=False, silent=False, deaf=False)
+            place.link.change(down=False, silent=False, deaf=False, hidden=frozenset())
         await world.configure(sorted(world.workers))
         for name in world.workers:
             await world.write_kubeconfig(name)

@@ -64,24 +64,28 @@ class Session:
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `Reader`."""
-        return await self._call(f"get {resource}", lambda: self.link.client.get(resource, key))
+        return await self._call("get", resource, lambda: self.link.client.get(resource, key))
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
-        """See `Reader`."""
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
+        """See `Reader`. The list of a single object is a probe: it depends on the silence, not on the work."""
         return await self._call(
-            f"list {resource}",
-            lambda: self.link.client.list(resource, namespace=namespace, label_selector=label_selector),
+            "probe" if limit else "list",
+            resource,
+            lambda: self.link.client.list(resource, namespace=namespace, label_selector=label_selector, limit=limit),
         )
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer`."""
         body = _mutated(obj) if self.link.weather.mutates_copies and resource == WORKLOAD else obj
-        return await self._call(f"create {resource}", lambda: self.link.client.create(resource, body), writes=True)
+        return await self._call("create", resource, lambda: self.link.client.create(resource, body), writes=True)
 
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
         """See `Writer`."""
         return await self._call(
-            f"update {resource}",
+            "update",
+            resource,
             lambda: self.link.client.replace(resource, obj, subresource=subresource),
             writes=True,
         )
@@ -91,7 +95,8 @@ class Session:
     ) -> Json:
         """See `Writer`."""
         return await self._call(
-            f"patch {resource}",
+            "patch",
+            resource,
             lambda: self.link.client.merge_patch(resource, key, patch, subresource=subresource),
             writes=True,
         )
@@ -101,7 +106,8 @@ class Session:
     ) -> Json:
         """See `Writer`."""
         return await self._call(
-            f"apply {resource}",
+            "apply",
+            resource,
             lambda: self.link.client.apply(
                 resource, obj, field_manager=field_manager, force=force, subresource=subresource
             ),
@@ -119,7 +125,8 @@ class Session:
     ) -> None:
         """See `Writer`."""
         await self._call(
-            f"delete {resource}",
+            "delete",
+            resource,
             lambda: self.link.client.delete(
                 resource, key, uid=uid, resource_version=resource_version, propagation=propagation
             ),
@@ -139,7 +146,7 @@ class Session:
     ) -> None:
         """See `Watcher`. Events arrive late, in order; that a stream is dead is noticed by its silence."""
         link, what = self.link, f"watch {resource}"
-        await self._call(what, anyio.lowlevel.checkpoint)
+        await self._call("watch", resource, anyio.lowlevel.checkpoint)
         if link.dice.random() < link.weather.expired_watches:
             raise Expired(f"{link.name}: drawn 410", status=410)
         if on_open is not None:
@@ -171,10 +178,13 @@ class Session:
         await self.link.until_mute(idle)
         scope.cancel()
 
-    async def _call(self, what: str, act: Callable[[], Awaitable[T]], *, writes: bool = False) -> T:
+    async def _call(self, verb: str, resource: Resource, act: Callable[[], Awaitable[T]], *, writes: bool = False) -> T:
+        what = f"{verb} {resource}"
+
         async def authorized() -> T:
             if self.token != self.link.token:
                 raise Unauthorized(f"{self.link.name}: {what}: Unauthorized", status=401)
+            self.link.look_for(resource)
             return await act()
 
         return await self.link.carry(what, authorized, self.life, writes=writes)

@@ -10,13 +10,18 @@ import anyio
 import attrs
 import structlog
 
+from multikueue.core.dispatchers.dispatcher import External
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.endings import leaks, orphans, overspent, unfinished
 from tests.simulation.foreign import Foreigners
+from tests.simulation.gating import Gating
+from tests.simulation.holding import Holding
+from tests.simulation.nominating import DISPATCHERS, Nominator
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.scene import Scene
 from tests.simulation.script import Script
+from tests.simulation.taking import Taking
 from tests.simulation.virtual_time import run_on_virtual_time
 from tests.simulation.world import CANARY, World
 
@@ -61,20 +66,31 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
 
 async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> Run:
     world = World.draw(seed)
+    world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
-    scene = Scene(world, Daemon(world), promises, reach, Foreigners(world), random.Random(f"script/{seed}"))
+    taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
+    daemon = Daemon(world)
+    reach.absent_since = daemon.absent_since
+    scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out)
+    promises.note(f"{world.population.name}, {world.dispatcher}" + ", one preempts" * world.orchestrated)
     broken = ""
     try:
         async with anyio.create_task_group() as tasks:
             reach.listen()
             promises.listen()
+            taking.listen()
+            Gating(world, reach, promises).listen()
             await tasks.start(world.run)
+            if world.dispatcher == External():
+                tasks.start_soon(Nominator(world, promises).run)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
             await tasks.start(scene.daemon.run)
-            tasks.start_soon(_keep_checking, scene)
+            tasks.start_soon(_keep_checking, scene, holding)
             await script.run()
+            await _wait_until_done(scene, serving=True)
+            await script.end_serving()
             await _wait_until_done(scene)
             _check_the_end(scene, logged, calm=script.calm)
             tasks.cancel_scope.cancel()
@@ -84,17 +100,18 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
     return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, script.events, requests)
 
 
-async def _keep_checking(scene: Scene) -> None:
+async def _keep_checking(scene: Scene, holding: Holding) -> None:
     while True:
+        holding.check(scene.daemon.alive_since)
         scene.promises.check(scene.daemon.alive_since)
         await anyio.sleep(STEP)
 
 
-async def _wait_until_done(scene: Scene) -> None:
+async def _wait_until_done(scene: Scene, *, serving: bool = False) -> None:
     deadline = anyio.current_time() + PATIENCE
-    while unfinished(scene.world) or orphans(scene.world):
+    while (left := unfinished(scene.world, serving=serving)) or orphans(scene.world):
         if anyio.current_time() > deadline:
-            raise BrokenPromise(f"never finished: {unfinished(scene.world)}; left over: {orphans(scene.world)}")
+            raise BrokenPromise(f"never finished: {left}; left over: {orphans(scene.world)}")
         await anyio.sleep(STEP)
 
 

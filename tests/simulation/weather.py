@@ -12,10 +12,12 @@ import anyio
 import anyio.abc
 import attrs
 
+from multikueue.core.model.names import Resource
 from multikueue.errors import (
     ApiError,
     Conflict,
     DeadlineExceeded,
+    NotFound,
     ServerFault,
     TooManyRequests,
     Unreachable,
@@ -52,6 +54,8 @@ class Weather:
     """Connections are accepted and nothing is ever answered."""
     deaf: bool = False
     """Calls are answered, and watches are open and show nothing."""
+    hidden: frozenset[Resource] = frozenset()
+    """Kinds that are not served, or may not be read: 404 for every call and watch."""
     mutates_copies: bool = False
     """A webhook of the cluster adds something to every Workload created through this link."""
 
@@ -114,10 +118,19 @@ class Link:
             wire.cut = True
             wire.scope.cancel()
 
+    def look_for(self, resource: Resource) -> None:
+        """Find a kind.
+
+        Raises:
+            NotFound: it is hidden.
+        """
+        if resource in self.weather.hidden:
+            raise NotFound(f"{self.name}: the server could not find the requested resource {resource}", status=404)
+
     @property
     def is_up(self) -> bool:
-        """Whether anything gets through."""
-        return not (self.weather.down or self.weather.silent or self.weather.deaf)
+        """Whether all of it gets through."""
+        return not (self.weather.down or self.weather.silent or self.weather.deaf or self.weather.hidden)
 
     async def carry(self, what: str, act: Callable[[], Awaitable[T]], life: Life, *, writes: bool) -> T:
         """Bring a call there and its answer back, or not."""

@@ -6,7 +6,6 @@ import base64
 import json
 import random
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Final
 
 import anyio
@@ -14,27 +13,34 @@ import anyio.abc
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
-from multikueue.core.dispatchers.incremental import Incremental, Order
-from multikueue.core.model.kinds import MULTIKUEUE_CONFIG, SECRET
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.apiserver import DirectClient, Registry
+from multikueue.core.model.kinds import (
+    CLUSTER_QUEUE,
+    MULTIKUEUE_CONFIG,
+    SECRET,
+    WORKLOAD_PRIORITY_CLASS,
+)
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.sandbox.apiserver import DirectClient, Registry, StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
+from multikueue.sandbox.kinds import define
 from multikueue.sandbox.kueue import SmallKueue
-from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, connect_workers, set_up_queues
+from multikueue.sandbox.setting_up import (
+    CHECK,
+    CLUSTER_QUEUE_NAME,
+    KUEUE_NAMESPACE,
+    connect_workers,
+    set_up_queues,
+)
+from tests.simulation.population import JOBS, POPULATIONS, PRIORITIES, Population
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Link
 
 CANARY = "canary-credential"
 """Part of every token: found in a log, an event or a status, it is a leak."""
 
-DISPATCHERS: Final = (
-    AllAtOnce(),
-    AllAtOnce(),
-    AllAtOnce(),
-    Incremental(step=1, round=timedelta(seconds=20)),
-    Incremental(step=2, order=Order.ALPHABETICAL, round=timedelta(seconds=45)),
-)
+ORCHESTRATED: Final = 0.5
+"""Share of the runs with priorities in which one worker at a time may preempt."""
 
 
 @attrs.define(eq=False)
@@ -45,6 +51,14 @@ class SimCluster:
     registry: Registry
     link: Link
     skew: float
+
+    def serves(self, resource: Resource) -> bool:
+        """Whether its API server has that kind."""
+        try:
+            self.registry.type_of(resource)
+        except StatusError:
+            return False
+        return True
 
     @property
     def api(self) -> DirectClient:
@@ -74,6 +88,10 @@ class World:
     manager: SimCluster
     workers: dict[str, SimCluster]
     runner: RunnerOptions
+    population: Population = JOBS
+    """What users submit."""
+    orchestrated: bool = False
+    """Whether one worker at a time may preempt for a Workload."""
     dispatcher: Dispatcher = attrs.field(factory=AllAtOnce)
     """Whom the daemon offers jobs to."""
     daemon_skew: float = 0.0
@@ -88,19 +106,20 @@ class World:
         self.dice = random.Random(f"world/{self.seed}")
 
     @classmethod
-    def build(cls, seed: int, skews: Sequence[float], quota: int, runner: RunnerOptions) -> World:
+    def build(
+        cls, seed: int, skews: Sequence[float], quota: int, runner: RunnerOptions, population: Population = JOBS
+    ) -> World:
         """A fleet of so many workers as there are skews: how far each one's clock is ahead of the manager's."""
 
         def cluster(name: str, skew: float) -> SimCluster:
             registry = Registry(name, clock=wall_clock(skew), seed=seed, bookmark_interval=60.0)
-            for definition in load_crds():
-                registry.create_object(definition)
+            define(registry, population.all_kinds, load_crds())
             dice = random.Random(f"link/{seed}/{name}")
             link = Link(name, DirectClient(registry, user="multikueue"), dice, f"{CANARY}-{name}-0")
             return SimCluster(name, registry, link, skew)
 
         workers = {f"worker{number}": cluster(f"worker{number}", skew) for number, skew in enumerate(skews, 1)}
-        return cls(seed, quota, cluster("manager", 0.0), workers, runner)
+        return cls(seed, quota, cluster("manager", 0.0), workers, runner, population)
 
     @classmethod
     def draw(cls, seed: int) -> World:
@@ -108,9 +127,12 @@ class World:
         dice = random.Random(f"fleet/{seed}")
         skews = [dice.choice((0.0, 0.0, -90.0, 3.0, 45.0)) for _ in range(dice.choice((2, 2, 2, 3, 3, 3, 4, 5)))]
         runner = RunnerOptions(mean=20.0, minimum=1.0, maximum=120.0, failure_rate=0.1)
-        world = cls.build(seed, skews, dice.choice((2, 3, 4)), runner)
+        mix = random.Random(f"mix/{seed}")
+        population = mix.choice(POPULATIONS)
+        quota = dice.choice((2, 3, 4)) + population.serving
+        world = cls.build(seed, skews, quota, runner, population)
+        world.orchestrated = population.preempting and mix.random() < ORCHESTRATED
         world.daemon_skew = dice.choice((0.0, 0.0, 0.0, -1.5, 2.5))
-        world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
         return world
 
     @property
@@ -128,10 +150,12 @@ class World:
                 tasks.start_soon(cluster.registry.run_collector)
                 if cluster.name in self.bare:
                     continue
-                kueue = SmallKueue(DirectClient(cluster.registry, user="kueue"), clock=clock, events=False)
-                runner = DirectClient(cluster.registry, user="runner")
+                kinds = self.population.all_kinds
+                kueue = SmallKueue(DirectClient(cluster.registry, user="kueue"), clock=clock, kinds=kinds, events=False)
+                client = DirectClient(cluster.registry, user="runner")
+                runner = JobRunner(client, seed=self.seed, clock=clock, options=self.runner, kinds=kinds, events=False)
                 await tasks.start(kueue.run)
-                await tasks.start(JobRunner(runner, seed=self.seed, clock=clock, options=self.runner, events=False).run)
+                await tasks.start(runner.run)
             task_status.started()
 
     async def configure(self, clusters: list[str]) -> None:
@@ -152,5 +176,16 @@ class World:
         for worker in self.workers.values():
             await set_up_queues(worker.api, quota)
         await set_up_queues(self.manager.api, total, [CHECK])
+        if self.population.preempting:
+            for cluster in self.clusters:
+                await self._set_up_priorities(cluster)
         kubeconfigs = {name: kubeconfig(name, worker.link.token) for name, worker in self.workers.items()}
         await connect_workers(self.manager.api, kubeconfigs)
+
+    async def _set_up_priorities(self, cluster: SimCluster) -> None:
+        gvk = WORKLOAD_PRIORITY_CLASS.gvk
+        for name, value in PRIORITIES.items():
+            made = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": name}, "value": value}
+            await cluster.api.create(WORKLOAD_PRIORITY_CLASS, made)
+        patch = {"spec": {"preemption": {"withinClusterQueue": "LowerPriority"}}}
+        await cluster.api.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), patch)

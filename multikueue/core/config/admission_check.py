@@ -40,7 +40,7 @@ def active_condition(check: Json, config: Json | None, known: Mapping[str, Json]
 def _verdict(check: Json, config: Json | None, known: Mapping[str, Json]) -> tuple[bool, str, str]:
     problem = _reference_problem(check)
     if not problem and config is None:
-        problem = f'multikueueconfigs.kueue.x-k8s.io "{config_name(check)}" not found'
+        problem = f'{_CONFIG_KIND}.{KUEUE_GROUP} "{config_name(check)}" not found'  # as Kueue's cache words it
     if problem or config is None:
         return False, "BadConfig", f"Cannot load the AdmissionChecks parameters: {problem}"
     listed = clusters(config)

@@ -6,7 +6,6 @@ so a lost connection of a minute would evict what runs on the manager's quota.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -17,13 +16,15 @@ from multikueue.core.config.admission_check import clusters
 from multikueue.core.model.conditions import condition, conditions, new_condition, says_the_same, updated
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.model.quantities import thousandths, written
+from multikueue.core.model.quantities import Quantity
 
 CONDITION: Final = "MultiKueueManagerQuotaAutomation"
 """The condition on the manager's ClusterQueue that tells what became of it."""
 
-Amounts = Mapping[str, int]
-"""Thousandths, by resource."""
+Amounts = Mapping[str, Quantity]
+"""By resource."""
+
+_NOTHING: Final = Quantity(0)
 
 
 @attrs.frozen
@@ -64,11 +65,8 @@ def offered(local_queues: frozenset[ObjectKey], worker: WorkerQueues) -> Amounts
         worker: its queues; LocalQueues belong together by namespace and name.
     """
     related = {target for key, target in worker.local_queues if key in local_queues}
-    total: Counter[str] = Counter()
-    for name in related & worker.cluster_queues.keys():
-        for resource, amount in _nominal(worker.cluster_queues[name]):
-            total[resource] += amount
-    return total
+    found = (worker.cluster_queues[name] for name in sorted(related & worker.cluster_queues.keys()))
+    return _sum({resource: amount} for queue in found for resource, amount in _nominal(queue))
 
 
 def automate(
@@ -91,16 +89,14 @@ def automate(
     if problem is not None:
         return _told(cluster_queue, False, *problem, now)
     group = dig(cluster_queue, "spec", "resourceGroups")[0]
-    total: Counter[str] = Counter()
-    for worker in workers:
-        total.update(worker or {})
+    total = _sum(worker or {} for worker in workers)
     uncovered = sorted(total.keys() - set(group["coveredResources"]))
     if uncovered:
         missing = f"manager-side coveredResources is missing resources configured on workers: [{' '.join(uncovered)}]"
         return _told(cluster_queue, False, "UnsupportedConfiguration", missing, now)
     if any(worker is None for worker in workers):
         for resource, amount in _nominal(cluster_queue):
-            total[resource] = max(total[resource], amount)
+            total[resource] = max(amount, total.get(resource, _NOTHING), key=lambda one: one.thousandths)
     message = "ClusterQueue quota is automatically managed based on MultiKueue workers."
     told = _told(cluster_queue, True, "QuotaAutomated", message, now)
     return attrs.evolve(told, resource_groups=_changed(group, total))
@@ -131,19 +127,28 @@ def _changed(group: Json, total: Amounts) -> list[Json] | None:
     """The group with these amounts for its only flavor; None if it says so already."""
     flavor = group["flavors"][0]
     covered = group["coveredResources"]
-    found = [(entry["name"], thousandths(entry["nominalQuota"])) for entry in flavor["resources"]]
+    wanted = {name: total.get(name, _NOTHING) for name in covered}
+    found = [(entry["name"], Quantity.parse(entry["nominalQuota"]).thousandths) for entry in flavor["resources"]]
     plain = all(set(entry) == {"name", "nominalQuota"} for entry in flavor["resources"])
-    if plain and found == [(name, total.get(name, 0)) for name in covered]:
+    if plain and found == [(name, amount.thousandths) for name, amount in wanted.items()]:
         return None
-    resources = [{"name": name, "nominalQuota": written(name, total.get(name, 0))} for name in covered]
+    resources = [{"name": name, "nominalQuota": str(amount)} for name, amount in wanted.items()]
     return [{**group, "flavors": [{**flavor, "resources": resources}]}]
 
 
-def _nominal(cluster_queue: Json) -> Iterable[tuple[str, int]]:
+def _sum(parts: Iterable[Amounts]) -> dict[str, Quantity]:
+    total: dict[str, Quantity] = {}
+    for part in parts:
+        for resource, amount in part.items():
+            total[resource] = total.get(resource, _NOTHING) + amount
+    return total
+
+
+def _nominal(cluster_queue: Json) -> Iterable[tuple[str, Quantity]]:
     for group in dig(cluster_queue, "spec", "resourceGroups") or []:
         for flavor in group.get("flavors") or []:
             for entry in flavor.get("resources") or []:
-                yield entry["name"], thousandths(entry.get("nominalQuota") or 0)
+                yield entry["name"], Quantity.parse(entry.get("nominalQuota") or 0)
 
 
 def listed_workers(config: Json | None) -> list[str]:

@@ -36,7 +36,8 @@ class Candidate:
     nominated: bool = False
     """Whether the Workload is offered to it already."""
     awaited: bool = False
-    """Whether it has not answered since the manager was started, a minute ago at most; it may be available soon."""
+    """Whether it may be available soon: it has not answered since the manager was started, a minute ago at most, or it
+    is nominated and answered last a minute ago at most."""
     conditions: tuple[Json, ...] = ()
     """`status.conditions` of the Workload's copy there, of this attempt; empty if there is none."""
 
@@ -64,7 +65,7 @@ class Candidates:
 
     @cached_property
     def awaited(self) -> tuple[ClusterName, ...]:
-        """Those that have not answered yet, in the same order; see `Candidate.awaited`."""
+        """Those that may be available soon, in the same order; see `Candidate.awaited`."""
         return tuple(worker.name for worker in self.workers if worker.awaited)
 
     @cached_property

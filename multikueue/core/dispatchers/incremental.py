@@ -60,8 +60,9 @@ class Round:
 class Incremental:
     """In round *n* of an attempt, offer to `step` times *n* workers that can be reached; they stay nominated.
 
-    For a worker that is lost, the next in order is asked at once: no round waits for a worker that cannot answer. Once
-    all have been asked there are no more rounds. A worker that reconnects after that starts a new one.
+    For a worker that was lost a minute ago, the next in order is asked: no round waits for a worker that cannot answer,
+    and a short loss rewrites nothing. Once all have been asked there are no more rounds. A worker that reconnects after
+    that starts a new one.
 
     A worker that has not answered since the manager was started keeps its place: those after it in the order are not
     asked before it. It answers, or is lost, within a request's deadline.

@@ -249,7 +249,8 @@ class ClusterState(Generic[C]):
     def _tried(self, current: Link[C], trial: Link[C], health: Health, now: datetime) -> Step[C]:
         limit = TRIAL_FAILURES if self.connection.connected else 1
         if not health.complete and not (isinstance(health.watch, Failing) and health.watch.failures >= limit):
-            return self, []
+            seen = attrs.evolve(self, connection=self.connection.sighted())
+            return (seen, [Notify()]) if isinstance(health.watch, Following) and seen != self else (self, [])
         state, commands = attrs.evolve(self, phase=Serving(trial), heard=Reading())._heard(trial, health, now)
         return state, [Retire(current.number), *commands]
 
@@ -257,11 +258,10 @@ class ClusterState(Generic[C]):
         known = current if health.complete or self.known is None else self.known
         connection = self.connection
         match health.watch:
-            case Failing(failures, error, retry_in, unreadable) if health.watch != self.heard:
-                told = connection.unread if unreadable else connection.failed
-                connection = told(error, now, failures=failures, retry_in=retry_in)
-            case Following() if known == current:
-                connection = connection.succeeded()
+            case Failing() as failing if failing != self.heard:
+                connection = _after_failure(connection, failing, now)
+            case Following():
+                connection = connection.succeeded() if known == current else connection.sighted()
         adopted = [Adopt(current.number)] if known != self.known else []
         state = attrs.evolve(self, connection=connection, known=known, heard=health.watch)
         return state, [*adopted, Notify()]
@@ -274,6 +274,13 @@ class ClusterState(Generic[C]):
     def _open(self, config: C) -> Step[C]:
         link = Link(self.opened + 1, config)
         return attrs.evolve(self, phase=Serving(link), heard=Reading(), opened=link.number), [Open(link)]
+
+
+def _after_failure(connection: Connection, failing: Failing, now: datetime) -> Connection:
+    failures, retry_in = failing.failures, failing.retry_in
+    if failing.unreadable:
+        return connection.unread(failing.error, now, failures=failures, retry_in=retry_in)
+    return connection.failed(failing.error, now, failures=failures, retry_in=retry_in, silent_for=failing.silent_for)
 
 
 Step: TypeAlias = tuple[ClusterState[C], Sequence[Command[C]]]

@@ -25,6 +25,10 @@ UNREADABLE: Final = "AnswersUnreadable"
 """Our reason for a worker that answers with more than may be read of it."""
 _UNUSABLE: Final = "; not usable for: "
 _ATTEMPTS: Final = "; connection attempts: "
+_NEXT_ATTEMPT: Final = ", next connection attempt: "
+NOTED_WITHIN: Final = timedelta(minutes=3)
+"""A failed attempt stands on the object at most so long after it was due: requests have deadlines of 30 s, and a write
+that fails is repeated within a minute."""
 
 
 @attrs.frozen
@@ -39,11 +43,15 @@ class Following:
 
 @attrs.frozen
 class Failing:
-    """Its deciding watch cannot be opened, so many times in a row. `retry_in`: seconds from when this is new."""
+    """Its deciding watch cannot be opened, so many times in a row.
+
+    `retry_in`: seconds from when this is new. `silent_for`: seconds from the last answer to the first failure.
+    """
 
     failures: int
     error: str
     retry_in: float
+    silent_for: float = 0.0
     unreadable: bool = False
     """Whether it answers, but with what cannot be read: that is no loss."""
 
@@ -69,8 +77,8 @@ class Connection:
     """Since when they are not, by the manager's clock; None while connected, while the worker answers with what cannot
     be read, and until the first answer or failure.
 
-    The first failure sets it and the next ones keep it: it is when the worker was lost, not when it was last tried. An
-    earlier process may have noted it, see `remembered_loss`.
+    The first failure sets it, to when the worker answered last, and the next ones keep it. An earlier process may have
+    noted it, see `remembered_loss`.
     """
     failures: int = 0
     """Attempts that failed since it was last connected."""
@@ -102,8 +110,19 @@ class Connection:
         """The worker answers."""
         return Connection(connected=True)
 
+    def sighted(self) -> Connection:
+        """Its Workloads were read, though not everything yet: an earlier loss is over. The next failure begins one."""
+        return attrs.evolve(self, lost_since=None)
+
     def failed(
-        self, error: str, now: datetime, *, failures: int = 0, retry_in: float = 0.0, reason: str = CONNECTION_FAILED
+        self,
+        error: str,
+        now: datetime,
+        *,
+        failures: int = 0,
+        retry_in: float = 0.0,
+        reason: str = CONNECTION_FAILED,
+        silent_for: float = 0.0,
     ) -> Connection:
         """The worker does not answer, or may not be asked. The time of the first loss is kept.
 
@@ -113,9 +132,11 @@ class Connection:
             failures: in a row; 0: it is not tried again before something changes.
             retry_in: seconds until the next attempt.
             reason: Kueue's.
+            silent_for: seconds since it answered last.
         """
         next_attempt = now + timedelta(seconds=retry_in) if failures else None
-        return Connection(False, self.lost_since or now, failures, next_attempt, reason, error)
+        since = self.lost_since or now - timedelta(seconds=silent_for)
+        return Connection(False, since, failures, next_attempt, reason, error)
 
     def unread(self, error: str, now: datetime, *, failures: int, retry_in: float) -> Connection:
         """The worker answers, but with what cannot be read. It is not connected, and not lost either.
@@ -144,19 +165,40 @@ class Connection:
             return new_condition("Active", True, "Active", message, now=now, generation=generation)
         message = self.error
         if self.next_attempt is not None:
-            message += f"{_ATTEMPTS}{self.failures}, next connection attempt: {timestamp(self.next_attempt)}"
+            message += f"{_ATTEMPTS}{self.failures}{_NEXT_ATTEMPT}{timestamp(self.next_attempt)}"
         told_lost = new_condition("Active", False, self.reason, message, now=now, generation=generation)
         if self.lost_since is not None:
             told_lost["lastTransitionTime"] = timestamp(self.lost_since)
         return told_lost
 
 
-def remembered_loss(cluster: Json) -> datetime | None:
-    """Since when the object says that the worker is lost: this is how the time survives a restart."""
+def remembered_loss(cluster: Json, started: datetime, led_until: datetime | None) -> datetime | None:
+    """Since when a worker counts as lost that was lost before this process started; None: the object says it was not.
+
+    Only the time counts in which a leader watched: a worker that was away together with us may be back already. So the
+    time without a leader is added to what the object says. If it is not known, or if the loss had ended without
+    anybody noting that, the loss begins with our start.
+
+    Args:
+        cluster: the MultiKueueCluster.
+        started: when this process began to connect to workers.
+        led_until: when the leader before it was at work last.
+    """
     active = condition(cluster, "Active")
     if active is None or active.get("status") == "True" or active.get("reason") == UNREADABLE:
         return None
-    return parse_timestamp(active.get("lastTransitionTime"))
+    noted = parse_timestamp(active.get("lastTransitionTime"))
+    if noted is not None and noted >= started:
+        return noted  # by this process
+    if noted is None or led_until is None or _had_ended(active, led_until):
+        return started
+    return min(started, noted + max(started - led_until, timedelta(0)))
+
+
+def _had_ended(active: Json, led_until: datetime) -> bool:
+    """Whether a leader went on for long after the next attempt was due: had that failed, it would stand here."""
+    due = parse_timestamp(str(active.get("message") or "").rpartition(_NEXT_ATTEMPT)[2])
+    return due is not None and led_until - due > NOTED_WITHIN
 
 
 def active_status(
@@ -165,11 +207,22 @@ def active_status(
     """The Active condition to write, or None if the object says the same already.
 
     Every failed attempt is written, since its message says when the next one is made. At most one a minute is made
-    once a worker has been away for a while.
+    once a worker has been away for a while. Before the first answer or failure only the time of an earlier loss may
+    change: it must be on the object before another restart adds to it.
     """
-    wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable)
     found = condition(cluster, "Active")
-    return None if says_the_same(found, wanted) else updated([found] if found else [], wanted)[0]
+    if connection.unheard:
+        return None if found is None or found.get("status") == "True" else _moved(found, connection.lost_since)
+    wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable)
+    if found is not None and says_the_same(found, wanted):
+        return _moved(found, connection.lost_since)
+    return wanted if connection.lost_since is not None else updated([found] if found else [], wanted)[0]
+
+
+def _moved(found: Json, lost_since: datetime | None) -> Json | None:
+    """The condition with another time of the loss; None if it has that, or the worker is not lost."""
+    moved = {**found, "lastTransitionTime": timestamp(lost_since)} if lost_since is not None else found
+    return moved if moved != found else None
 
 
 @attrs.frozen

@@ -2,7 +2,7 @@
 
 The rules:
 
-* A candidate uses only its own monotonic clock. The times inside the Lease are for people, because the clocks of
+* A candidate uses only its own monotonic clock. The times inside the Lease decide nothing here, because the clocks of
   machines may differ by any amount. Only the speed of the clocks must agree, within
   `LeaseSettings.duration / LeaseSettings.renew_deadline`.
 * Another holder's Lease is free once the candidate has *observed* it unchanged for its whole duration.
@@ -25,6 +25,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import LEASE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version
@@ -160,6 +161,11 @@ class Candidate:
     def holder(self) -> str:
         """The holder of the Lease as last observed; empty: nobody."""
         return self._record.get("holderIdentity") or ""
+
+    @property
+    def renewed_at(self) -> datetime | None:
+        """When the Lease as last observed was renewed, by its holder's wall clock; None if it does not say."""
+        return parse_timestamp(self._record.get("renewTime"))
 
     @property
     def leads_until(self) -> float:

@@ -69,11 +69,15 @@ def new_condition(
 def updated(listed: Sequence[Json], new: Json) -> list[Json]:
     """The list with `new` in place of its type's entry; a status that stays keeps its transition time."""
     old = find(listed, new["type"])
-    if old is None:
-        return [*listed, new]
-    if old.get("status") == new["status"] and old.get("lastTransitionTime"):
+    if old is not None and old.get("status") == new["status"] and old.get("lastTransitionTime"):
         new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
-    return [new if entry is old else entry for entry in listed]
+    return replaced(listed, new)
+
+
+def replaced(listed: Sequence[Json], new: Json) -> list[Json]:
+    """The list with `new`, its time included, in place of its type's entry."""
+    old = find(listed, new["type"])
+    return [*listed, new] if old is None else [new if entry is old else entry for entry in listed]
 
 
 def says_the_same(old: Json | None, new: Json) -> bool:

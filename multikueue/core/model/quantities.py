@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_CEILING, Decimal
-from typing import Final
+from typing import Final, Literal
+
+import attrs
 
 MILLI: Final = 1000
 """Thousandths in one unit. Kueue counts CPU in them and everything else in whole units."""
@@ -41,6 +43,56 @@ def thousandths(quantity: str | int | float) -> int:
     """
     number, _ = exact(str(quantity).strip())
     return int((number * MILLI).to_integral_value(rounding=ROUND_CEILING))
+
+
+Family = Literal["decimal", "binary", "exponent"]
+"""Of suffixes: `5G`, `5Gi` or `5e9`."""
+
+
+@attrs.frozen
+class Quantity:
+    """An amount, and the family of suffixes it is written with: sums keep it, so `2G` and `3G` make `5G`."""
+
+    thousandths: int
+    family: Family = "decimal"
+
+    @classmethod
+    def parse(cls, quantity: str | int | float) -> Quantity:
+        """Read a quantity.
+
+        Raises:
+            ValueError: it is not one.
+        """
+        _, suffix = exact(str(quantity).strip())
+        family: Family = "binary" if suffix in BINARY else "decimal" if suffix in POWERS else "exponent"
+        return cls(thousandths(quantity), family)
+
+    def __add__(self, other: Quantity) -> Quantity:
+        """The sum. As in Kubernetes the first amount that is not zero decides how it is written."""
+        return Quantity(self.thousandths + other.thousandths, self.family if self.thousandths else other.family)
+
+    def __str__(self) -> str:
+        """As Kubernetes writes it: the biggest suffix that loses nothing; below 1Ki and with fractions never binary."""
+        number, power = self.thousandths, -3
+        if self.family == "binary" and number % MILLI == 0 and abs(number) >= 1024 * MILLI:
+            return _binary(number // MILLI)
+        exponent = self.family == "exponent"
+        while number and number % 1000 == 0 and (exponent or power < max(POWERS.values())):
+            number, power = number // 1000, power + 3
+        if number == 0 or power == 0:
+            return str(number)
+        if exponent:
+            return f"{number}e{power}"
+        return f"{number}{next(suffix for suffix, known in POWERS.items() if known == power)}"
+
+
+def _binary(number: int) -> str:
+    suffix = ""
+    for step in BINARY:
+        if number % 1024:
+            break
+        number, suffix = number // 1024, step
+    return f"{number}{suffix}"
 
 
 def written(resource: str, amount: int) -> str:

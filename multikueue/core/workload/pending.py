@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.model import workloads
@@ -19,8 +20,12 @@ from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.preemption_gates import gated, open_next
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Removing, Worker
+from multikueue.core.workload.snapshot import Connected, Lost, Removing, Unserved, Worker
+from multikueue.core.workload.waiting import offered
 
+SHORT_LOSS: Final = timedelta(seconds=60)
+"""A nominated worker that answered more recently than this keeps its place, so a short loss rewrites no nominations.
+An API server that is restarted is away for less, and nobody waits meanwhile: other workers may admit the Workload."""
 NOBODY_TAKES_IT = "No worker cluster takes it: "
 """How the check's message begins while all workers refuse."""
 
@@ -42,7 +47,7 @@ def dispatch(situation: Situation) -> Plan:
         return Plan(stale)  # Kueue is about to evict it
     told = tuple(_tell_held_up(situation, chosen))
     opened = open_next(situation, nomination.names)
-    unheard = FIRST_ANSWER - situation.snapshot.running_for if _awaited(situation) else None
+    unheard = min(_awaited(situation).values(), default=None)
     waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
@@ -122,11 +127,28 @@ def _candidates(situation: Situation) -> Candidates:
     return Candidates(workers, names, situation.message)
 
 
-def _awaited(situation: Situation) -> list[ClusterName]:
-    """Configured workers that have not answered since the start of this process, a minute ago at most."""
-    if situation.snapshot.running_for >= FIRST_ANSWER:
-        return []
-    return [worker.name for worker in situation.workers if worker.configured and not worker.answered]
+def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
+    """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
+    names, starting = (
+        workloads.nominated(situation.workload),
+        FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER),
+    )
+    hopes = {
+        worker.name: starting if not worker.answered else _short_loss(situation, worker)
+        for worker in situation.workers
+        if worker.configured and (not worker.answered or worker.name in names)
+    }
+    return {name: left for name, left in hopes.items() if left > timedelta(0)}
+
+
+def _short_loss(situation: Situation, worker: Worker) -> timedelta:
+    """How much longer the loss of a worker, or of the kind there, counts as a short one."""
+    match worker.reach, worker.kind:
+        case Lost(since), _ if since is not None:
+            return SHORT_LOSS - (situation.now - since)
+        case Connected(), Unserved(failing_for):
+            return SHORT_LOSS - failing_for
+    return timedelta(0)
 
 
 def wait_for_group(situation: Situation) -> Plan:
@@ -181,6 +203,8 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
         told = _refusals(situation) or told
     elif told is None and situation.message.startswith(NOBODY_TAKES_IT):
         told = ""
+    if told is None and not situation.message:
+        told = offered(situation, nomination.names)
     message = told if told != situation.message else None
     if nomination.names != workloads.nominated(situation.workload) or message is not None:
         yield nominate(situation, nomination.names, message)

@@ -14,7 +14,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.objects import is_terminating, name_of
-from multikueue.core.model.workloads import CheckState, has_quota, is_evicted, is_finished, is_replaced
+from multikueue.core.model.workloads import CheckState, has_quota, is_evicted, is_finished, is_replaced, nominated
 from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.earlier_attempts import may_run_for
@@ -29,6 +29,7 @@ from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.core.workload.unregistered import follow_copy
+from multikueue.core.workload.waiting import offered, tell_wait
 from multikueue.errors import RuleError
 
 
@@ -49,7 +50,8 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
     warnings = tuple(Announce("Warning", told) for told in (*problems, *_adopted(situation)))
-    effects = (*decided.effects, *warnings)
+    told = tell_wait(situation, row.waits_for(situation), decided.effects) if row.waits_for is not None else ()
+    effects = (*decided.effects, *told, *warnings)
     return Plan(effects, look_again=look_again, row=row.name, problems=problems)
 
 
@@ -119,12 +121,25 @@ def _may_run_already(situation: Situation) -> bool:
     return any(not one.is_empty or may_run_for(situation, one) is not None for one in situation.workers)
 
 
+def _is_giving_back(situation: Situation) -> bool:
+    """Whether its eviction is under way: Kueue has the quota back once the manager's job is shown to have stopped."""
+    return is_evicted(situation.workload) and has_quota(situation.workload)
+
+
+def _is_rejected(situation: Situation) -> bool:
+    return situation.state is CheckState.REJECTED and not _is_giving_back(situation)
+
+
 def _is_of_unknown_kind(situation: Situation) -> bool:
+    if _is_giving_back(situation):
+        return False
     unknown = situation.snapshot.adapter is None or situation.traits.draining
     return unknown and not _may_run_already(situation)
 
 
 def _is_not_delegated(situation: Situation) -> bool:
+    if _is_giving_back(situation):
+        return False
     return isinstance(situation.not_delegated, str) and not _may_run_already(situation)
 
 
@@ -154,6 +169,28 @@ def _wait(situation: Situation) -> Plan:
     return Plan()
 
 
+def _job(situation: Situation) -> str:
+    del situation
+    return "Waiting for its job to be seen"
+
+
+def _recorded_worker(situation: Situation) -> str:
+    return f'Waiting for worker cluster "{situation.assigned_to}"'
+
+
+def _delegation(situation: Situation) -> str:
+    return f"It cannot be told who runs the job: {situation.not_delegated}"
+
+
+def _group(situation: Situation) -> str:
+    del situation
+    return "Waiting for the other parts of its group"
+
+
+def _admission(situation: Situation) -> str:
+    return offered(situation, nominated(situation.workload))
+
+
 @attrs.frozen
 class Row:
     """One line of the table: what applies, and what is decided then."""
@@ -161,6 +198,8 @@ class Row:
     name: str
     applies: Callable[[Situation], bool]
     decide: Callable[[Situation], Plan]
+    waits_for: Callable[[Situation], str] | None = None
+    """What the check says meanwhile, if it says nothing; None: it says something, or is not ours to write."""
 
 
 TABLE: tuple[Row, ...] = (
@@ -170,7 +209,7 @@ TABLE: tuple[Row, ...] = (
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, _wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
     Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
-    Row("rejected", lambda seen: seen.state is CheckState.REJECTED, clean_up),
+    Row("rejected", _is_rejected, clean_up),
     Row("replaced", lambda seen: is_replaced(seen.workload), leave_to_successor),
     Row("finished", lambda seen: is_finished(seen.workload), clean_finished),
     # it can never run through us: say so, once
@@ -184,12 +223,12 @@ TABLE: tuple[Row, ...] = (
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
     Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy),
     # we need its job from here on
-    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait),
-    Row("slice replacement", is_placed_slice, follow_slice),
-    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned),
+    Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
+    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker),
+    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
-    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait),
-    Row("split group", is_split, tell_split),
-    Row("waiting group", must_wait, wait_for_group),
-    Row("pending", lambda seen: True, dispatch),
+    Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
+    Row("split group", is_split, tell_split, _group),
+    Row("waiting group", must_wait, wait_for_group, _group),
+    Row("pending", lambda seen: True, dispatch, _admission),
 )

@@ -18,7 +18,7 @@ from multikueue.core.model.status_apply import admission_status
 from multikueue.core.model.workloads import is_finished
 from multikueue.core.workload.effects import ApplyStatus, Plan
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.snapshot import Worker, WritingStatus
 
 GATE: Final = "kueue.x-k8s.io/multikueue"
 BLOCKED: Final = "BlockedOnPreemptionGates"
@@ -41,8 +41,8 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in offered if _opened_at(copy) is None))
     blocked = [(worker, copy) for worker, copy in offered if _opened_at(copy) is None and is_true(copy, BLOCKED)]
-    if not blocked:
-        return Plan()
+    if not blocked or any(isinstance(worker.in_flight, WritingStatus) for worker in asked):
+        return Plan()  # a gate that is being opened does not show yet: its answer brings us back
     timeout = situation.settings.preemption_timeout
     opened = [at for _, copy in offered if (at := _opened_at(copy)) is not None]
     if opened and (left := timeout - (situation.now - max(opened))).total_seconds() > 0:

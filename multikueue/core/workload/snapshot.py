@@ -121,7 +121,12 @@ class Removing:
     """The Workload copy is being removed: it will be gone before that shows."""
 
 
-InFlight: TypeAlias = Idle | Creating | Removing
+@attrs.frozen
+class WritingStatus:
+    """The status of the Workload copy is being written: its gate may be open before that shows."""
+
+
+InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus
 """What this process is doing there at this moment."""
 
 

@@ -15,7 +15,7 @@ import attrs
 from multikueue.core.config.admission_check import active_condition
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import active_status, notice, remembered_loss
-from multikueue.core.model.conditions import condition, conditions, says_the_same, updated
+from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
@@ -70,6 +70,8 @@ class ClusterReconciler:
     namespace: str
     """Where the Secrets are."""
     clock: Callable[[], datetime]
+    led_until: datetime | None = None
+    """When the leader before this process was at work last; None if that is not known."""
     _parsed: dict[str, _Parsed] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster."""
     _parsing: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(1), init=False, repr=False)
@@ -107,9 +109,12 @@ class ClusterReconciler:
             config = await self._parse(name, kubeconfig)
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
-            self.workers.clusters.refuse(name, error.reason, message, remembered_loss(cluster))
+            self.workers.clusters.refuse(name, error.reason, message, self._lost_since(cluster))
         else:
-            self.workers.clusters.assign(name, config, remembered_loss(cluster))
+            self.workers.clusters.assign(name, config, self._lost_since(cluster))
+
+    def _lost_since(self, cluster: Json) -> datetime | None:
+        return remembered_loss(cluster, self.clock() - self.workers.running_for, self.led_until)
 
     async def _parse(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
         """Parse a kubeconfig if it has changed: a large one takes a second, and each failed connection reconciles."""
@@ -153,13 +158,13 @@ class ClusterReconciler:
 
     async def _write_status(self, cluster: Json) -> None:
         worker = self.workers.get(ObjectKey.of(cluster).name)
-        if worker is None or worker.connection.unheard:
+        if worker is None:
             return
         unusable = worker.usable.unusable if worker.usable is not None else {}
         wanted = active_status(cluster, worker.connection, self.clock(), unusable)
         if wanted is None:
             return
-        told = updated(conditions(cluster), wanted)
+        told = replaced(conditions(cluster), wanted)
         if not await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, told):
             return  # deleted: its event enqueues it
         happened = notice(condition(cluster, "Active"), wanted)

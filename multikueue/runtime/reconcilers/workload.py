@@ -12,7 +12,7 @@ from multikueue.core.config.admission_check import clusters
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, is_terminating, labels_of
+from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION
 from multikueue.core.workload.plan import plan
@@ -84,9 +84,18 @@ class SnapshotReader:
         workload_only = kind is None or kind.traits.workload_only
         for name in (*configured, *sorted(set(known).difference(configured))):
             if name in known:
-                offered = name in configured and self._exists(name)  # a removed one is kept while it runs jobs
-                worker = view(known[name], key, owned_by, configured=offered, workload_only=workload_only)
-                yield self._with_memory(worker, key, of_attempt)
+                cluster = known[name]
+                worker = view(
+                    cluster,
+                    key,
+                    owned_by,
+                    configured=name in configured and self._exists(name),  # a removed one is kept while it runs jobs
+                    workload_only=workload_only,
+                    in_flight=self.executor.in_flight(cluster.name, key),
+                    creation=self.memory.creation(cluster.name, key, of_attempt),
+                    source=self.manager.clusters.get(ObjectKey("", name)) or {},
+                )
+                yield self._all_shown(worker, key, of_attempt)
             elif self._exists(name):
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
         for name in sorted({*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}):
@@ -95,16 +104,13 @@ class SnapshotReader:
                 reach = Connecting() if self._exists(name) else Lost(self.workers.lost_since(name), seen=False)
                 yield Worker(ClusterName(name), configured=name in configured, reach=reach)
 
-    def _with_memory(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
-        in_flight = self.executor.in_flight(worker.name, key)
-        creation = self.memory.creation(worker.name, key, of_attempt)
-        settled = isinstance(in_flight, Idle) and worker.in_sight  # its informer would show a created job by now
-        if settled and isinstance(creation, Unanswered) and creation.ago > LATE_CREATION:
+    def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
+        """Forget creations without an answer that would show by now."""
+        settled = isinstance(worker.in_flight, Idle) and worker.in_sight  # its informer would show a created job by now
+        if settled and isinstance(worker.creation, Unanswered) and worker.creation.ago > LATE_CREATION:
             self.memory.all_shown(worker.name, key)
-            creation = self.memory.creation(worker.name, key, of_attempt)
-        cluster = self.manager.clusters.get(ObjectKey("", worker.name)) or {}
-        labels, annotations = labels_of(cluster), annotations_of(cluster)
-        return attrs.evolve(worker, in_flight=in_flight, creation=creation, labels=labels, annotations=annotations)
+            return attrs.evolve(worker, creation=self.memory.creation(worker.name, key, of_attempt))
+        return worker
 
     def _exists(self, name: str) -> bool:
         """Whether there is a MultiKueueCluster. One that is not in the pool has not been reconciled yet."""

@@ -78,11 +78,13 @@ class DirectClient:
             "get", resource, key, lambda row: clone(self.registry.get(row, key.namespace or None, key.name))
         )
 
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
         """Return all matching objects; see `Reader`."""
 
         def act(row: ResourceType) -> ObjectList:
-            options = ListOptions(Selector.parse(row, label_selector))
+            options = ListOptions(Selector.parse(row, label_selector), limit=limit)
             page = self.registry.list(row, namespace or None, options)
             items = [view(row, decode(entry.raw)) for entry in page.entries]
             return ObjectList(items, str(page.revision))

@@ -8,9 +8,11 @@ from typing import Any, Final, Protocol
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import clone, dig
+from multikueue.core.model.objects import annotations_of, clone, dig
 from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, restore
 
+REQUIRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-required-topology"
+"""On a pod template: the level of a topology within which all its pods must be."""
 EACH: Final = "*"
 """In a path: every entry of a list, or of an object by the order of its keys."""
 
@@ -158,7 +160,11 @@ class InTemplates:
 def pod_set(name: str, count: int, template: Json, index_label: str = "") -> Json:
     """A pod set of a Workload."""
     result: Json = {"name": name, "count": count, "template": template}
-    return {**result, "topologyRequest": {"podIndexLabel": index_label}} if index_label else result
+    asked = {"podIndexLabel": index_label} if index_label else {}
+    required = annotations_of(template).get(REQUIRED_TOPOLOGY)
+    if required:
+        asked["required"] = required
+    return {**result, "topologyRequest": asked} if asked else result
 
 
 def _number(value: object) -> int:

@@ -2,7 +2,7 @@
 
 What it writes is what a real Kueue writes: the same conditions, reasons and messages, under the same field managers.
 What to do is decided by functions of objects (`deciding_workloads`, `deciding_jobs`, `scheduling`); the rest watches
-and writes. It leaves out cohorts and borrowing, node placement and topologies, partial jobs, reclaimable pods,
+and writes. It leaves out cohorts and borrowing, nodes (a topology is one made-up node), partial jobs, reclaimable pods,
 execution time limits, pods-ready timeouts and requeue back-off. A bigger slice of an elastic job needs room beside the
 one it replaces.
 """

@@ -10,6 +10,7 @@ import attrs
 
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.conditions import condition, parse_timestamp
+from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.labels import JOB_UID_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import labels_of, uid
@@ -19,6 +20,7 @@ from multikueue.logs import get_logger
 from multikueue.sandbox.kueue.applying import ADMISSION
 from multikueue.sandbox.kueue.deciding_workloads import admission, admitted_note, seconds_since
 from multikueue.sandbox.kueue.effects import ApplyStatus, Note, Step
+from multikueue.sandbox.kueue.gates import blocked, unblocked
 from multikueue.sandbox.kueue.ledger import WAITS
 from multikueue.sandbox.kueue.performing import Performer
 from multikueue.sandbox.kueue.queues import NAMESPACE_MISMATCH, check_rules, is_stopped
@@ -27,6 +29,7 @@ from multikueue.sandbox.kueue.scheduling import Candidate, Pass, Rules, schedule
 from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, replaced_key, takes_place_of
 from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, reserved, unreserved
 from multikueue.sandbox.kueue.stores import Stores
+from multikueue.sandbox.kueue.topologies import is_delayed_by, located
 
 log = get_logger(__name__)
 
@@ -79,6 +82,9 @@ class Scheduler:
             for victim in victims:
                 yield from self._preempt(queue["metadata"]["name"], candidate.key, victim.key)
         given = {candidate.key for candidate, _ in outcome.admitted}
+        for candidate in outcome.blocked:
+            yield from self._block(candidate.key)
+        given |= {candidate.key for candidate in outcome.blocked}
         for candidate in self.stores.ledger.untold(local_queues):
             message = outcome.refusals.get(candidate.shape)
             if message is not None and candidate.key not in given:
@@ -96,7 +102,10 @@ class Scheduler:
         if replaced is not None and (first := announced(workload, replaced)) is not None:
             yield admission(first)
             return
-        result = reserved(workload, queue, [*assignment.pod_sets], now)
+        cluster_queue = self.stores.cluster_queue(queue) or {}
+        checks = (self.stores.objects[ADMISSION_CHECK].get(ObjectKey("", name)) for name in check_rules(cluster_queue))
+        pod_sets = located(workload, assignment.pod_sets, delayed=is_delayed_by(checks))
+        result = reserved(unblocked(workload, now), queue, pod_sets, now)
         over = None
         if replaced is not None:
             result = placed(result, replaced)
@@ -126,6 +135,14 @@ class Scheduler:
         )
         notes = [Note(ADMISSION, victim, reason, message) for reason in (f"EvictedDueTo{PREEMPTED}", PREEMPTED)]
         yield admission(evicted(victim, PREEMPTED, message, self.clock()), *notes)
+
+    def _block(self, key: ObjectKey) -> Iterator[Step]:
+        workload = self.stores.workload(key)
+        if workload is None or has_quota(workload):
+            return
+        result = blocked(workload, self.clock())
+        if result is not workload:
+            yield admission(result)
 
     def _wait(self, key: ObjectKey, message: str) -> Iterator[Step]:
         workload = self.stores.workload(key)

@@ -147,7 +147,7 @@ def _resized(situation: JobSituation, workload: Json) -> Decision | None:
     if replaced_key(workload) is not None and not is_admitted(workload):
         return None if kind.is_suspended(job) else NOTHING
     wanted, had = counts(kind.pods.read(job)), counts(dig(workload, "spec", "podSets") or [])
-    if wanted == had or len(wanted) != len(had) or not is_admitted(workload):
+    if wanted == had or len(wanted) != len(had) or not has_quota(workload):
         return None
     if all(new <= old for new, old in zip(wanted, had, strict=True)):
         return Step(Replace(WORKLOAD, smaller(workload, wanted)))

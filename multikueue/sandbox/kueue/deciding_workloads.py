@@ -19,6 +19,7 @@ from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
 from multikueue.core.model.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
 from multikueue.sandbox.kueue.applying import ADMISSION, admission_body
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Note, Replace, Rest, Step
+from multikueue.sandbox.kueue.gates import with_gates
 from multikueue.sandbox.kueue.queues import Configuration, check_names
 from multikueue.sandbox.kueue.statuses import (
     ADMISSION_CHECK,
@@ -154,6 +155,11 @@ def _to_sync_checks(situation: Situation) -> Decision | None:
     return None if result is situation.workload else Step(Replace(WORKLOAD, result, "status"))
 
 
+def _to_sync_gates(situation: Situation) -> Decision | None:
+    result = with_gates(situation.workload, situation.now)
+    return None if result is situation.workload else admission(result)
+
+
 def _to_admit(situation: Situation) -> Decision | None:
     workload = situation.workload
     if is_admitted(workload):
@@ -166,7 +172,7 @@ def _to_admit(situation: Situation) -> Decision | None:
 
 def _refused(situation: Situation) -> Decision | None:
     workload, now = situation.workload, situation.now
-    if not has_quota(workload) or is_evicted(workload):
+    if is_evicted(workload):
         return None
     rejected = [entry for entry in checks(workload) if entry.get("state") == "Rejected"]
     if rejected:
@@ -177,6 +183,8 @@ def _refused(situation: Situation) -> Decision | None:
         told = f"Deactivating workload because AdmissionCheck for {rejected[0]['name']} was Rejected: "
         note = Note(CONTROLLER, workload, "AdmissionCheckRejected", told + rejected[0]["message"], "Warning")
         return admission(result, note)
+    if not has_quota(workload):
+        return None
     retried = [_quoted(entry) for entry in checks(workload) if entry.get("state") == "Retry"]
     if not retried:
         return None
@@ -218,6 +226,7 @@ _RULES: Final[tuple[Callable[[Situation], Decision | None], ...]] = (
     _to_deactivate,
     _to_requeue,
     _to_sync_checks,
+    _to_sync_gates,
     _to_admit,
     _refused,
     _released_without_job,

@@ -15,6 +15,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
+from multikueue.sandbox.kueue.gates import is_gated
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.podsets import request
 from multikueue.sandbox.kueue.quota import used_by
@@ -172,6 +173,7 @@ def as_candidate(workload: Json) -> Candidate:
         requests=tuple(request(pod_set) for pod_set in dig(workload, "spec", "podSets") or []),
         checks=frozenset(entry["name"] for entry in checks(workload)),
         told=(condition(workload, "QuotaReserved") or {}).get("reason") == WAITS,
+        gated=is_gated(workload),
     )
 
 

@@ -6,6 +6,7 @@ still tried, with StrictFIFO they are not.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
@@ -17,7 +18,7 @@ from multikueue.core.model.objects import dig
 from multikueue.sandbox.kueue.podsets import PodSetRequest
 from multikueue.sandbox.kueue.quota import Assignment, FlavorResource, NoFit, Quota, Usage, assign
 
-Shape: TypeAlias = tuple[int, tuple[PodSetRequest, ...]]
+Shape: TypeAlias = tuple[int, bool, tuple[PodSetRequest, ...]]
 """What decides whether a workload fits: two of one shape fare alike in one pass."""
 
 
@@ -34,6 +35,8 @@ class Candidate:
     """The admission checks it has an entry for."""
     told: bool = False
     """Whether its status already says why it waits."""
+    gated: bool = False
+    """Whether it may not take anybody's place."""
 
     @property
     def order(self) -> tuple[int, str, str, str]:
@@ -43,7 +46,7 @@ class Candidate:
     @property
     def shape(self) -> Shape:
         """See `Shape`."""
-        return (self.priority, self.requests)
+        return (self.priority, self.gated, self.requests)
 
 
 @attrs.frozen
@@ -86,6 +89,8 @@ class Pass:
     """Those that were tried in vain, with the reason."""
     refusals: dict[Shape, str]
     """The reasons by shape: they hold for those that were not tried too."""
+    blocked: tuple[Candidate, ...] = ()
+    """Those that could take somebody's place if their gates were open."""
 
 
 def schedule(
@@ -110,6 +115,7 @@ class _Scheduler:
     leaving: set[ObjectKey] = attrs.field(init=False)
     """Holders whose quota is on its way back, those asked in this pass included."""
     refusals: dict[Shape, str] = attrs.field(factory=dict, init=False)
+    blocked: dict[Shape, list[Candidate]] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.usage = Counter()
@@ -123,6 +129,8 @@ class _Scheduler:
         waiting: list[tuple[Candidate, str]] = []
         for candidate in pending:
             if candidate.shape in self.refusals:
+                if candidate.shape in self.blocked:
+                    self.blocked[candidate.shape].append(candidate)
                 continue
             found = assign(self.quota, self.usage, candidate.requests)
             if isinstance(found, Assignment):
@@ -136,9 +144,10 @@ class _Scheduler:
                 message += f". Pending the preemption of {len(victims)} workload(s)"
             waiting.append((candidate, message))
             self.refusals[candidate.shape] = message
-            if self.rules.strict or self.shapes == len(self.refusals):
+            if self.rules.strict or (self.shapes == len(self.refusals) and not self.blocked):
                 break
-        return Pass(tuple(admitted), tuple(preempted), tuple(waiting), self.refusals)
+        blocked = tuple(itertools.chain.from_iterable(self.blocked.values()))
+        return Pass(tuple(admitted), tuple(preempted), tuple(waiting), self.refusals, blocked)
 
     def _make_room(self, candidate: Candidate) -> tuple[Holder, ...]:
         """Choose whom to evict, as few as possible; keep what is free for the candidate while it waits."""
@@ -157,6 +166,9 @@ class _Scheduler:
             rest = [holder for holder in chosen if holder is not victim]
             if isinstance(self._fit_without(candidate, rest), Assignment):
                 chosen = rest
+        if chosen and candidate.gated:
+            self.blocked[candidate.shape] = [candidate]
+            return ()
         self.leaving.update(victim.key for victim in chosen)
         self._keep_free(found.usage)
         return tuple(chosen)

@@ -20,6 +20,7 @@ from multikueue.core.model.conditions import (
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, dig
 from multikueue.core.model.workloads import checks, has_quota, is_admitted
+from multikueue.sandbox.kueue.topologies import is_awaited
 
 DEACTIVATED: Final = "Deactivated"
 PREEMPTED: Final = "Preempted"
@@ -69,7 +70,8 @@ def unreserved(workload: Json, reason: str, message: str, now: datetime) -> Json
 
 def synced_admitted(workload: Json, now: datetime) -> Json:
     """The Workload with the Admitted condition that follows from quota and checks; the very object if it has it."""
-    quota, ready, admitted = has_quota(workload), all_checks_ready(workload), is_admitted(workload)
+    quota, admitted = has_quota(workload), is_admitted(workload)
+    ready = all_checks_ready(workload) and not is_awaited(workload)
     if quota and ready:
         return (
             workload

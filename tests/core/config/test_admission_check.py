@@ -42,7 +42,7 @@ def verdict(found: Json, fleet: Json | None, workers: dict[str, Json]) -> tuple[
         ({**GOOD, "name": ""}, "empty name: bad parameters reference"),
         ({**GOOD, "apiGroup": "a.b"}, 'wrong group "a.b", expecting "kueue.x-k8s.io": bad parameters reference'),
         ({**GOOD, "kind": "Secret"}, 'wrong kind "Secret", expecting "MultiKueueConfig": bad parameters reference'),
-        (GOOD, 'multikueueconfigs.kueue.x-k8s.io "fleet" not found'),
+        (GOOD, 'MultiKueueConfig.kueue.x-k8s.io "fleet" not found'),
     ],
     ids=["none", "no name", "group", "kind", "no config"],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,12 +10,12 @@ import pytest
 from multikueue.core.config.quota import CONDITION, Amounts, Automation, WorkerQueues, automate, check_names, offered
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.quantities import Quantity
 from tests.core.building import NOW
 from tests.core.building import condition as a_condition
 
 AUTOMATED: Json = {"spec": {"clusters": ["w1", "w2"], "quotaManagement": "Automated"}}
 KEY = ObjectKey("team", "lq")
-CORE, GIB = 1000, 1000 * 2**30
 
 
 def flavor(name: str = "default", **amounts: str) -> Json:
@@ -29,10 +30,14 @@ def queue(*flavors: Json, told: list[Json] | None = None) -> Json:
     return {"metadata": {"generation": 3}, "spec": {"resourceGroups": [group]}, "status": {"conditions": told or []}}
 
 
+def read(amounts: Mapping[str, str]) -> Amounts:
+    return {resource: Quantity.parse(text) for resource, text in amounts.items()}
+
+
 def result(
-    found: Json, *workers: Amounts | None, config: Json | None = AUTOMATED, check: str | None = "mk"
+    found: Json, *workers: Mapping[str, str] | None, config: Json | None = AUTOMATED, check: str | None = "mk"
 ) -> Automation:
-    return automate(found, check, config, workers, NOW)
+    return automate(found, check, config, [None if worker is None else read(worker) for worker in workers], NOW)
 
 
 def verdict(automation: Automation) -> tuple[str, str, str]:
@@ -51,7 +56,7 @@ def amounts(automation: Automation) -> dict[str, Any]:
 
 class TestSums:
     def test_the_quota_is_the_sum_of_the_workers(self) -> None:
-        done = result(queue(), {"cpu": 4 * CORE, "memory": GIB}, {"cpu": 1500, "memory": 3 * GIB})
+        done = result(queue(), {"cpu": "4", "memory": "1Gi"}, {"cpu": "1500m", "memory": "3Gi"})
         assert amounts(done) == {"cpu": "5500m", "memory": "4Gi"}
         assert verdict(done) == (
             "True",
@@ -62,7 +67,7 @@ class TestSums:
     def test_what_no_worker_has_is_zero_and_limits_are_dropped(self) -> None:
         found = queue(flavor(cpu="1", memory="1Gi"))
         found["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = "3"
-        done = result(found, {"cpu": CORE})
+        done = result(found, {"cpu": "1"})
         assert amounts(done) == {"cpu": "1", "memory": "0"}
         assert done.resource_groups is not None
         assert "borrowingLimit" not in str(done.resource_groups)
@@ -70,18 +75,33 @@ class TestSums:
     def test_limits_alone_are_dropped_too(self) -> None:
         found = queue(flavor(cpu="1"))
         found["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = "0"
-        assert amounts(result(found, {"cpu": CORE})) == {"cpu": "1"}
+        assert amounts(result(found, {"cpu": "1"})) == {"cpu": "1"}
 
     def test_equal_amounts_are_not_written_again_however_they_are_spelled(self) -> None:
         found = queue(flavor(cpu="1000m", memory="1024Mi"))
-        first = result(found, {"cpu": CORE, "memory": GIB})
+        first = result(found, {"cpu": "1", "memory": "1Gi"})
         assert first.resource_groups is None
         found["status"]["conditions"] = first.conditions
-        assert result(found, {"cpu": CORE, "memory": GIB}) == Automation()
+        assert result(found, {"cpu": "1", "memory": "1Gi"}) == Automation()
+
+    @pytest.mark.parametrize(
+        ("parts", "total"),
+        [
+            (["2G", "3G"], "5G"),
+            (["5G"], "5G"),
+            (["1Gi", "512Mi"], "1536Mi"),
+            (["0", "2Gi", "2G"], "4050277Ki"),
+            (["2Gi", "2147483648"], "4Gi"),
+        ],
+    )
+    def test_a_sum_is_written_as_its_parts_are(self, parts: list[str], total: str) -> None:
+        """`5G` in bytes with a binary suffix would be `5000000000`: right, but nobody wrote that."""
+        found = queue(flavor(memory="1"))
+        assert amounts(result(found, *({"memory": part} for part in parts))) == {"memory": total}
 
     def test_everything_else_about_the_queue_stays(self) -> None:
         found = queue(told=[a_condition("Active")])
-        done = result(found, {"cpu": 2 * CORE})
+        done = result(found, {"cpu": "2"})
         assert done.conditions is not None
         assert [told["type"] for told in done.conditions] == ["Active", CONDITION]
         assert done.resource_groups is not None
@@ -93,12 +113,12 @@ class TestUnknownWorkers:
     def test_while_one_is_unknown_nothing_is_taken_away(self) -> None:
         """After a restart nothing is known for a moment; quota that is lowered then would stop what runs."""
         found = queue(flavor(cpu="8", memory="1Gi"))
-        assert amounts(result(found, None, {"cpu": CORE, "memory": 2 * GIB})) == {"cpu": "8", "memory": "2Gi"}
+        assert amounts(result(found, None, {"cpu": "1", "memory": "2Gi"})) == {"cpu": "8", "memory": "2Gi"}
         assert result(found, None, None).resource_groups is None
 
     def test_a_worker_that_has_nothing_counts_as_nothing(self) -> None:
         found = queue(flavor(cpu="8"))
-        assert amounts(result(found, {}, {"cpu": CORE})) == {"cpu": "1"}
+        assert amounts(result(found, {}, {"cpu": "1"})) == {"cpu": "1"}
 
 
 class TestRefusals:
@@ -117,7 +137,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("spec", [{}, {"quotaManagement": "Manual"}])
     def test_manual_is_the_default(self, spec: Json) -> None:
-        done = result(queue(), {"cpu": CORE}, config={"spec": spec})
+        done = result(queue(), {"cpu": "1"}, config={"spec": spec})
         message = "MultiKueue manager quota automation has not been requested."
         assert (verdict(done), done.resource_groups) == (("False", "NotRequested", message), None)
 
@@ -126,12 +146,12 @@ class TestRefusals:
         found = queue(flavor("a", cpu="1"), flavor("b", cpu="1")) if groups == "two flavors" else queue()
         if isinstance(groups, int):
             found["spec"]["resourceGroups"] *= groups
-        done = result(found, {"cpu": CORE})
+        done = result(found, {"cpu": "1"})
         message = "Quota automation requires that the manager-side ClusterQueue has exactly one ResourceFlavor"
         assert (verdict(done), done.resource_groups) == (("False", "UnsupportedConfiguration", message), None)
 
     def test_resources_the_manager_does_not_cover_are_named(self) -> None:
-        done = result(queue(), {"cpu": CORE, "b": 1}, {"a": 0})
+        done = result(queue(), {"cpu": "1", "b": "1"}, {"a": "0"})
         message = "manager-side coveredResources is missing resources configured on workers: [a b]"
         assert (verdict(done), done.resource_groups) == (("False", "UnsupportedConfiguration", message), None)
 
@@ -146,7 +166,7 @@ class TestOffers:
             {"mine": mine, "theirs": queue(flavor(cpu="100"))},
         )
         wanted = frozenset({KEY, ObjectKey("team", "lq2")})
-        assert offered(wanted, worker) == {"cpu": 1500, "gpu": 2000}
+        assert offered(wanted, worker) == read({"cpu": "1500m", "gpu": "2"})
         assert offered(frozenset(), worker) == {}
 
     def test_the_checks_of_a_queue_are_read_in_its_order(self) -> None:

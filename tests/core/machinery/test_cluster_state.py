@@ -233,6 +233,29 @@ def test_the_time_of_loss_that_an_earlier_process_noted_stays() -> None:
     assert state.step(Reported(2, PARTLY_READ), LATER)[0].connection == Connection(connected=True)
 
 
+@pytest.mark.parametrize(
+    ("state", "number"),
+    [
+        (TRYING_WHILE_LOST, 2),
+        (after(Assigned(OLD), Reported(1, READ), Crashed(1), BackOffEnded(1)), 2),
+    ],
+    ids=["through new credentials", "after a crash"],
+)
+def test_any_sight_of_a_worker_ends_the_loss(state: ClusterState[Config], number: int) -> None:
+    """Its Workloads were read, and not everything is yet: a job there was given up in that minute."""
+    seen, commands = state.step(Reported(number, PARTLY_READ), LATER)
+    assert (state.connection.lost_since, seen.connection.lost_since) == (NOW, None)
+    assert not seen.connection.connected
+    assert commands == [Notify()]
+    again = seen.step(Reported(number, failing(TRIAL_FAILURES)), LATER)[0]
+    assert again.connection.lost_since == LATER
+
+
+def test_the_loss_begins_with_the_last_answer() -> None:
+    hung = Health(Failing(1, "no answer to anything", 5.0, silent_for=20.0), complete=True)
+    assert CONNECTED.step(Reported(1, hung), LATER)[0].connection.lost_since == LATER - timedelta(seconds=20)
+
+
 def test_a_crash_is_told_as_what_it_is() -> None:
     retry_at = NOW + timedelta(seconds=REPAIR)
     assert AFTER_CRASH.connection == Connection(lost_since=NOW, failures=1, next_attempt=retry_at, error=CRASHED)
@@ -244,6 +267,12 @@ WATCHES: st.SearchStrategy[Watch] = st.one_of(
 )
 CONFIGS = st.builds(Config, st.sampled_from("ab"), st.sampled_from("xyz"))
 NUMBERS = st.integers(1, 8)
+
+
+def _shows_a_worker(event: Event[Config], before: ClusterState[Config]) -> bool:
+    """Whether its Workloads were read through a connection that is open."""
+    numbers = [link.number for link in before.links]
+    return isinstance(event, Reported) and event.number in numbers and isinstance(event.health.watch, Following)
 
 
 class Connecting(RuleBasedStateMachine):
@@ -268,9 +297,9 @@ class Connecting(RuleBasedStateMachine):
         assert Notify() not in commands[:-1], "whoever is told may send the next event at once"
         told = (before.connection, before.known) == (self.state.connection, self.state.known)
         assert told or Notify() in commands, "nobody is told of a change"
-        if self.state.connection.connected:
+        if self.state.connection.connected or _shows_a_worker(event, before):
             self.lost_since = None
-        elif self.state.connection.error:
+        elif self.state.connection.error and self.state.connection != before.connection:
             self.lost_since = self.lost_since or self.now
 
     def perform(self, command: Command[Config]) -> None:

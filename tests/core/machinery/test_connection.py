@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from multikueue.core.machinery.connection import Connection, Notice, active_status, notice, remembered_loss
+from multikueue.core.machinery.connection import (
+    CONNECTION_FAILED,
+    NOTED_WITHIN,
+    Connection,
+    Notice,
+    active_status,
+    notice,
+    remembered_loss,
+)
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.names import Json
 from tests.core.building import NOW
@@ -59,7 +68,7 @@ def test_a_worker_that_cannot_be_read_is_not_lost() -> None:
     told = full.active_condition(LATER, 2)
     assert (told["status"], told["reason"]) == ("False", "AnswersUnreadable")
     assert told["message"].startswith("the list has more than 5 objects; connection attempts: 3")
-    assert remembered_loss(cluster(told)) is None
+    assert remembered_loss(cluster(told), LATER, None) is None
     happened = notice(None, told)
     assert happened is not None
     assert (happened.type, happened.reason) == ("Warning", "AnswersUnreadable")
@@ -70,9 +79,71 @@ def test_the_time_of_loss_survives_a_restart_on_the_object() -> None:
     """A manager that restarts every ten minutes still gives up a worker lost for fifteen (item 39)."""
     told = LOST.active_condition(LATER, 2)
     assert told["lastTransitionTime"] == timestamp(NOW)
-    assert remembered_loss(cluster(told)) == NOW
-    assert remembered_loss(cluster(LOST.succeeded().active_condition(NOW, 2))) is None
-    assert remembered_loss(cluster(None)) is None
+    assert remembered_loss(cluster(told), LATER, LATER) == NOW
+    assert remembered_loss(cluster(LOST.succeeded().active_condition(NOW, 2)), LATER, LATER) is None
+    assert remembered_loss(cluster(None), LATER, LATER) is None
+
+
+def minutes(after: float) -> datetime:
+    return NOW + timedelta(minutes=after)
+
+
+def lost_until(due: float, reason: str = CONNECTION_FAILED) -> Json:
+    """What a leader has noted: lost since `NOW`, and when it was to be tried next."""
+    attempts = 1 if reason == CONNECTION_FAILED else 0
+    lost = Connection().failed("timeout", NOW, failures=attempts, retry_in=60 * due, reason=reason)
+    return cluster(lost.active_condition(NOW, 2))
+
+
+@pytest.mark.parametrize(
+    ("noted", "led_until", "since"),
+    [
+        (lost_until(5), 5, 25),
+        (lost_until(5), 30, 30),
+        (lost_until(5), 40, 30),
+        (lost_until(5), None, 30),
+        (lost_until(5), 8.1, 30),
+        (lost_until(5, "BadKubeConfig"), 25, 5),
+        (lost_until(5), -1, 30),
+        (cluster({"type": "Active", "status": "False"}), 5, 30),
+    ],
+    ids=[
+        "five minutes were watched",
+        "the loss had ended when the other leader left",
+        "its clock is ahead",
+        "nobody knows when anybody watched",
+        "an attempt that was due and did not fail",
+        "a kubeconfig is not tried again",
+        "the lease is older than the loss",
+        "no time",
+    ],
+)
+def test_only_time_in_which_a_leader_watched_counts(noted: Json, led_until: float | None, since: float) -> None:
+    """We were away as long as the worker: its jobs were sent elsewhere in the second of the start."""
+    led = None if led_until is None else minutes(led_until)
+    assert remembered_loss(noted, minutes(30), led) == minutes(since)
+
+
+def test_what_this_process_has_noted_is_taken_as_it_is() -> None:
+    assert remembered_loss(lost_until(5), minutes(-1), minutes(-10)) == NOW
+
+
+def test_the_counted_time_is_written_before_another_restart_adds_to_it() -> None:
+    """Nothing else is told before the first answer or failure."""
+    found = lost_until(5)
+    told = active_status(found, Connection(lost_since=minutes(25)), minutes(30))
+    assert told == {**found["status"]["conditions"][0], "lastTransitionTime": timestamp(minutes(25))}
+    assert active_status(cluster(told), Connection(lost_since=minutes(25)), minutes(30)) is None
+    assert notice(found["status"]["conditions"][0], told) is None
+    up = cluster(LOST.succeeded().active_condition(NOW, 2))
+    assert active_status(up, Connection(), LATER) is None
+    assert active_status(cluster(None), Connection(), LATER) is None
+
+
+def test_a_loss_begins_with_the_last_answer() -> None:
+    lost = Connection(connected=True).failed("no answer", LATER, silent_for=20.0)
+    assert lost.lost_since == LATER - timedelta(seconds=20)
+    assert lost.failed("no answer", LATER, silent_for=3_600.0).lost_since == lost.lost_since
 
 
 def test_every_attempt_is_written_since_the_next_one_is_named() -> None:
@@ -152,15 +223,15 @@ class Connecting(RuleBasedStateMachine):
         self.unusable: dict[str, str] = {}
         self.lost: datetime | None = None
         self.attempts = 0
+        self.due: datetime | None = None
+        """When the next attempt is made, as told."""
         self.notices: list[Notice] = []
         self.told = True
         """Whether the last word has been written."""
 
     @rule()
     def write(self) -> None:
-        """What the reconciler does after a word."""
-        if not (self.connection.connected or self.connection.error):
-            return  # no word yet
+        """What the reconciler does after a word, and at a start."""
         self.told = True
         found = condition(self.object, "Active")
         wanted = active_status(self.object, self.connection, self.now, self.unusable)
@@ -177,14 +248,14 @@ class Connecting(RuleBasedStateMachine):
     def fails(self, error: str) -> None:
         """One more attempt; only the first since it was connected is the loss. It may be written later."""
         self.attempts += 1
-        self.lost = self.lost or self.now
+        self.lost, self.due = self.lost or self.now, self.now + timedelta(seconds=5)
         self.connection = self.connection.failed(error, self.now, failures=self.attempts, retry_in=5)
         self.told = False
 
     @rule(reason=st.sampled_from(["BadKubeConfig", "InsecureKubeConfig"]))
     def is_refused(self, reason: str) -> None:
         """Its kubeconfig cannot be used any more."""
-        self.lost, self.attempts = self.lost or self.now, 0
+        self.lost, self.attempts, self.due = self.lost or self.now, 0, None
         self.connection = self.connection.failed("no", self.now, reason=reason)
         self.write()
 
@@ -196,11 +267,20 @@ class Connecting(RuleBasedStateMachine):
         self.write()
 
     @precondition(lambda self: self.told and condition(self.object, "Active") is not None)
-    @rule()
-    def restarts(self) -> None:
-        """Another process takes over: it knows what the object says, and has not asked the worker yet."""
-        self.connection = Connection(lost_since=remembered_loss(self.object))
+    @rule(away=st.integers(0, 1000))
+    def restarts(self, away: int) -> None:
+        """Another process takes over: it knows what the object says, and has not asked the worker yet.
+
+        The time without either does not count. Nor does a loss whose next attempt was due for long when the one before
+        was still at work: that attempt did not fail.
+        """
+        led_until, self.now = self.now, self.now + timedelta(seconds=away)
+        self.connection = Connection(lost_since=remembered_loss(self.object, self.now, led_until))
+        if self.lost is not None:
+            ended = self.due is not None and led_until - self.due > NOTED_WITHIN
+            self.lost = self.now if ended else self.lost + timedelta(seconds=away)
         self.attempts = 0
+        self.write()
 
     @invariant()
     def the_loss_is_the_first_one_and_survives(self) -> None:

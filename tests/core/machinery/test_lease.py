@@ -106,6 +106,16 @@ def test_times_written_in_the_lease_decide_nothing() -> None:
         assert candidate.decide(14.0) is Step.WAIT
 
 
+def test_it_knows_when_the_lease_was_renewed_last() -> None:
+    """For those who ask how long nobody was at work; also of one that was deleted since."""
+    candidate = Candidate(KEY, "a")
+    assert candidate.renewed_at is None
+    candidate.observe(stored(leading("b").next_lease(WALL)), 0.0)
+    assert candidate.renewed_at == WALL
+    candidate.observe(None, 1.0)
+    assert candidate.renewed_at == WALL
+
+
 def test_a_released_lease_is_free_at_once_and_counts_a_transition() -> None:
     released = stored(leading("a").released_lease(WALL), 2)
     candidate = Candidate(KEY, "b")

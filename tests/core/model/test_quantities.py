@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.model.quantities import thousandths, written
+from multikueue.core.model.quantities import Quantity, thousandths, written
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,38 @@ def test_amounts_are_written_as_kubernetes_would(resource: str, amount: int, exp
 @given(st.sampled_from(["cpu", "memory", "example.com/x"]), st.integers(0, 10**24))
 def test_what_is_written_reads_the_same(resource: str, amount: int) -> None:
     assert thousandths(written(resource, amount)) == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5G", "5G"),
+        ("5000M", "5G"),
+        ("5Gi", "5Gi"),
+        ("5120Mi", "5Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("0.5Ki", "512"),
+        ("1023.5Ki", "1048064"),
+        ("1.0005Ki", "1024512m"),
+        ("1500m", "1500m"),
+        ("5368709120", "5368709120"),
+        ("5e9", "5e9"),
+        ("1e21", "1e21"),
+        ("12345E", "12345E"),
+        ("1500e0", "1500"),
+        ("15e-1", "1500e-3"),
+        ("0Gi", "0"),
+        (4000, "4k"),
+        ("-2048Ki", "-2Mi"),
+    ],
+)
+def test_a_quantity_keeps_its_family_of_suffixes(text: str | int, expected: str) -> None:
+    """As resource.Quantity of apimachinery v0.36.3 writes each of them."""
+    assert str(Quantity.parse(text)) == expected
+
+
+def test_the_first_amount_that_is_not_zero_decides_how_a_sum_is_written() -> None:
+    zero, binary, decimal = Quantity.parse("0"), Quantity.parse("1Gi"), Quantity.parse("1G")
+    assert str(zero + binary + binary) == "2Gi"
+    assert str(decimal + decimal) == "2G"
+    assert str(decimal + binary) == "2073741824"

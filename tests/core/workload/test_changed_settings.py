@@ -119,6 +119,21 @@ def test_it_is_deleted(change: str) -> None:
     assert in_words(shown, decide(shown))[-1] == "delete workload on w1"
 
 
+@pytest.mark.parametrize("change", ["draining", "not delegated"])
+@pytest.mark.parametrize("check", ["Pending", "Rejected"])
+def test_an_eviction_is_brought_to_its_end_before_it_is_rejected(change: str, check: str) -> None:
+    """The manager's job still shows the pods of the copy, which is gone: Kueue would keep the quota for ever."""
+    local = workload(check=check, evicted="Preempted")
+    shows = {"active": 1, "ready": 1}
+    mine = job(suspended=True, status=shows)
+    theirs = job(suspended=True, status=shows, managed_by="example.com/other")
+    shown = seen(change, local, worker("w1"), job=theirs if change == "not delegated" else mine)
+    words = in_words(shown, decide(shown))
+    assert words
+    assert not [word for word in words if word.startswith("rejected")], words
+    assert any("status" in word for word in words), words
+
+
 @CHANGED
 def test_its_worker_is_lost(change: str) -> None:
     local = told(workload(check="Ready", cluster="w1"), change)

@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Nomination
+from multikueue.core.dispatchers.incremental import Incremental, Round
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import (
     ADMISSION_MANAGER,
@@ -20,11 +21,12 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, CreateWorkload
-from multikueue.core.workload.snapshot import Lost, Refusal, Removing, Unserved
+from multikueue.core.workload.snapshot import Lost, Refusal, Removing, Unserved, Worker
 from tests.core.applying import carry_out
 from tests.core.building import (
     ADAPTER,
     EARLIER,
+    NOW,
     UNMARKED,
     CopyFacts,
     copy_of,
@@ -74,6 +76,24 @@ class TestOffering:
         """A flapping link rewrites no pending Workload, and raises no error (items 11, 43)."""
         seen = snapshot(OFFERED, worker("w1", reach=Lost()), worker("w2", copy_of(OFFERED)))
         assert decide(seen).effects == ()
+
+    @pytest.mark.parametrize("reach", [Lost, None], ids=["worker", "kind"])
+    def test_a_short_loss_rewrites_no_nominations(self, reach: type[Lost] | None) -> None:
+        """In rounds the next is asked once the loss has lasted a minute; a new Workload goes to the others at once."""
+
+        def lost(seconds: float) -> Worker:
+            if reach is None:
+                return worker("w1", copy_of(asked), kind=Unserved(timedelta(seconds=seconds)))
+            return worker("w1", copy_of(asked), reach=reach(NOW - timedelta(seconds=seconds)))
+
+        one, asked = Incremental(step=1), workload(nominated=("w1",))
+        asked["status"]["admissionChecks"][0]["message"] = Round(1, NOW - timedelta(seconds=100)).describe(("w1",))
+        shortly = decide(snapshot(asked, lost(20), worker("w2")), dispatcher=one)
+        assert (shortly.effects, shortly.look_again) == ((), 40)
+        seen = snapshot(asked, lost(60), worker("w2"))
+        assert in_words(seen, decide(seen, dispatcher=one))[0] == "nominate w1 w2"
+        new = snapshot(workload(), lost(20), worker("w2"))
+        assert in_words(new, decide(new, dispatcher=one))[0] == "nominate w2"
 
     def test_a_worker_taken_from_the_config_loses_its_copy(self) -> None:
         """Its quota is free again at once."""

@@ -11,7 +11,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Plan
 from multikueue.core.workload.preemption_gates import GATE
-from multikueue.core.workload.snapshot import Lost, Snapshot, Worker
+from multikueue.core.workload.snapshot import Lost, Snapshot, Worker, WritingStatus
 from tests.core.building import NOW, SETTINGS, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words
 
@@ -62,6 +62,12 @@ def test_the_first_worker_that_is_blocked_may_preempt() -> None:
     decided = with_gates(seen)
     assert in_words(seen, decided)[0] == "open gate on w2"
     assert decided.look_again == 300.0
+
+
+def test_while_a_gate_is_being_opened_no_other_is() -> None:
+    """Both workers say within a moment that they are blocked: the second of them before the first's gate shows."""
+    opening = attrs.evolve(closed("w2"), in_flight=WritingStatus())
+    assert with_gates(snapshot(OFFERED, closed("w1"), opening)).effects == ()
 
 
 def test_the_gate_is_opened_as_kueue_keeps_it() -> None:

@@ -1,0 +1,52 @@
+"""What our check says while a Workload waits and nothing else has been said: no wait is without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from multikueue.core.model import workloads
+from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload.check_updates import nominate
+from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import Connecting, Lost, Served, Syncing, Unusable, Worker
+
+
+def tell_wait(situation: Situation, text: str, effects: tuple[Effect, ...]) -> Iterator[Effect]:
+    """Say what is waited for, unless the check says something or is written anyway.
+
+    Args:
+        situation: the Workload.
+        text: what is waited for.
+        effects: what is decided.
+    """
+    waits = situation.state is CheckState.PENDING and workloads.has_quota(situation.workload)
+    written = any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in effects)
+    if waits and text and not situation.message and not written:
+        yield nominate(situation, workloads.nominated(situation.workload), text)
+
+
+def offered(situation: Situation, names: tuple[str, ...]) -> str:
+    """What is waited for while it is offered to these workers, or to none."""
+    if not workloads.other_checks_ready(situation.workload, situation.check):
+        return "Waiting for the other admission checks"
+    if names:
+        return f"Offered to {', '.join(names)}"
+    reasons = [f"{worker.name}: {_why_not(worker)}" for worker in situation.workers if worker.configured]
+    return "Offered to no worker cluster: " + ("; ".join(reasons) or "the MultiKueueConfig lists none that is known")
+
+
+def _why_not(worker: Worker) -> str:
+    """Why a worker cannot be offered the job now, in a few words."""
+    match worker.reach, worker.kind:
+        case Connecting(), _:
+            return "connecting"
+        case Lost(), _:
+            return "cannot be reached"
+        case _, Syncing():
+            return "its jobs are being read"
+        case _, Unusable(why):
+            return why
+        case _, Served():
+            return worker.refusal.why if worker.refusal is not None else "not nominated"
+    return "does not serve the job's kind"

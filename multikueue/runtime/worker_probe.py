@@ -1,0 +1,60 @@
+"""Probes one worker while nothing is heard of it. `core.machinery.liveness` decides when, and when it is lost."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.machinery.liveness import PROBE_DEADLINE, Due, Event, Heard, Liveness, Lose, Probe
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.errors import ApiError, DeadlineExceeded
+from multikueue.kube.informer import Informer
+from multikueue.protocols import Reader
+from multikueue.runtime.loop import loop_time
+
+ONE: Final = 1
+"""Objects in the answer to a probe. Without a label selector the storage reads no more than that, either."""
+
+
+@attrs.define(eq=False)
+class WorkerProbe:
+    """How one connection to a worker does, from what is heard through it."""
+
+    _state: Liveness = attrs.field(factory=lambda: Liveness.beginning(loop_time()), init=False)
+
+    def heard(self) -> None:
+        """The worker answered, or sent an event."""
+        self._step(Heard())
+
+    def heard_at(self) -> float:
+        """When it was heard last, on the loop's clock."""
+        return self._state.heard_at
+
+    async def run(self, client: Reader, informer: Informer) -> None:
+        """Probe until cancelled.
+
+        Args:
+            client: of the worker; it calls `heard`.
+            informer: of its Workloads. It is given up when the worker is lost, and tries again with its back-off.
+        """
+        async with anyio.create_task_group() as tasks:
+            while True:
+                await anyio.sleep(self._state.due_at - loop_time())
+                match self._step(Due(following=informer.status.synced and not informer.status.failures)):
+                    case Probe():
+                        tasks.start_soon(_probe, client)
+                    case Lose(silent_for):
+                        text = f"{informer.resource}: no answer to anything for {silent_for:.0f} s"
+                        informer.give_up(DeadlineExceeded(text))
+
+    def _step(self, event: Event) -> Probe | Lose | None:
+        self._state, command = self._state.step(event, loop_time())
+        return command
+
+
+async def _probe(client: Reader) -> None:
+    with anyio.move_on_after(PROBE_DEADLINE), contextlib.suppress(ApiError):  # the client notes what it hears
+        await client.list(WORKLOAD, limit=ONE)

@@ -1,0 +1,152 @@
+"""What runs is never taken: whatever is stopped on a worker before it has ended is stopped for a reason with a name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.workloads import (
+    CheckState,
+    attempt,
+    attempt_of_copy,
+    check_state,
+    cluster_name,
+    has_quota,
+    is_evicted,
+    is_finished,
+)
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.setting_up import CHECK
+from tests.simulation.objects import find, is_ours
+from tests.simulation.promises import Place, Promises
+from tests.simulation.reach import Reach
+from tests.simulation.running import KINDS, Item
+from tests.simulation.world import SimCluster, World
+
+EXCUSED: Final = 600.0
+"""Seconds for which what a user did to a copy explains what becomes of it."""
+BY_MANAGER: Final = "EvictedOnManagerCluster"
+"""Reason of the condition by which the daemon has a worker's Kueue stop a job."""
+
+
+@attrs.define(eq=False)
+class Taking:
+    """Looks at the moment of each write that takes something: what did the clusters say then?"""
+
+    world: World
+    reach: Reach
+    promises: Promises
+    _excused: dict[tuple[str, ObjectKey], float] = attrs.field(factory=dict)
+    """When a user last laid hands on the copies of a Workload on a worker."""
+    _disturbed: set[str] = attrs.field(factory=set)
+    """UIDs of copies that their own worker has evicted, finished, or that were on their way out."""
+
+    def listen(self) -> None:
+        """Begin to watch."""
+        self.promises.on_stop = self._stopped
+        self.world.manager.registry.cluster.listeners.append(self._manager_changed)
+        for worker in self.world.workers.values():
+
+            def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
+                if row.plural == WORKLOAD.plural and is_ours(new or old or {}):
+                    self._copy_changed(worker, old, new)
+
+            worker.registry.cluster.listeners.append(changed)
+
+    def excuse(self, worker: str, workload: ObjectKey) -> None:
+        """Note that a user lays hands on copies there."""
+        self._excused[worker, workload] = anyio.current_time()
+
+    def _is_excused(self, worker: str, workload: ObjectKey) -> bool:
+        since = self._excused.get((worker, workload))
+        return since is not None and anyio.current_time() - since < EXCUSED
+
+    def _stopped(self, worker: SimCluster, item: Item, place: Place) -> None:
+        """Something has stopped: its worker's Kueue may have a reason as well."""
+        copy = find(worker, WORKLOAD, place.workload)
+        if copy is None or is_terminating(copy) or _is_disturbed(copy):
+            return  # its worker's doing, or that of whoever removed the copy, which was looked at then
+        if find(self.world.manager, KINDS[item.plural].resource, item.key) is None:
+            return  # one pod of several is not wanted any more
+        if not self._reason(worker, place.workload, attempt_of_copy(copy)):
+            self.promises.broken.append(f"{item} is stopped on {worker.name} for no reason")
+
+    def _copy_changed(self, worker: SimCluster, old: Json | None, new: Json | None) -> None:
+        """A Workload copy is removed, or its worker is asked to stop it."""
+        copy = new or old or {}
+        if new is not None and _is_disturbed(new):
+            self._disturbed.add(new["metadata"]["uid"])
+        removed = new is None or (is_terminating(new) and not is_terminating(old or {}))
+        asked = new is not None and _is_asked(new) and not _is_asked(old or {})
+        if not (removed or asked) or (is_terminating(old or {}) and not asked):
+            return
+        key = ObjectKey.of(copy)
+        if not self.promises.runs(worker.name, key) or copy["metadata"]["uid"] in self._disturbed:
+            return
+        if not self._reason(worker, key, attempt_of_copy(copy)):
+            self.promises.broken.append(f"the copy of {key} is taken from {worker.name}, where it runs, for no reason")
+
+    def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
+        """A Workload is sent back, or rejected."""
+        if row.plural != WORKLOAD.plural or new is None or old is None:
+            return
+        state, key = check_state(new, CHECK), ObjectKey.of(new)
+        if state not in (CheckState.RETRY, CheckState.REJECTED) or check_state(old, CHECK) == state:
+            return
+        for name in self.world.workers:
+            recorded = cluster_name(old) in (name, None)
+            if recorded and self.promises.runs(name, key) and not self._may_be_given_up(name, new):
+                self.promises.broken.append(f"{key} becomes {state} while it runs on {name}, within reach")
+
+    def _may_be_given_up(self, name: str, workload: Json) -> bool:
+        """Whether a worker's copy is of no use, or was out of reach for long enough."""
+        worker, key = self.world.workers[name], ObjectKey.of(workload)
+        copy = find(worker, WORKLOAD, key)
+        if copy is None or is_terminating(copy) or copy["metadata"]["uid"] in self._disturbed:
+            return True
+        if attempt_of_copy(copy) != attempt(workload) or self._is_excused(name, key):
+            return True
+        return self._is_lost(name)
+
+    def _is_lost(self, name: str) -> bool:
+        if find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", name)) is None:
+            return True
+        # Times are written in whole seconds.
+        return self.reach.recently_out_for(name) >= self.promises.lost_timeout - 2
+
+    def _reason(self, worker: SimCluster, key: ObjectKey, copied: str) -> str:
+        """Why something of a Workload may be stopped there now; empty if nothing explains it."""
+        workload = find(self.world.manager, WORKLOAD, key)
+        if workload is None or is_terminating(workload):
+            return "its Workload is deleted"
+        reasons = {
+            "it has finished": is_finished(workload),
+            "it was evicted": is_evicted(workload),
+            "it has no quota": not has_quota(workload),
+            "it was deactivated": dig(workload, "spec", "active") is False,
+            "it is of an earlier attempt": attempt(workload) != copied,
+            "it is on another worker": cluster_name(workload) not in (worker.name, None),
+            "a user took it": self._is_excused(worker.name, key),
+            "our check was taken off": not dig(workload, "status", "admissionChecks"),
+        }
+        return next((name for name, holds in reasons.items() if holds), "")
+
+
+def _is_asked(copy: Json) -> bool:
+    """Whether the daemon has asked the copy's worker to stop it."""
+    target = condition(copy, "DeactivationTarget") or {}
+    return target.get("status") == "True" and target.get("reason") == BY_MANAGER
+
+
+def _is_disturbed(copy: Json) -> bool:
+    """Whether its own worker, or somebody there, has put an end to it."""
+    eviction = condition(copy, "Evicted") or {}
+    evicted = eviction.get("status") == "True" and not str(eviction.get("reason")).endswith(BY_MANAGER)
+    deactivated = dig(copy, "spec", "active") is False and not is_true(copy, "Evicted") and not _is_asked(copy)
+    return evicted or deactivated or is_finished(copy)
