@@ -11,6 +11,7 @@ import pytest
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.errors import SettingsError
+from multikueue.kube import AnswerLimits
 from multikueued.config import (
     ControllerName,
     LabelValue,
@@ -263,3 +264,23 @@ def test_a_large_file_is_not_read(tmp_path: Path) -> None:
     file.write_bytes(b"#" * ((1 << 20) + 1))
     with pytest.raises(SettingsError, match="larger than 1048576 bytes"):
         load_settings(file)
+
+
+def test_the_limits_of_workers_are_sizes_and_counts() -> None:
+    found = parse_settings("workerLimits: {answerSize: 20Mi, listSize: 1Gi, listPages: 7, listObjects: 9}")
+    assert found.worker_limits.answer_limits() == AnswerLimits(20 << 20, 1 << 30, 7, 9)
+    assert Settings().worker_limits.answer_limits() == AnswerLimits()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{answerSize: 5}", "workerLimits.answerSize: 5 is too small: use 1Mi or more"),
+        ("{listSize: large}", 'workerLimits.listSize: "large" is not a size: write it like 16Mi'),
+        ("{listPages: 0}", "workerLimits.listPages: 0 is not a number: use 1 or more"),
+        ("{listObjects: many}", 'workerLimits.listObjects: "many" is not a number: use 1 or more'),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(text: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(told)):
+        parse_settings(f"workerLimits: {text}")
