@@ -161,6 +161,17 @@ class PreemptionSettings:
 
 
 @attrs.frozen
+class PodSettings:
+    """What the manager's Kueue is told about pods that run on a worker."""
+
+    check: Literal["Pending", "Ready"] = "Pending"
+    """The state of the check while they run. `Pending`: they never become Admitted, and when they are evicted they stay
+    and are dispatched again. `Ready`: they become Admitted, and when they are evicted Kueue deletes them, as on one
+    cluster. It needs the webhook, which puts our scheduling gate on new pods, and its `failurePolicy: Fail`: a pod
+    without the gate would run on the manager."""
+
+
+@attrs.frozen
 class WebhookSettings:
     """The admission webhook that fills in `managedBy` of new jobs whose queue leads to worker clusters."""
 
@@ -240,3 +251,4 @@ class Settings:
     logging: LoggingSettings = attrs.field(factory=LoggingSettings)
     serving: ServingSettings = attrs.field(factory=ServingSettings)
     webhook: WebhookSettings = attrs.field(factory=WebhookSettings)
+    pods: PodSettings = attrs.field(factory=PodSettings)

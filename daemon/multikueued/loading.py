@@ -106,6 +106,10 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"leaderElection: {error}"
     yield from dispatcher_contradictions(settings)
     yield from kind_contradictions(settings)
+    if settings.pods.check == "Ready" and not (settings.webhook.enabled and settings.webhook.failure_policy == "Fail"):
+        why = "without the webhook's scheduling gate a pod would run on the manager as well"
+        advice = "set webhook.enabled: true and webhook.failurePolicy: Fail, or keep Pending"
+        yield f"pods.check: {why}: {advice}"
     if settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
 

@@ -23,8 +23,8 @@ from multikueue.core.model.names import ClusterName
 OTHER: Final = "other"
 """The label value of everything beyond a metric's limit."""
 
-MAX_PAIRS: Final = 500
-"""Pairs of ClusterQueue and worker with a series of their own: 25 queues on 20 workers."""
+MAX_PAIRS: Final = 280
+"""Pairs of ClusterQueue and worker with series of their own: 14 queues on 20 workers, two counters under two names."""
 
 MAX_STATUSES: Final = 150
 """Pairs of ClusterQueue and worker of which the status is shown, in three series each."""
@@ -72,6 +72,21 @@ class Children(Generic[M]):
         """Forget all series."""
         self._known.clear()
         self.metric.clear()
+
+
+@attrs.frozen(eq=False)
+class _WithKueuesPrefix(Collector):
+    """Shows metrics a second time with `kueue_` before their names, as all of Kueue's own metrics have it."""
+
+    metrics: tuple[MetricWrapperBase, ...]
+
+    def collect(self) -> Iterator[Metric]:
+        """The same series under the other name."""
+        for family in itertools.chain.from_iterable(metric.collect() for metric in self.metrics):
+            renamed = Metric(f"kueue_{family.name}", family.documentation, family.type)
+            totals = (sample for sample in family.samples if sample.name.endswith("_total"))
+            renamed.samples = [sample._replace(name=f"kueue_{sample.name}") for sample in totals]
+            yield renamed
 
 
 @attrs.define(eq=False)
@@ -141,6 +156,7 @@ class Metrics:
         self._admitted = new(
             Counter, "workloads_admitted", "Workloads given to the admitting one.", pairs, MAX_PAIRS, role
         )
+        self.registry.register(_WithKueuesPrefix((self._dispatched.metric, self._admitted.metric)))
         self._requests = new(Counter, "requests", "Requests to API servers; code 0: no answer.", asked, 400)
         self._request_seconds = new(_request_seconds, "request_seconds", "How long requests took.", asked[:2], 90)
         self._reconcile_seconds = new(

@@ -230,6 +230,7 @@ def build_manager(
                 origin=settings.origin,
                 worker_lost_timeout=settings.worker_lost_timeout,
                 orchestrated_preemption=settings.preemption.orchestrated,
+                pods_ready=settings.pods.check == "Ready",
                 preemption_timeout=settings.preemption.timeout,
             ),
             namespace=settings.namespace,

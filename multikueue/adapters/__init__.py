@@ -9,7 +9,7 @@ from __future__ import annotations
 from multikueue.adapters.available import AVAILABLE, BUILTIN
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.registry import AdapterRegistry
-from multikueue.adapters.rules import CopyRules, Delegation, Membership, StatusRules, SyncRules
+from multikueue.adapters.rules import CopyRules, Delegation, HoldRules, Membership, StatusRules, SyncRules
 from multikueue.adapters.safe import SafeAdapter
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "AdapterRegistry",
     "CopyRules",
     "Delegation",
+    "HoldRules",
     "JobKind",
     "Membership",
     "SafeAdapter",

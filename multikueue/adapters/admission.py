@@ -1,5 +1,7 @@
 """What becomes of a job while it is created: `managedBy` is filled in if its queue leads to worker clusters.
 
+Pods, which have no such field, can get our scheduling gate instead.
+
 Kueue's own rule (`ApplyDefaultForManagedBy`): only a job with a queue, only a queue with a check of ours, and only
 where nobody has said who runs the job, or its own controller was named. Every other value is the user's choice.
 """
@@ -42,7 +44,9 @@ class Admission:
 NOTHING: Final = Admission()
 
 
-def admit(adapter: SafeAdapter, job: Json, namespace: str, lookup: Lookup, controller_name: str) -> Admission:
+def admit(
+    adapter: SafeAdapter, job: Json, namespace: str, lookup: Lookup, controller_name: str, *, holds: bool = False
+) -> Admission:
     """Decide about one job.
 
     One of which it cannot be told whether it is delegated is created as it is: nobody runs it before that can be told.
@@ -53,15 +57,21 @@ def admit(adapter: SafeAdapter, job: Json, namespace: str, lookup: Lookup, contr
         namespace: where.
         lookup: finds the queues and checks that are known.
         controller_name: `spec.controllerName` of our AdmissionChecks.
+        holds: whether jobs that can be held on the manager are.
     """
     queue = dig(job, "metadata", "labels", QUEUE_LABEL)
+    if not isinstance(queue, str):
+        return NOTHING
+    holding = adapter.hold(job) if holds else None
     try:
-        if not isinstance(queue, str) or adapter.not_delegated(job, controller_name) is None:
+        if holding is None and adapter.not_delegated(job, controller_name) is None:
             return NOTHING
     except RuleError:  # the adapter has noted it
         return NOTHING
     if not leads_to_workers(ObjectKey(namespace, queue), lookup, controller_name):
         return NOTHING
+    if holding is not None:
+        return Admission(patch=(holding,))
     delegation = adapter.row.delegation
     path, wanted = delegation.path or (), delegation.value or DELEGATED
     found = dig(job, *path)

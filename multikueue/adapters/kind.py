@@ -34,7 +34,9 @@ class JobKind:
     sync: rules.SyncRules = attrs.field(factory=rules.SyncRules)
     membership: rules.Membership = attrs.field(factory=rules.Membership)
     keeps_check_pending: bool = False
-    """Whether Ready would start the job on the manager as well."""
+    """Whether Ready would start a job on the manager as well, unless we hold it there."""
+    holding: rules.HoldRules | None = None
+    """How we hold such a job; None: its check stays Pending in any case."""
     workload_only: bool = False
     """Whether somebody else's controller moves the jobs: the worker is chosen, and the jobs are left alone."""
     draining: bool = False
@@ -70,6 +72,12 @@ class JobKind:
             return None  # Kueue's own name will do for any controller: many kinds take no other
         field = str(FieldPath(path)) if self.declaration is not None else str(FieldPath(path)).lstrip(".")
         return f'Expecting {field} to be "{expected}" not "{found}"'
+
+    def why_free(self, job: Json) -> str:
+        """See `JobAdapter`."""
+        if self.holding is None:
+            return f"nothing but Kueue's gates can keep a {self.resource.gvk.kind} from running on the manager"
+        return self.holding.why_free(job)
 
     def copy(self, job: Json, stamp: Stamp) -> Json:
         """See `JobAdapter`. Only metadata and spec are copied: status and other top-level fields are the worker's."""

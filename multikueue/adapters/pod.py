@@ -1,8 +1,9 @@
 """`v1` Pod: one on its own (a Deployment's, for example), or one of a group that is admitted together.
 
-The manager's pods stay behind Kueue's scheduling gate: nothing but the gate keeps them from running there. So the check
-stays Pending (a Ready one would open the gate), and the pod that runs is the copy. What the manager's pod shows is
-what its copy does; a Deployment sees its replicas become ready that way.
+The manager's pods stay behind a scheduling gate: nothing else keeps them from running there, and the pod that runs is
+the copy. Where that gate is Kueue's alone the check stays Pending, since a Ready one would open it. A pod that carries
+our own gate beside it (the webhook puts it on new ones) stays where it is when Kueue opens its gate. What the manager's
+pod shows is what its copy does; a Deployment sees its replicas become ready that way.
 
 A copy is made once. When its pod is deleted on the worker (a drained node), a single pod's Workload goes with it and is
 tried again; a member of a group is made again.
@@ -15,12 +16,21 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, Membership, StatusRules, ended
+from multikueue.adapters.rules import ALWAYS_DELEGATED, CopyRules, HoldRules, Membership, StatusRules, ended
 from multikueue.core.model import labels
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, conditions, is_true
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.core.model.objects import annotations_of, counted, dig, is_terminating, labels_of, uid, with_value
+from multikueue.core.model.objects import (
+    annotations_of,
+    counted,
+    dig,
+    is_terminating,
+    labels_of,
+    name_of,
+    uid,
+    with_value,
+)
 from multikueue.core.model.started import is_started, lasting_gates, restore_placement
 
 PODS: Final = Resource(GVK("", "v1", "Pod"), "pods")
@@ -98,7 +108,29 @@ def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
 
 
 def _is_gated(pod: Json) -> bool:
-    return any(gate.get("name") == labels.ADMISSION_GATE for gate in dig(pod, "spec", "schedulingGates") or [])
+    return not _gates(pod).isdisjoint((labels.ADMISSION_GATE, labels.HOLDING_GATE))
+
+
+def _gates(pod: Json) -> set[str]:
+    return {str(gate.get("name")) for gate in dig(pod, "spec", "schedulingGates") or []}
+
+
+def why_free(pod: Json) -> str:
+    """Why a pod would run on the manager if Kueue opened its gate; empty if it carries ours as well."""
+    if labels.HOLDING_GATE in _gates(pod):
+        return ""
+    return f'Pod "{name_of(pod)}" lacks the scheduling gate {labels.HOLDING_GATE}, which only new pods can get'
+
+
+def hold(pod: Json) -> Json | None:
+    """What puts our gate on a new pod that Kueue has put its own on.
+
+    One without is not queued: nobody would copy it. Neither would we copy one of a StatefulSet: the set itself is.
+    """
+    gates, parent = _gates(pod), annotations_of(pod).get(labels.POD_PARENT_ANNOTATION)
+    if labels.ADMISSION_GATE not in gates or labels.HOLDING_GATE in gates or parent not in (None, "", "deployment"):
+        return None
+    return {"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": labels.HOLDING_GATE}}
 
 
 def _acceptable(known: Json, wanted: Json) -> Json:
@@ -132,7 +164,8 @@ def pod_copy(job: Json, made: Json, stamp: Stamp) -> Json:
     """
     spec = made["spec"]
     pod_set = _pod_set_of(job, stamp.pod_sets)
-    if pod_set is not None and is_started(job):
+    opened = labels.HOLDING_GATE in _gates(job) and labels.ADMISSION_GATE not in _gates(job)
+    if pod_set is not None and (opened or is_started(job)):
         restore_placement(spec, pod_set)
     others = [one for one in lasting_gates(spec.get("schedulingGates") or []) if one != _GATE]
     spec["schedulingGates"] = [*others, dict(_GATE)]
@@ -160,5 +193,6 @@ KINDS = (
         status=StatusRules(rule=pod_status, finished=pod_outcome, all_finished=pods_outcome, stopped=_stopped),
         membership=Membership(selector=f"{labels.MANAGED_LABEL}=true", group=group_name),
         keeps_check_pending=True,
+        holding=HoldRules(why_free=why_free, hold=hold),
     ),
 )

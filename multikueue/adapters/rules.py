@@ -46,6 +46,19 @@ ALWAYS_DELEGATED: Final = Delegation(path=None)
 
 
 @attrs.frozen(kw_only=True)
+class HoldRules:
+    """How a job is kept from running on the manager by ourselves, for kinds that only Kueue's gates hold there.
+
+    Then its check may become Ready: Kueue opens its gate, and ours holds the job.
+    """
+
+    why_free: Callable[[Json], str]
+    """Why a job is not held, in words for its user; empty if it is."""
+    hold: Callable[[Json], Json | None]
+    """The operation of a JSON patch that makes a new job one that is held; None if it is, or is not ours to hold."""
+
+
+@attrs.frozen(kw_only=True)
 class CopyRules:
     """What a copy is made like, from the manager's job."""
 

@@ -100,6 +100,15 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._asked("delegation", job, lambda: self.row.not_delegated(job, controller_name))
 
+    def why_free(self, job: Json) -> str:
+        """See `JobAdapter`."""
+        return self._tried("why_free", job, "that cannot be told", lambda: self.row.why_free(job))
+
+    def hold(self, job: Json) -> Json | None:
+        """What makes a new job of the manager one that we hold there; None: nothing is to be done, or nothing can."""
+        rules = self.row.holding
+        return None if rules is None else self._tried("hold", job, None, lambda: rules.hold(job))
+
     def copy(self, job: Json, stamp: Stamp) -> Json:
         """See `JobAdapter`. What it raises is not noted: the job is rejected, in these words."""
         return self._asked("sanitised or prepared", job, lambda: self.row.copy(job, stamp), noted=False)

@@ -1,5 +1,7 @@
 """Answering API servers about jobs that are being created: `managedBy` is filled in where it leads to workers.
 
+Where that is wanted, pods whose queue leads there get our scheduling gate.
+
 An answer needs no request: three informers know the queues. Until they have synced the answer is 503, and the API
 server follows the webhook's `failurePolicy`. With `Ignore` a job is then created unchanged, and its check Rejected: it
 does not run.
@@ -53,6 +55,8 @@ class Reviewer:
     informers: Mapping[Resource, Informer]
     """Of the manager's queues and checks; `run` fills them."""
     hook: ReviewHook | None = None
+    holds: bool = False
+    """Whether pods get our scheduling gate."""
 
     @classmethod
     def build(
@@ -62,6 +66,7 @@ class Reviewer:
         controller_name: str,
         *,
         hook: ReviewHook | None = None,
+        holds: bool = False,
         fraction: Callable[[], float] = lambda: 0.0,
     ) -> Reviewer:
         """With informers of its own.
@@ -71,13 +76,14 @@ class Reviewer:
             adapters: the job kinds.
             controller_name: which AdmissionChecks are ours.
             hook: told of every review.
+            holds: whether pods get our scheduling gate.
             fraction: the source of jitter.
         """
         informers = {
             resource: Informer(client, resource, transform=only_spec(field), fraction=fraction)
             for resource, field in _FIELDS.items()
         }
-        return cls(adapters, controller_name, informers, hook)
+        return cls(adapters, controller_name, informers, hook, holds)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the queues until cancelled."""
@@ -110,7 +116,7 @@ class Reviewer:
         kind = self.adapters.get(review.gvk)
         if kind is None or review.operation != "CREATE" or review.subresource or review.object is None:
             return NOTHING
-        found = admit(kind, review.object, review.namespace, self._lookup, self.controller_name)
+        found = admit(kind, review.object, review.namespace, self._lookup, self.controller_name, holds=self.holds)
         log_problems(self.adapters.problems)
         return found
 

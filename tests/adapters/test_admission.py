@@ -12,9 +12,16 @@ from multikueue.adapters import AVAILABLE, Delegation, JobKind, SafeAdapter
 from multikueue.adapters.admission import NOTHING, Admission, admit
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
+from multikueue.adapters.pod import KINDS as POD_KINDS
 from multikueue.adapters.rules import ALWAYS_DELEGATED
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
-from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
+from multikueue.core.model.labels import (
+    ADMISSION_GATE,
+    CONTROLLER_NAME,
+    HOLDING_GATE,
+    POD_PARENT_ANNOTATION,
+    QUEUE_LABEL,
+)
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 
 WIDGETS = Resource(GVK("example.com", "v1", "Widget"), "widgets")
@@ -128,6 +135,57 @@ class TestThePatch:
     def test_a_job_the_api_server_will_refuse_is_left_to_it(self, policy: object) -> None:
         """A patch that cannot be applied would make it our failure."""
         assert created(widget(runPolicy=policy), POLICY) == NOTHING
+
+
+class TestHolding:
+    """With `pods.check: Ready` new pods get our own gate beside Kueue's."""
+
+    HELD = ({"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": HOLDING_GATE}},)
+
+    @staticmethod
+    def pod(queue: str = "remote", *gates: str, parent: str | None = None) -> Json:
+        noted = {} if parent is None else {POD_PARENT_ANNOTATION: parent}
+        listed = [{"name": gate} for gate in gates or (ADMISSION_GATE,)]
+        metadata = {"generateName": "p-", "labels": {QUEUE_LABEL: queue}, "annotations": noted}
+        return {"metadata": metadata, "spec": {"schedulingGates": listed}}
+
+    @staticmethod
+    def made(pod: Json, *, holds: bool = True) -> Admission:
+        (kind,) = POD_KINDS
+        return admit(SafeAdapter(kind), pod, "team", Known().lookup, CONTROLLER_NAME, holds=holds)
+
+    @pytest.mark.parametrize("parent", [None, "deployment"])
+    def test_a_pod_whose_queue_leads_to_workers_is_held(self, parent: str | None) -> None:
+        found = self.made(self.pod(parent=parent))
+        assert found.patch == self.HELD
+        held = jsonpatch.apply_patch(self.pod(), list(found.patch))
+        assert held["spec"]["schedulingGates"] == [{"name": ADMISSION_GATE}, {"name": HOLDING_GATE}]
+
+    def test_only_if_that_is_wanted(self) -> None:
+        assert self.made(self.pod(), holds=False) == NOTHING
+
+    @pytest.mark.parametrize("queue", ["", "here", "lost", "unknown"])
+    def test_pods_of_other_queues_are_left_alone(self, queue: str) -> None:
+        """They run on the manager: nobody would ever open the gate."""
+        assert self.made(self.pod(queue)) == NOTHING
+
+    @pytest.mark.parametrize("gates", [("example.com/mine",), (ADMISSION_GATE, HOLDING_GATE)])
+    def test_a_pod_that_kueue_does_not_queue_or_that_is_held_is_left_alone(self, gates: tuple[str, ...]) -> None:
+        """Kueue leaves out pods of its own system namespaces, and those of jobs that it looks after."""
+        assert self.made(self.pod("remote", *gates)) == NOTHING
+
+    @pytest.mark.parametrize("parent", ["statefulset", "leaderworkerset"])
+    def test_a_pod_of_a_set_is_left_alone(self, parent: str) -> None:
+        """The set is copied, not its pods."""
+        assert self.made(self.pod(parent=parent)) == NOTHING
+
+    @pytest.mark.parametrize("spec", [None, {}, {"schedulingGates": ["x"]}, []])
+    def test_a_pod_the_api_server_will_refuse_is_left_to_it(self, spec: object) -> None:
+        assert self.made({"metadata": {"labels": {QUEUE_LABEL: "remote"}}, "spec": spec}) == NOTHING
+
+    def test_kinds_that_say_who_runs_them_are_delegated_as_ever(self) -> None:
+        found = admit(SafeAdapter(PLAIN), widget(), "team", Known().lookup, CONTROLLER_NAME, holds=True)
+        assert [one["path"] for one in found.patch] == ["/spec/managedBy"]
 
 
 class TestTheWarning:

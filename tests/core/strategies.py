@@ -7,7 +7,7 @@ from datetime import timedelta
 import attrs
 from hypothesis import strategies as st
 
-from multikueue.adapters import Membership
+from multikueue.adapters import HoldRules, Membership
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.workload.snapshot import (
@@ -197,7 +197,9 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     facts: Json = {"job": draw(st.sampled_from((job(elastic=elastic), job(elastic=elastic, suspended=False))))}
     facts["job"] = {**facts["job"], "status": draw(STATUSES)}
     parts = Membership(workloads=draw(st.sampled_from((lambda _: 1, lambda _: 2))))
-    facts["adapter"] = attrs.evolve(ADAPTER, keeps_check_pending=draw(rarely), membership=parts)
+    free = draw(st.sampled_from(("", "it is not held")))
+    holding = HoldRules(why_free=lambda _: free, hold=lambda _: None)
+    facts["adapter"] = attrs.evolve(ADAPTER, keeps_check_pending=draw(rarely), holding=holding, membership=parts)
     facts["siblings"] = siblings
     facts["last_worker"] = draw(st.sampled_from((None, None, *NAMES)))
     if draw(rarely):

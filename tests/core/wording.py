@@ -63,6 +63,8 @@ def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:
         return f"{str(entry['state']).lower()}: {base}"
     if is_true(body, "Finished"):
         return f"finish {(condition(body, 'Finished') or {})['reason']}"
+    if is_true(body, "DeactivationTarget") and not is_true(seen.workload, "DeactivationTarget"):
+        return f"deactivate {(condition(body, 'DeactivationTarget') or {})['reason']}"
     turned = entry.get("state") != (check(seen.workload, name) or {}).get("state")
     where = dig(body, "status", "clusterName")
     if entry.get("message") == f'The workload got reservation on "{where}", its job is being created there':

@@ -18,6 +18,7 @@ from multikueued.config import (
     LeaderElectionSettings,
     LoggingSettings,
     ObjectName,
+    PodSettings,
     Port,
     ServerUrl,
     ServingSettings,
@@ -58,6 +59,8 @@ webhook:
   servicePort: 8443
   url: https://[fd00::1]:9500
   failurePolicy: Fail
+pods:
+  check: Ready
 """
 
 
@@ -106,6 +109,7 @@ def test_every_setting_can_be_set() -> None:
             url=ServerUrl("https://[fd00::1]:9500"),
             failure_policy="Fail",
         ),
+        pods=PodSettings(check="Ready"),
     )
 
 
@@ -184,6 +188,10 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("webhook: {url: 'https://[:::]:443'}", 'webhook.url: "https://[:::]:443" cannot be a server\'s address'),
         ("webhook: {url: 'https://[10.0.0.1]'}", 'webhook.url: "https://[10.0.0.1]" cannot be a server\'s address'),
         ("webhook: {url: 'https://a/x'}", 'webhook.url: "https://a/x" cannot be a server\'s address'),
+        ("pods: {check: ready}", 'pods.check: "ready" is not one of Pending, Ready'),
+        ("pods: {check: Ready}", "pods.check: without the webhook's scheduling gate a pod would run on the manager"),
+        ("{pods: {check: Ready}, webhook: {enabled: true}}", "pods.check: without the webhook's scheduling gate"),
+        ("{pods: {check: Ready}, webhook: {failurePolicy: Fail}}", "pods.check: without the webhook's scheduling gate"),
         ("webhook: {servicePort: 0}", "webhook.servicePort: 0 is not a Service's port"),
         ("- a", "the file: ['a'] is not a group of settings"),
         ("origin: a\norigin: b", 'not valid YAML in line 2, column 1: "origin" is written twice'),

@@ -36,6 +36,8 @@ def test_kueues_own_metrics_have_kueues_names_and_labels() -> None:
     labels = '{cluster="w1",cluster_queue="team-a",replica_role="leader"}'
     assert series(metrics)[f"multikueue_workloads_dispatched_total{labels}"] == 2
     assert series(metrics)[f"multikueue_workloads_admitted_total{labels}"] == 1
+    assert series(metrics)[f"kueue_multikueue_workloads_dispatched_total{labels}"] == 2
+    assert series(metrics)[f"kueue_multikueue_workloads_admitted_total{labels}"] == 1
 
 
 def test_the_status_of_the_workers_is_shown_as_by_kueue() -> None:

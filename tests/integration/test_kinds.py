@@ -18,6 +18,7 @@ from multikueue.sandbox.jobs import JobRunner
 from multikueue.sandbox.kinds import completed
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
+from multikueued.config import Settings
 from multikueued.demo.jobs import with_kinds
 from tests.controlplane.crds import establish
 from tests.integration.daemon import SETTINGS, Daemon
@@ -54,7 +55,7 @@ def _rules(rows: Sequence[Case], verbs: Sequence[str], status_verbs: Sequence[st
 
 
 @asynccontextmanager
-async def real_ground(planes: Planes, rows: Sequence[Case]) -> AsyncIterator[Ground]:
+async def real_ground(planes: Planes, rows: Sequence[Case], settings: Settings = SETTINGS) -> AsyncIterator[Ground]:
     """The control planes with a small Kueue, a job runner and our daemon for these kinds."""
     crds = definitions(list(rows))
     async with anyio.create_task_group() as tasks:
@@ -79,8 +80,7 @@ async def real_ground(planes: Planes, rows: Sequence[Case]) -> AsyncIterator[Gro
             ours = [kind for kind in kinds if kind.resource.gvk.kind not in _RUN_THERE]
             await running.start(JobRunner(cluster.client, kinds=ours).run)
         await running.start(ground.follow, [kind.resource for kind in completed(kinds)])
-        settings = with_kinds(SETTINGS, kinds)
-        daemon = Daemon(connection(planes.daemon_kubeconfig), running, settings=settings)
+        daemon = Daemon(connection(planes.daemon_kubeconfig), running, settings=with_kinds(settings, kinds))
         daemon.start()
         await daemon.connected()
         yield ground

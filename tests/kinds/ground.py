@@ -12,9 +12,9 @@ import attrs
 
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import EVENT, LOCAL_QUEUE, WORKLOAD
-from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.labels import HOLDING_GATE, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, labels_of, uid
+from multikueue.core.model.objects import clone, dig, labels_of, uid
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Conflict
 from multikueue.kube import Informer
@@ -22,6 +22,7 @@ from multikueue.protocols import ApiClient
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection
+from multikueue.sandbox.kinds.sets import MemberPods
 from multikueue.sandbox.kueue.performing import typed
 from multikueue.sandbox.kueue.podsets import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, PODSET_LABEL
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue
@@ -81,6 +82,10 @@ class Ground:
 
     manager: Cluster
     workers: Mapping[str, Cluster]
+    held: bool = attrs.field(default=False, kw_only=True)
+    """Whether new pods carry our scheduling gate, as if the webhook had put it there."""
+    labels: dict[str, str] = attrs.field(factory=dict, init=False)
+    """Of everything that is submitted."""
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @property
@@ -147,9 +152,12 @@ class Ground:
         noted |= annotations or {}
         made = []
         for job in kind.examples(name, TEMPLATE, queue=queue):
+            job["metadata"]["labels"] |= self.labels
             job["metadata"]["annotations"] = {**(job["metadata"].get("annotations") or {}), **noted}
             job["spec"] |= spec or {}
-            made.append(await self.manager.client.create(kind.resource, _started(kind, job, queue) if started else job))
+            wanted = _started(kind, job, queue) if started else job
+            wanted = _held(kind, wanted) if self.held else wanted
+            made.append(await self.manager.client.create(kind.resource, wanted))
         return made
 
     async def resize(self, kind: SandboxKind, name: str, path: tuple[str, ...], size: int) -> None:
@@ -315,6 +323,15 @@ def _started(kind: SandboxKind, job: Json, queue: str) -> Json:
     names = [pod_set["name"] for pod_set in kind.pods.read(made)]
     kind.pods.inject(made, {name: Injection(labels={**queues, PODSET_LABEL: name}) for name in names})
     return kind.submitted(made)
+
+
+def _held(kind: SandboxKind, job: Json) -> Json:
+    """The job with our gate on its pods."""
+    made: Json = clone(job)
+    templates = kind.pods.templates(made) if isinstance(kind.pods, MemberPods) else (made,)
+    for template in templates:
+        template["spec"]["schedulingGates"] = [*template["spec"]["schedulingGates"], {"name": HOLDING_GATE}]
+    return made
 
 
 def _queue(name: str) -> Json:

@@ -35,13 +35,19 @@ def _now() -> datetime:
 
 
 @asynccontextmanager
-async def sandbox_ground(case: Case) -> AsyncIterator[Ground]:
-    """A manager and two workers that know one kind besides Kueue's own."""
+async def sandbox_ground(case: Case, *, held: bool = False) -> AsyncIterator[Ground]:
+    """A manager and two workers that know one kind besides Kueue's own.
+
+    Args:
+        case: the kind.
+        held: whether pods carry our scheduling gate, and their check becomes Ready.
+    """
     crds = [*load_crds(), *definitions([case])]
     registries = {name: _registry(name, crds) for name in ("manager", "worker1", "worker2")}
     ground = Ground(
         Cluster("manager", DirectClient(registries["manager"])),
         {name: Cluster(name, DirectClient(registries[name])) for name in ("worker1", "worker2")},
+        held=held,
     )
     await set_up_queues(ground.manager.client, {"cpu": "8", "memory": "8Gi"}, [CHECK])
     for worker in ground.workers.values():
@@ -54,7 +60,7 @@ async def sandbox_ground(case: Case) -> AsyncIterator[Ground]:
             await tasks.start(SmallKueue(kueue, clock=_now, kinds=[case.kind], events=False).run)
             await tasks.start(JobRunner(runner, clock=_now, kinds=[case.kind], events=False).run)
         await tasks.start(ground.follow, [kind.resource for kind in completed([case.kind])])
-        await tasks.start(_manager(case, registries).run)
+        await tasks.start(_manager(case, registries, PlanSettings(pods_ready=held)).run)
         await until(lambda: _active(ground.manager.client))
         yield ground
         tasks.cancel_scope.cancel()
@@ -67,7 +73,7 @@ def _registry(name: str, crds: list[Json]) -> Registry:
     return registry
 
 
-def _manager(case: Case, registries: dict[str, Registry]) -> Manager:
+def _manager(case: Case, registries: dict[str, Registry], plan: PlanSettings) -> Manager:
     def connect(_name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
         @asynccontextmanager
         async def opened() -> AsyncIterator[ApiClient]:
@@ -76,7 +82,7 @@ def _manager(case: Case, registries: dict[str, Registry]) -> Manager:
 
         return opened()
 
-    settings = ManagerSettings(plan=PlanSettings())
+    settings = ManagerSettings(plan=plan)
     home = DirectClient(registries["manager"], user="multikueue")
     return Manager(home, AdapterRegistry([case.adapter]), settings, connect, clock=_now)
 

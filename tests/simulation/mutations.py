@@ -21,7 +21,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
 from multikueue.core.workload import pending
 from multikueue.core.workload import plan as planning
-from multikueue.core.workload.check_updates import retry_evicted
+from multikueue.core.workload.check_updates import send_back_evicted
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import clean_all, sync_end
 from multikueue.core.workload.pending import winner
@@ -89,7 +89,7 @@ def stale_copies_are_believed() -> AbstractContextManager[None]:
                 if worker.reachable and copy is not None and is_finished(copy):
                     return sync_end(seen, copy, seen.jobs_on(worker))
                 if worker.reachable and copy is not None and is_evicted(copy):
-                    return Plan(tuple(retry_evicted(seen, str(seen.assigned_to))))
+                    return Plan(tuple(send_back_evicted(seen, str(seen.assigned_to), copy)))
             return decide(seen)
 
         return decided

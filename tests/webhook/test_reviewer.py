@@ -15,7 +15,7 @@ import structlog
 
 from multikueue.adapters import AVAILABLE, AdapterRegistry, JobKind
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, JOB, LOCAL_QUEUE
-from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
+from multikueue.core.model.labels import ADMISSION_GATE, CONTROLLER_NAME, HOLDING_GATE, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.setting_up import (
@@ -86,8 +86,8 @@ async def manager(*, checks: tuple[str, ...] = (CHECK,)) -> DirectClient:
 
 
 @asynccontextmanager
-async def running(admin: DirectClient, hook: Counts | None = None) -> AsyncIterator[Reviewer]:
-    reviewer = Reviewer.build(admin, AdapterRegistry(AVAILABLE), CONTROLLER_NAME, hook=hook)
+async def running(admin: DirectClient, hook: Counts | None = None, *, holds: bool = False) -> AsyncIterator[Reviewer]:
+    reviewer = Reviewer.build(admin, AdapterRegistry(AVAILABLE), CONTROLLER_NAME, hook=hook, holds=holds)
     async with anyio.create_task_group() as tasks:
         await tasks.start(reviewer.run)
         await anyio.sleep(1)
@@ -100,6 +100,17 @@ async def test_a_new_job_whose_queue_leads_to_workers_is_delegated() -> None:
         assert reviewer.ready
         assert patch(reviewer.review(question())) == DELEGATION
         assert patch(reviewer.review(question(dryRun=True))) == DELEGATION  # what would be created is shown
+
+
+@pytest.mark.parametrize("holds", [True, False])
+async def test_a_new_pod_gets_our_gate_if_that_is_wanted(holds: bool) -> None:
+    metadata = {"generateName": "p-", "labels": {QUEUE_LABEL: LOCAL_QUEUE_NAME}}
+    pod = {"metadata": metadata, "spec": {"schedulingGates": [{"name": ADMISSION_GATE}]}}
+    kind = {"group": "", "version": "v1", "kind": "Pod"}
+    async with running(await manager(), holds=holds) as reviewer:
+        found = patch(reviewer.review(question(job=pod, kind=kind)))
+    gate = [{"op": "add", "path": "/spec/schedulingGates/-", "value": {"name": HOLDING_GATE}}]
+    assert found == (gate if holds else None)
 
 
 @pytest.mark.parametrize(

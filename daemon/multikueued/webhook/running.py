@@ -58,14 +58,16 @@ async def webhook(
     Raises:
         SettingsError: the port cannot be opened, or the certificate's folder cannot be used.
     """
-    tls, where = ServingTls(), registration(settings)
-    reviewer = Reviewer.build(client, adapters, settings.controller_name, hook=hook, fraction=random.random)
+    tls, where, holds = ServingTls(), registration(settings), settings.pods.check == "Ready"
+    reviewer = Reviewer.build(
+        client, adapters, settings.controller_name, hook=hook, holds=holds, fraction=random.random
+    )
     certificate: CertificateSecret | CertificateFiles
     if settings.webhook.cert_dir:
         certificate = await CertificateFiles.open(Path(settings.webhook.cert_dir), tls, utc_now)
     else:
         certificate = _shared(settings, client, where, tls)
-    kinds = [kind.resource for kind in adapters if kind.row.delegation.path is not None]
+    kinds = [kind.resource for kind in adapters if kind.row.delegation.path or (holds and kind.row.holding)]
     async with reviewing(settings.webhook, tls, reviewer.review) as port:
         log.info("serving webhook", port=port, host=where.host, configuration=where.name)
         async with anyio.create_task_group() as tasks:

@@ -38,7 +38,7 @@ class KindTraits:
     """What holds for all jobs of a kind."""
 
     keeps_check_pending: bool = False
-    """Whether Ready would start the job on the manager too, so that the check must stay Pending."""
+    """Whether Ready would start a job on the manager too, so that the check must stay Pending; see `why_free`."""
     keeps_status: bool = False
     """Whether the status of copies stays on the worker: the manager's job does not show when they have stopped."""
     resizable: bool = False
@@ -76,6 +76,11 @@ class JobAdapter(Protocol):
 
         Raises:
             RuleError: it cannot be told.
+        """
+
+    def why_free(self, job: Json) -> str:
+        """Why nothing of ours keeps this job of the manager from running there once its check is Ready, in words for
+        its user; empty if something does. Only for kinds with `keeps_check_pending`.
         """
 
     def copy(self, job: Json, stamp: Stamp) -> Json:

@@ -66,8 +66,14 @@ WORKLOAD_FINALIZER: Final = "kueue.x-k8s.io/resource-in-use"
 ADMISSION_MANAGER: Final = "kueue-admission"
 """Field manager of the admission-owned part of a Workload's status; Kueue's core writes under it too."""
 
+POD_PARENT_ANNOTATION: Final = "kueue.x-k8s.io/pod-suspending-parent"
+"""On a pod: the kind that it is made for, where Kueue looks after that (`deployment`, `statefulset`, ...)."""
+
 OWN_PREFIX: Final = "multikueue.dev/"
 """How the names begin that are ours alone."""
+HOLDING_GATE: Final = "multikueue.dev/dispatched"
+"""Our own scheduling gate, on pods of the manager that run on a worker: Kueue may open its gate, and they stay where
+they are. Only new pods can get it; nobody opens it."""
 ATTEMPT_ANNOTATION: Final = "multikueue.dev/attempt"
 """On every copy: the attempt it was made for (`core.model.workloads.attempt`)."""
 SPEC_ANNOTATION: Final = "multikueue.dev/spec"

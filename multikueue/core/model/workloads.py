@@ -27,6 +27,8 @@ OUT_OF_SYNC: Final = "OutOfSync"
 """A worker's Kueue finished the Workload because the job that claims it is another."""
 OWNER_NOT_FOUND: Final = "OwnerNotFound"
 """A worker's Kueue finished the Workload because it found no job behind it."""
+OUT_OF_TIME: Final = "MaximumExecutionTimeExceeded"
+"""Kueue deactivated the Workload because it ran for longer than its `maximumExecutionTimeSeconds`."""
 SLICE_REPLACED: Final = "WorkloadSliceReplaced"
 """Kueue finished the Workload because a bigger slice of the same elastic job has quota."""
 
@@ -62,6 +64,15 @@ def is_admitted(workload: Json) -> bool:
 def is_evicted(workload: Json) -> bool:
     """Whether it is being taken out of its quota."""
     return is_true(workload, "Evicted")
+
+
+def is_out_of_time(workload: Json) -> bool:
+    """Whether it is being taken out of its quota because it has run for as long as it may.
+
+    Kueue puts the cause behind the reason of the eviction, as in `DeactivatedDueToMaximumExecutionTimeExceeded`.
+    """
+    reason = str((condition(workload, "Evicted") or {}).get("reason") or "")
+    return is_evicted(workload) and reason.endswith(OUT_OF_TIME)
 
 
 def is_live(workload: Json) -> bool:

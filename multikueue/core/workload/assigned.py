@@ -64,7 +64,7 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
         return Plan(look_again=situation.settings.worker_lost_timeout.total_seconds())
     copy = worker.workload if worker.reachable else None
     if copy is not None and workloads.is_evicted(copy) and not workloads.is_finished(copy):
-        return Plan(tuple(check_updates.retry_evicted(situation, worker.name)))
+        return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
     left = left_of_loss(situation, worker)
     if left is not None and not _has_sent_nothing(situation, worker):
         return Plan(look_again=left.total_seconds())
@@ -90,7 +90,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     if workloads.is_finished(copy):
         return follow_finished(situation, worker, copy)
     if workloads.is_evicted(copy):
-        return Plan(tuple(check_updates.retry_evicted(situation, worker.name)))
+        return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
     if not workloads.is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
         return Plan((check_updates.retry_vanished(situation),))
     stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
@@ -151,8 +151,8 @@ def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Eff
 
 
 def awaits_ready(situation: Situation) -> bool:
-    """Whether the check is still to become Ready; for kinds that keep it pending it never is."""
-    return situation.state is CheckState.PENDING and not situation.traits.keeps_check_pending
+    """Whether the check is still to become Ready; for jobs that keep it pending it never is."""
+    return situation.state is CheckState.PENDING and not situation.keeps_check_pending
 
 
 def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:

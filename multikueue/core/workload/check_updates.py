@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from multikueue.core.model.conditions import condition, new_condition, updated
+from multikueue.core.model.conditions import condition, is_true, new_condition, updated
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
-from multikueue.core.model.workloads import CheckState, cluster_queue, nominated
+from multikueue.core.model.workloads import OUT_OF_TIME, CheckState, cluster_queue, is_out_of_time, nominated
 from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, CountAdmitted, Effect
 from multikueue.core.workload.situation import Situation
 
@@ -29,12 +29,27 @@ def retry_vanished(situation: Situation) -> Effect:
     return retry(situation, "Admitting remote no longer exists")
 
 
-def retry_evicted(situation: Situation, cluster: str) -> Iterator[Effect]:
-    """Ask Kueue to try again because the worker evicted it, and tell the user."""
+def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterator[Effect]:
+    """The worker evicted it: ask Kueue to try again, and tell the user. Its time is over wherever it is over.
+
+    Then the manager's Kueue is asked to deactivate it, by the condition that it writes itself when the time is over on
+    a single cluster: it evicts the Workload, and queues it again only if its user makes it active again.
+    """
+    if is_out_of_time(copy):
+        if not is_true(situation.workload, "DeactivationTarget"):
+            yield from _deactivate(situation, cluster)
+        return
     evicted = f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission'
     message = f'{evicted}. Previously: "{situation.state}"'
     yield _admission(situation, _checked(situation, CheckState.RETRY, message))
     yield Announce("Normal", message)
+
+
+def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
+    over = f'the maximum execution time on worker cluster "{cluster}"'
+    changes = _with_condition(situation, situation.workload, "DeactivationTarget", OUT_OF_TIME, f"exceeding {over}")
+    yield _admission(situation, changes | {"accumulatedPastExecutionTimeSeconds": None})
+    yield Announce("Warning", f"Workload exceeded {over}: it is not tried again")
 
 
 def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
@@ -56,10 +71,9 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     Whoever looks after a crash knows the one cluster that may have this attempt's job. Ready comes last: it makes the
     manager's Kueue start its own job, and says that the worker has it.
     """
-    if situation.traits.keeps_check_pending:
+    if situation.keeps_check_pending:
         return admit(situation, cluster, CheckState.PENDING)
-    message = f'The workload got reservation on "{cluster}", its job is being created there'
-    return iter((_recorded(situation, cluster, CheckState.PENDING, message),))
+    return iter((_recorded(situation, cluster, CheckState.PENDING, _reserved(cluster)),))
 
 
 def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
@@ -72,21 +86,38 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
         copy: the worker's Workload.
     """
     message = _admitted(cluster)
-    yield _recorded(situation, cluster, state, message, copy)
-    yield Announce("Normal", message)
-    yield CountAdmitted(cluster_queue(situation.workload), cluster)
+    yield _recorded(situation, cluster, state, _told(situation, cluster, state), copy)
+    if situation.assigned_to != cluster or not situation.message.startswith(message):
+        # Else it has been told, and counted, while the check stayed Pending. (Its message outlasts an eviction.)
+        yield Announce("Normal", message)
+        yield CountAdmitted(cluster_queue(situation.workload), cluster)
+
+
+def _reserved(cluster: ClusterName) -> str:
+    return f'The workload got reservation on "{cluster}", its job is being created there'
 
 
 def _admitted(cluster: ClusterName) -> str:
     return f'The workload was admitted on "{cluster}"'
 
 
+def _told(situation: Situation, cluster: ClusterName, state: CheckState) -> str:
+    """The check's message once a worker has it, with what its user should know beside that."""
+    told = _admitted(cluster)
+    if missing := situation.snapshot.missing_setting or situation.undelegated:
+        told += f", and new jobs like it are not dispatched: {missing}"
+    if situation.settings.pods_ready and situation.free_here:
+        kept = state is CheckState.PENDING
+        told += f", and {'the check stays Pending' if kept else 'it may run on the manager'}: {situation.free_here}"
+    return told
+
+
 def tell_admitted(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
-    """Say in the check's message that the settings have changed since a worker was recorded, or no longer have."""
-    missing = situation.snapshot.missing_setting or situation.undelegated
-    wanted = f"{_admitted(cluster)}, and new jobs like it are not dispatched: {missing}" if missing else ""
-    if wanted != situation.message and (missing or situation.message.startswith(f"{_admitted(cluster)}, and ")):
-        yield _admission(situation, _checked(situation, situation.state, wanted or _admitted(cluster)))
+    """Say in the check's message what has changed since a worker was recorded: settings, or pods."""
+    wanted, bare, told = _told(situation, cluster, situation.state), _admitted(cluster), situation.message
+    outdated = told.startswith(f"{bare}, and ") or (told == _reserved(cluster) and situation.keeps_check_pending)
+    if wanted != told and (wanted != bare or outdated):
+        yield _admission(situation, _checked(situation, situation.state, wanted))
 
 
 def _recorded(

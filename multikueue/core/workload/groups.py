@@ -21,7 +21,7 @@ from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import runs_here
-from multikueue.core.model.workloads import cluster_name, component_index, has_members
+from multikueue.core.model.workloads import CheckState, cluster_name, component_index, has_members
 from multikueue.core.workload.effects import Announce, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
 from multikueue.core.workload.situation import Situation
@@ -107,9 +107,14 @@ def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 
 def _should_run(situation: Situation, job: Json) -> bool:
-    if is_terminating(job) or (situation.traits.keeps_check_pending and runs_here(job)):
+    if is_terminating(job) or (situation.traits.keeps_check_pending and _starts_here(situation, job)):
         return False
     return not has_members(situation.workload) or situation.adapter.outcome(job) is None
+
+
+def _starts_here(situation: Situation, job: Json) -> bool:
+    """Whether the manager's Kueue has started a pod on the manager, or does so now that the check is Ready."""
+    return runs_here(job) or (situation.state is CheckState.READY and bool(situation.adapter.why_free(job)))
 
 
 def _is_of_kind(situation: Situation, copy: JobCopy) -> bool:

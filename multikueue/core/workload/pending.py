@@ -181,7 +181,7 @@ def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (chosen.name,))
     elif _needs_no_job(situation, chosen):
-        state = CheckState.PENDING if situation.traits.keeps_check_pending else CheckState.READY
+        state = CheckState.PENDING if situation.keeps_check_pending else CheckState.READY
         yield from admit(situation, chosen.name, state, chosen.workload)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
         # Else there is nothing to copy: the job is about to go, or the manager's Kueue has started its pods here.

@@ -13,8 +13,17 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
-from multikueue.core.model.workloads import CheckState, has_quota, is_evicted, is_finished, is_replaced, nominated
+from multikueue.core.model.workloads import (
+    CheckState,
+    has_quota,
+    is_admitted,
+    is_evicted,
+    is_finished,
+    is_replaced,
+    nominated,
+)
 from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.earlier_attempts import may_run_for
@@ -100,7 +109,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
 
     Where only our check holds the job back on the manager, it runs there from now on, and not on the worker.
     """
-    if situation.snapshot.check is not None or situation.traits.keeps_check_pending:
+    if situation.snapshot.check is not None or situation.free_here:
         return False
     if is_finished(situation.workload) or not has_quota(situation.workload):
         return False
@@ -110,6 +119,20 @@ def _check_was_taken_off(situation: Situation) -> bool:
 
 def _follow_unchecked(situation: Situation) -> Plan:
     return stop_evicted(situation) if is_evicted(situation.workload) else follow_unchecked(situation)
+
+
+def _stays_behind(situation: Situation) -> bool:
+    """Whether our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
+    if situation.snapshot.check is not None or not situation.held_here:
+        return False
+    return is_admitted(situation.workload) and not is_finished(situation.workload)
+
+
+def _tell_held(situation: Situation) -> Plan:
+    advice = "its queue does not lead to worker clusters any more: delete it and create it again to have it run here"
+    told = Announce("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
+    cleaned = clean_up(situation)
+    return attrs.evolve(cleaned, effects=(told, *cleaned.effects))
 
 
 def _may_run_already(situation: Situation) -> bool:
@@ -208,6 +231,7 @@ TABLE: tuple[Row, ...] = (
     # a check deleted by mistake must not stop running jobs
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, _wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
+    Row("left behind", _stays_behind, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
     Row("rejected", _is_rejected, clean_up),
     Row("replaced", lambda seen: is_replaced(seen.workload), leave_to_successor),

@@ -113,6 +113,37 @@ class Situation:
         except RuleError as error:
             return error
 
+    @cached_property
+    def free_here(self) -> str:
+        """Why the manager would run its job, too, if its Kueue started that, in words for its user.
+
+        Empty if it would not: most kinds' controllers leave a delegated job alone, and pods are held by our own gate.
+        A pod of a group that cannot be seen may lack it.
+        """
+        if not self.traits.keeps_check_pending:
+            return ""
+        if why := next(filter(None, self._whys_free), ""):
+            return why
+        wanted = sum(workloads.pod_counts(self.workload).values()) if workloads.has_members(self.workload) else 1
+        found = len(self.snapshot.jobs)
+        return "" if found >= wanted else f"{found} of {wanted} pods can be seen"
+
+    @cached_property
+    def _whys_free(self) -> list[str]:
+        """Of each job that may run yet: why it is not held; empty if it is."""
+        jobs = [job for _, job in sorted(self.snapshot.jobs.items()) if not is_terminating(job)]
+        return [self.adapter.why_free(job) for job in jobs if self.adapter.outcome(job) is None]
+
+    @property
+    def held_here(self) -> bool:
+        """Whether we hold a job of it on the manager, whatever its Kueue does."""
+        return self.traits.keeps_check_pending and "" in self._whys_free
+
+    @property
+    def keeps_check_pending(self) -> bool:
+        """Whether a Ready check would start the job on the manager as well, or is not wanted."""
+        return self.traits.keeps_check_pending and (not self.settings.pods_ready or bool(self.free_here))
+
     @property
     def undelegated(self) -> str:
         """Why the manager's own controllers would run the job; empty if they leave it to us or that cannot be told."""

@@ -26,6 +26,8 @@ class PlanSettings:
     worker's API server to be upgraded, short enough that a dead worker's jobs run elsewhere the same hour."""
     orchestrated_preemption: bool = False
     """Whether one worker at a time may preempt for a Workload. Off, as in Kueue, where it is an alpha feature."""
+    pods_ready: bool = False
+    """Whether the check of pods becomes Ready, where our scheduling gate holds every one of them on the manager."""
     preemption_timeout: timedelta = timedelta(minutes=5)
     """How long one worker may preempt before the next one may as well. Kueue's fixed value."""
 

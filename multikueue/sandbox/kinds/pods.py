@@ -140,8 +140,8 @@ class PodKind(SandboxKind):
     """The row of pods on their own."""
 
     def is_held(self, job: Json) -> bool:
-        """See `SandboxKind`."""
-        return is_gated(job)
+        """See `SandboxKind`. No node takes a pod with a scheduling gate, whoever put it there."""
+        return bool(dig(job, "spec", "schedulingGates"))
 
     def with_suspend(self, job: Json, suspended: bool) -> Json:
         """See `SandboxKind`. A gate cannot be put back, so this is for pods that are yet to be created."""

@@ -23,6 +23,8 @@ from multikueue.sandbox.kinds.sets import SetKind, pod_sets
 from multikueue.sandbox.kueue.units import Unit, queue_name
 
 PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
+MAX_TIME_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
+"""On a job: for how many seconds it may run."""
 
 
 def build_workload(kind: SandboxKind, job: Json, priority: int, *, replaces: Json | None = None) -> Json:
@@ -44,6 +46,7 @@ def build_workload(kind: SandboxKind, job: Json, priority: int, *, replaces: Jso
             "kind": "WorkloadPriorityClass",
             "name": priority_class(job),
         }
+    spec |= _limit(job)
     extra = str(job["metadata"].get("generation") or 0) if is_elastic(job) else ""
     metadata: Json = {
         "name": workload_name(kind.resource.gvk, job["metadata"]["name"], uid(job), extra),
@@ -63,6 +66,7 @@ def unit_workload(unit: Unit) -> Json:
     """The Workload for a pod, a group of pods or a part of a set. Only a pod on its own is its controller."""
     owner = unit.owners[0][2]
     spec: Json = {"active": True, "podSets": _unit_pod_sets(unit), "priority": 0, "queueName": queue_name(owner)}
+    spec |= _limit(owner)
     metadata: Json = {
         "name": unit.key.name,
         "namespace": unit.key.namespace,
@@ -80,6 +84,11 @@ def unit_workload(unit: Unit) -> Json:
         metadata["labels"] = {JOB_UID_LABEL: uid(owner)}
         metadata["ownerReferences"][0].update(controller=True, blockOwnerDeletion=True)
     return {"apiVersion": WORKLOAD.gvk.api_version, "kind": WORKLOAD.gvk.kind, "metadata": metadata, "spec": spec}
+
+
+def _limit(job: Json) -> Json:
+    told = labels_of(job).get(MAX_TIME_LABEL) or ""
+    return {"maximumExecutionTimeSeconds": int(told)} if told.isdecimal() else {}
 
 
 def _owner_annotations(unit: Unit, kind: SetKind, name: str) -> Json:

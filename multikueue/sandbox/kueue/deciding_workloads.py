@@ -16,7 +16,15 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import JOB_UID_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
-from multikueue.core.model.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
+from multikueue.core.model.workloads import (
+    OUT_OF_TIME,
+    checks,
+    cluster_queue,
+    has_quota,
+    is_admitted,
+    is_evicted,
+    is_finished,
+)
 from multikueue.sandbox.kueue.applying import ADMISSION, admission_body
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Note, Replace, Rest, Step
 from multikueue.sandbox.kueue.gates import with_gates
@@ -35,6 +43,7 @@ from multikueue.sandbox.kueue.statuses import (
     unreserved,
     with_checks,
     with_condition,
+    without_past_time,
 )
 
 CONTROLLER: Final = "kueue-workload-controller"
@@ -193,6 +202,22 @@ def _refused(situation: Situation) -> Decision | None:
     return admission(result, eviction_note(workload, ADMISSION_CHECK, message))
 
 
+def _out_of_time(situation: Situation) -> Decision | None:
+    """It may run for so long in all; then it is deactivated."""
+    workload, limit = situation.workload, dig(situation.workload, "spec", "maximumExecutionTimeSeconds")
+    if limit is None or not is_admitted(workload) or is_evicted(workload):
+        return None
+    before = dig(workload, "status", "accumulatedPastExecutionTimeSeconds") or 0
+    left = limit - before - seconds_since(condition(workload, "Admitted"), situation.now)
+    if left > 0:
+        return Rest(after=left)
+    result = with_condition(
+        workload, "DeactivationTarget", True, OUT_OF_TIME, "exceeding the maximum execution time", situation.now
+    )
+    told = f"The maximum execution time ({limit}s) exceeded"
+    return admission(without_past_time(result), Note(CONTROLLER, workload, OUT_OF_TIME, told, "Warning"))
+
+
 def _quoted(entry: Json) -> str:
     message = entry.get("message")
     return f'"{entry["name"]}" ({message})' if message else f'"{entry["name"]}"'
@@ -230,5 +255,6 @@ _RULES: Final[tuple[Callable[[Situation], Decision | None], ...]] = (
     _to_admit,
     _refused,
     _released_without_job,
+    _out_of_time,
     _inadmissible,
 )

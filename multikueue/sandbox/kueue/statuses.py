@@ -50,6 +50,11 @@ def without_condition(workload: Json, kind: str) -> Json:
     return _with(workload, {"conditions": [entry for entry in conditions(workload) if entry["type"] != kind]})
 
 
+def without_past_time(workload: Json) -> Json:
+    """The Workload that has run for no time before."""
+    return _with(workload, {"accumulatedPastExecutionTimeSeconds": None})
+
+
 def reserved(workload: Json, cluster_queue: str, assignments: list[Json], now: datetime) -> Json:
     """Quota is reserved; an eviction before is over. Without admission checks it is admitted at once."""
     result = _with(workload, {"admission": {"clusterQueue": cluster_queue, "podSetAssignments": assignments}})

@@ -26,6 +26,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "gone",
         "check unknown",
         "check taken off",
+        "left behind",
         "not ours",
         "rejected",
         "replaced",

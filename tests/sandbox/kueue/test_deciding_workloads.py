@@ -287,3 +287,33 @@ def test_what_is_as_it_should_be_is_the_same_object() -> None:
         assert synced_admitted(found, NOW) is found
     never: dict[str, Any] = workload()
     assert condition(unreserved(never, "Pending", "no room", NOW), "Admitted") is None
+
+
+class TestTimeIsOver:
+    """Conditions are 30 s old."""
+
+    @staticmethod
+    def limited(seconds: int, *, before: int = 0, admitted: str = "True") -> Json:
+        reserved, reason = ("True", "QuotaReserved"), "UnsatisfiedAdmissionChecks"
+        found = workload(checks={"mk": "Ready"}, QuotaReserved=reserved, Admitted=(admitted, reason))
+        found["spec"]["maximumExecutionTimeSeconds"] = seconds
+        if before:
+            found["status"]["accumulatedPastExecutionTimeSeconds"] = before
+        return found
+
+    def test_it_is_waited_for(self) -> None:
+        assert decide(self.limited(40)) == Rest(after=10)
+        assert decide(self.limited(100, before=60)) == Rest(after=10)
+
+    def test_then_the_workload_is_to_be_deactivated(self) -> None:
+        """Its past is forgotten: whoever has it run again gives it all the time anew."""
+        body = applied(decide(self.limited(90, before=60)))
+        (target,) = [one for one in body["status"]["conditions"] if one["type"] == "DeactivationTarget"]
+        told = ("True", "MaximumExecutionTimeExceeded", "exceeding the maximum execution time")
+        assert (target["status"], target["reason"], target["message"]) == told
+        assert "accumulatedPastExecutionTimeSeconds" not in body["status"]
+
+    def test_only_time_in_which_it_is_admitted_counts(self) -> None:
+        found = self.limited(1, admitted="False")
+        found["status"]["admissionChecks"][0]["state"] = "Pending"
+        assert decide(found) == NOTHING
