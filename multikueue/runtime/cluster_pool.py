@@ -30,8 +30,9 @@ from multikueue.runtime.loop import BackgroundTasks
 Connect: TypeAlias = Callable[[ClusterName, ClusterConfig], AbstractAsyncContextManager[ApiClient]]
 """Makes the client for a cluster. Building it does no I/O; using it does."""
 
-LINGER: Final = 30.0
-"""Seconds for which a replaced client stays open. A call has a shorter deadline, so what is under way ends by then."""
+LINGER: Final = 60.0
+"""Seconds for which a replaced client stays open: a call may wait for a connection for 30 s and then take 30 s, so what
+is under way ends by then."""
 
 log = get_logger(__name__)
 
