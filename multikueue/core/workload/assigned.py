@@ -96,7 +96,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
     if stale:
         return _wait_for_leftovers(situation, worker, stale)
-    why = _refused(worker)
+    why = refused(worker)
     if why and not workloads.has_had_owner(copy) and missing_on(situation, worker):
         return Plan((check_updates.retry(situation, why),))
     if may_create(situation, worker):
@@ -109,7 +109,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     return Plan((check_updates.retry_vanished(situation),))
 
 
-def _refused(worker: Worker) -> str:
+def refused(worker: Worker) -> str:
     """Why no job can be created there; empty: it can."""
     if isinstance(worker.kind, Unusable):
         return f'Worker cluster "{worker.name}" cannot run the job: {worker.kind.why}'

@@ -18,6 +18,7 @@ from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import (
     CheckState,
     has_quota,
+    is_active,
     is_admitted,
     is_evicted,
     is_finished,
@@ -153,17 +154,20 @@ def _is_rejected(situation: Situation) -> bool:
     return situation.state is CheckState.REJECTED and not _is_giving_back(situation)
 
 
-def _is_of_unknown_kind(situation: Situation) -> bool:
-    if _is_giving_back(situation):
+def _may_be_rejected(situation: Situation) -> bool:
+    """Whether a verdict is due. One on an inactive Workload would stay: Kueue takes none back that comes later."""
+    if _is_giving_back(situation) or not is_active(situation.workload):
         return False
+    return not _may_run_already(situation)
+
+
+def _is_of_unknown_kind(situation: Situation) -> bool:
     unknown = situation.snapshot.adapter is None or situation.traits.draining
-    return unknown and not _may_run_already(situation)
+    return unknown and _may_be_rejected(situation)
 
 
 def _is_not_delegated(situation: Situation) -> bool:
-    if _is_giving_back(situation):
-        return False
-    return isinstance(situation.not_delegated, str) and not _may_run_already(situation)
+    return isinstance(situation.not_delegated, str) and _may_be_rejected(situation)
 
 
 def _reject_unknown_kind(situation: Situation) -> Plan:

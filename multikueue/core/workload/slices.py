@@ -16,8 +16,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker
-from multikueue.core.workload.check_updates import admit, finish, retry_vanished
+from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker, refused
+from multikueue.core.workload.check_updates import admit, finish, retry, retry_vanished
 from multikueue.core.workload.effects import Announce, CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_workload, sync_status
 from multikueue.core.workload.situation import Situation
@@ -58,7 +58,15 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return follow_finished(situation, worker, copy)
     if _has_just_gone(situation, worker):
         return Plan(look_again=KUEUE_GRACE.total_seconds())
+    if copy is not None and (why := refused(worker)) and _is_without_job(situation, worker):
+        return Plan((retry(situation, why),))
     return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
+
+
+def _is_without_job(situation: Situation, worker: Worker) -> bool:
+    """Whether there is no job there, and none has stood behind the slice: it was evicted, and starts anew."""
+    gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
+    return gone and worker.workload is not None and not workloads.has_had_owner(worker.workload)
 
 
 def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:

@@ -177,3 +177,10 @@ def test_the_check_of_a_kind_without_adapter_never_becomes_ready_by_us() -> None
     local = told(workload(check="Pending", cluster="w1"), "no adapter")
     there = worker("w1", copy_of(local, admitted=True, owned=True))
     assert decide(seen("no adapter", local, there)).effects == ()
+
+
+@CHANGED
+def test_an_inactive_one_is_not_rejected_again(change: str) -> None:
+    """Kueue takes a verdict back as it deactivates; one written after that would keep it from ever running again."""
+    local = workload(quota=False, evicted="Deactivated", spec={"active": False})
+    assert decide(seen(change, local, worker("w1"))).effects == ()

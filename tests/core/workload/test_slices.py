@@ -97,6 +97,12 @@ class TestGrowing:
         }
         assert in_words(growing(), attrs.evolve(decide(growing()), effects=tuple(rest))) == ["copy job status"]
 
+    def test_without_a_job_a_worker_that_refuses_one_is_given_up(self) -> None:
+        """An evicted slice starts anew, and somebody else's job may have the name there."""
+        there = worker("w1", copy_of(NEW, admitted=True), refusal=Refusal("its name is taken", timedelta(minutes=1)))
+        (told, *_) = words(growing(there))
+        assert told == 'retry: Worker cluster "w1" refuses the job: its name is taken'
+
     def test_once_the_job_is_its_own_it_is_recorded(self) -> None:
         """In the ordinary words, with the ordinary event and count."""
         seen = growing(worker("w1", copy_of(NEW, admitted=True), NEW_JOB))
