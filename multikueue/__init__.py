@@ -38,6 +38,7 @@ from multikueue.errors import (
     TooManyRequests,
     Unauthorized,
     Unreachable,
+    Unreadable,
 )
 from multikueue.protocols import (
     ApiClient,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:  # the names of `_LAZY`
         SyncRules,
     )
     from multikueue.kube import (
+        AnswerLimits,
         ClientOptions,
         ClusterConfig,
         Informer,
@@ -93,6 +95,7 @@ __all__ = [
     "AdapterRegistry",
     "AllAtOnce",
     "AlreadyExists",
+    "AnswerLimits",
     "ApiClient",
     "ApiError",
     "Caches",
@@ -152,6 +155,7 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "Unreachable",
+    "Unreadable",
     "WatchEvent",
     "Watcher",
     "Writer",
@@ -175,6 +179,7 @@ _LAZY = {
         "SyncRules",
     ),
     "multikueue.kube": (
+        "AnswerLimits",
         "ClientOptions",
         "ClusterConfig",
         "Informer",

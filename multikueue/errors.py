@@ -8,7 +8,9 @@
     ├── SandboxError             the sandbox was asked for something it cannot do (the user's to fix)
     └── ApiError                 an API server said no, or nothing
         ├── Unreachable          no answer: refused, reset, TLS, DNS              (retry)
+        │   ├── NotSent          no connection: the request has not left           (retry; the write has not happened)
         │   └── DeadlineExceeded no answer in time                                (retry; the write may have happened)
+        ├── Unreadable           an answer that is too much to read, or no event  (retry; the write may have happened)
         ├── Unauthorized         401 after a fresh credential                     (the user's to fix)
         ├── Forbidden            403                                              (the user's to fix)
         ├── NotFound             404
@@ -94,6 +96,15 @@ class NotSent(Unreachable):
 
 class DeadlineExceeded(Unreachable):
     """No answer within the deadline. A write may or may not have happened."""
+
+
+class Unreadable(ApiError):
+    """The server answers, but with more than may be read of it, or with an event of a watch that is not JSON.
+
+    It is no loss of the server: what it runs goes on. A write may or may not have happened.
+    """
+
+    retryable = True
 
 
 class Unauthorized(ApiError):

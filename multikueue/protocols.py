@@ -36,6 +36,8 @@ class WatchEvent:
 
     type: str
     object: Json
+    size: int = 0
+    """Bytes of the line; 0: not known."""
 
 
 class Reader(Protocol):

@@ -11,6 +11,7 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.kube import AnswerLimits
 from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
 
 ControllerName = NewType("ControllerName", str)
@@ -23,6 +24,11 @@ Port = NewType("Port", int)
 """A TCP port; 0 for any free one."""
 ServerUrl = NewType("ServerUrl", str)
 """`https://HOST:PORT`."""
+
+ByteSize = NewType("ByteSize", int)
+"""Bytes, written as Kubernetes writes quantities: `16Mi`."""
+Count = NewType("Count", int)
+"""How many; at least 1."""
 
 DispatcherName = NewType("DispatcherName", str)
 """One of Kueue's two dispatchers, a dispatcher of an installed package, or another controller's domain and path."""
@@ -38,6 +44,7 @@ FrameworkName = NewType("FrameworkName", str)
 
 LEASE_DEFAULTS = LeaseSettings()
 INCREMENTAL_DEFAULTS = Incremental()
+LIMIT_DEFAULTS = AnswerLimits()
 DEFAULT_ROUND = RoundLength(INCREMENTAL_DEFAULTS.round)
 
 
@@ -102,6 +109,24 @@ class LeaderElectionSettings:
             renew_deadline=self.renew_deadline.total_seconds(),
             retry_period=self.retry_period.total_seconds(),
         )
+
+
+@attrs.frozen
+class WorkerLimitSettings:
+    """How much is read of what one worker answers; see `multikueue.AnswerLimits`. One with more gets no new jobs."""
+
+    answer_size: ByteSize = ByteSize(LIMIT_DEFAULTS.answer_bytes)
+    """Of one answer, decompressed: room for the largest object that etcd takes."""
+    list_size: ByteSize = ByteSize(LIMIT_DEFAULTS.list_bytes)
+    """Of all pages of a list. In memory they take about four times as much, at worst twenty times."""
+    list_pages: Count = Count(LIMIT_DEFAULTS.list_pages)
+    """Of one list; a page has up to 500 objects."""
+    list_objects: Count = Count(LIMIT_DEFAULTS.list_objects)
+    """Of one kind on one worker, with our label."""
+
+    def answer_limits(self) -> AnswerLimits:
+        """The same as the library's settings."""
+        return AnswerLimits(self.answer_size, self.list_size, self.list_pages, self.list_objects)
 
 
 @attrs.frozen
@@ -211,6 +236,7 @@ class Settings:
     quota_automation: bool = False
     """Whether the daemon sets quotas to the sum of the workers' where a MultiKueueConfig asks for it. Off as in Kueue:
     it changes ClusterQueues of the manager, and needs permissions for that."""
+    worker_limits: WorkerLimitSettings = attrs.field(factory=WorkerLimitSettings)
     preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)
     dispatcher_name: KueuesDispatcherName | None = None

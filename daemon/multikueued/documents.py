@@ -5,34 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
 from multikueue.errors import SettingsError
-
-MAX_DEPTH: Final = 100
-"""Levels of nesting. Real files have ten; a thousand would exhaust Python's stack."""
+from multikueue.kube.bounded_yaml import MAX_SIZE, BoundedLoader, fault
 
 
-def fault(problem: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
-    """A YAML error about one place."""
-    return yaml.constructor.ConstructorError(None, None, problem, mark)
-
-
-class Loader(yaml.SafeLoader):
+class Loader(BoundedLoader):
     """Raises a YAML error with its place for every fault, also for a value that does not fit its tag."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """See `yaml.composer.Composer`."""
-        if parent is not None and self.depth == MAX_DEPTH:
-            raise fault(f"more than {MAX_DEPTH} levels of nesting", parent.start_mark)
-        self.depth += 1
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """See `yaml.constructor.BaseConstructor`."""
@@ -67,10 +49,14 @@ def read_text(path: Path) -> str:
     """The text of a file that a user names.
 
     Raises:
-        SettingsError: it cannot be read.
+        SettingsError: it cannot be read, or is too large.
     """
     try:
-        return path.read_text()
+        with path.open("rb") as file:
+            found = file.read(MAX_SIZE + 1)
+        if len(found) > MAX_SIZE:
+            raise SettingsError(f"cannot read {path}: it is larger than {MAX_SIZE} bytes")
+        return found.decode()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsError(f"cannot read {path}: {why}") from error

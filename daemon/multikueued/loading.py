@@ -13,9 +13,10 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
+from multikueue.kube.bounded_yaml import fault
 from multikueued.config import IntegrationSettings, ObjectName, Settings
 from multikueued.dispatching import dispatcher_contradictions, dispatcher_remarks
-from multikueued.documents import Loader, fault, read_text, reading
+from multikueued.documents import Loader, read_text, reading
 from multikueued.kinds import AUTO, kind_contradictions, kind_remarks
 from multikueued.kueue_configuration import Remark, kind_complaint, without_kueues
 from multikueued.values import Hook, advice, is_list, register_values, shown

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import cattrs
 from cattrs.cols import list_structure_factory
 
+from multikueue.core.model.quantities import exact
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued import config
 from multikueued.kinds import UNSUPPORTED, framework_names
@@ -28,6 +29,10 @@ _SERVER_URL: Final = re.compile(
 _KUEUES_DOMAIN: Final = "kueue.x-k8s.io/"
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART: Final = re.compile(rf"(\d+\.?\d*|\.\d+)({'|'.join(_SECONDS)})(?![a-zµμ])")
+
+
+MIN_SIZE: Final = 1 << 20
+"""Bytes. With less even plain pages of a list would have to be asked for in pieces."""
 
 
 def register_values(converter: cattrs.Converter) -> None:
@@ -136,6 +141,16 @@ def _duration(value: Any, _: Any) -> timedelta:
     return parse_duration(str(value))
 
 
+def _byte_size(value: Any, _: Any) -> int:
+    try:
+        size = exact(str(value).strip())[0]
+    except ValueError:
+        raise ValueError(f"{shown(value)} is not a size: write it like 16Mi") from None
+    if size < MIN_SIZE:
+        raise ValueError(f"{shown(value)} is too small: use {MIN_SIZE >> 20}Mi or more")
+    return int(size)
+
+
 def _round_length(value: Any, kind: Any) -> timedelta:
     length = _duration(value, kind)
     if length < timedelta(seconds=1):
@@ -202,6 +217,8 @@ _HOOKS: Final[Mapping[Any, Hook]] = {
     config.ServerUrl: _checked(
         _is_server_url, "cannot be a server's address: write it like https://host.example.com:9443"
     ),
+    config.ByteSize: _byte_size,
+    config.Count: _checked(lambda value: type(value) is int and value >= 1, "is not a number: use 1 or more"),
     config.StepSize: _checked(
         lambda value: type(value) is int and value >= 1, "is not a number of workers: use 1 or more"
     ),

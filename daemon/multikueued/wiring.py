@@ -26,6 +26,7 @@ from multikueue import (
     ObjectKey,
     PlanSettings,
 )
+from multikueue.kube.answers import LISTS_UNLIMITED
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
@@ -151,7 +152,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         return term.why_not_ready() or (hook.why_not_ready() if hook is not None else None)
 
     async with (
-        KubeClient(config, name="manager", hook=metrics) as client,
+        KubeClient(config, name="manager", options=ClientOptions(limits=LISTS_UNLIMITED), hook=metrics) as client,
         KubeClient(config, name="manager", options=ELECTION, hook=metrics) as election_client,
         serving(settings.serving, metrics, why_not_ready) as port,
     ):
@@ -224,6 +225,8 @@ def build_manager(
     led_until: datetime | None = None,
 ) -> Manager:
     """The library's manager with these settings; `led_until`: see `Elector.led_until`."""
+    limits = settings.worker_limits.answer_limits()
+    options = ClientOptions(limits=limits)
     return Manager(
         client,
         adapters,
@@ -239,9 +242,10 @@ def build_manager(
             namespace=settings.namespace,
             gc_interval=settings.gc_interval,
             kubeconfig_prefix=settings.kubeconfig_path_prefix,
+            worker_limits=limits,
             quota_automation=settings.quota_automation,
         ),
-        lambda name, config: KubeClient(config, name=name, hook=metrics),
+        lambda name, config: KubeClient(config, name=name, options=options, hook=metrics),
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,

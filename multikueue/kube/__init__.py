@@ -5,6 +5,7 @@ It raises the errors of `multikueue.errors` and no others. Only this layer impor
 
 from __future__ import annotations
 
+from multikueue.kube.answers import AnswerLimits
 from multikueue.kube.client import KubeClient
 from multikueue.kube.config import ClusterConfig, load_incluster, load_kubeconfig
 from multikueue.kube.exchange import ClientOptions
@@ -14,6 +15,7 @@ from multikueue.kube.worker_kubeconfig import parse_worker_kubeconfig
 from multikueue.protocols import RequestHook
 
 __all__ = [
+    "AnswerLimits",
     "ClientOptions",
     "ClusterConfig",
     "Informer",

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, Self, TypeGuard
+from typing import Any, Final, Self, TypeGuard
 
 import attrs
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
-from multikueue.errors import Expired, NotFound, NotSent, Unreachable
+from multikueue.errors import Expired, NotFound, NotSent, Unreachable, Unreadable
 from multikueue.kube import requests
+from multikueue.kube.answers import ListTally, read_line
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
 from multikueue.kube.exchange import ClientOptions, Exchange, open_exchange
-from multikueue.kube.transport import MAX_LINE
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
+
+SHRINK: Final = 10
+"""A page that is too large is asked for again with one in so many of its objects."""
 
 
 @attrs.frozen
@@ -128,16 +131,16 @@ class KubeClient:
             resource, namespace=namespace, label_selector=label_selector, resource_version=resource_version
         )
         response = await self._exchange.stream(request, idle)
-        mapped = ErrorMapping(self.name, request)
+        mapped, begin = ErrorMapping(self.name, request), where(self.name, request)
         try:
             if on_open is not None:
                 on_open()
             while True:
                 with mapped:
-                    line = await response.content.readline(max_line_length=MAX_LINE)
+                    line = await read_line(response, begin)
                 if not line:
                     return
-                on_event(self._event(request, line))
+                on_event(_event(begin, line))
         finally:
             response.close()
 
@@ -180,31 +183,51 @@ class KubeClient:
     ) -> ObjectList:
         items: list[Json] = []
         token = ""
+        tally = ListTally(self.options.limits, f"{self.name}: list {resource}")
         while True:
             request = requests.list_page(
                 resource, namespace=namespace, label_selector=label_selector, limit=limit, continue_token=token
             )
-            page = await self._exchange.call(request)
+            try:
+                body = await self._exchange.fetch(request, tally.room)
+            except Unreadable:
+                tally.check_bytes()
+                if limit <= 1:
+                    raise
+                limit = max(1, limit // SHRINK)
+                continue
+            page = self._exchange.decode(request, body)
             version = dig(page, "metadata", "resourceVersion")
             if not version:
                 raise Unreachable(f"{where(self.name, request)}: the answer is not a list")
             listed = page.get("items") or []
             if not isinstance(listed, list) or not all(map(_is_object, listed)):
                 raise Unreachable(f"{where(self.name, request)}: an item of the list is not an object")
+            tally.add(len(body), len(listed))
             texts: dict[str, str] = {}
             items += (_slim(resource, item, texts) for item in listed)
             token = dig(page, "metadata", "continue") or ""
             if one_page or not token:
                 return ObjectList(items, version)
 
-    def _event(self, request: requests.Request, line: bytes) -> WatchEvent:
-        event = decoded(line) or {}
-        kind, obj = event.get("type"), event.get("object")
-        if isinstance(obj, dict) and kind == "ERROR":
-            raise error_of_status(where(self.name, request), obj)
-        if not isinstance(kind, str) or not _is_object(obj, "resourceVersion" if kind == "BOOKMARK" else "name"):
-            raise Unreachable(f"{where(self.name, request)}: a line of the stream is cut off or not an event")
-        return WatchEvent(kind, obj)
+
+def _event(begin: str, line: bytes) -> WatchEvent:
+    """Parse a line of a watch.
+
+    Raises:
+        Unreadable: it is a whole line and not an event: a list must go past it.
+        Unreachable: it is cut off.
+        ApiError: it is an ERROR event.
+    """
+    event = decoded(line) or {}
+    kind, obj = event.get("type"), event.get("object")
+    if isinstance(obj, dict) and kind == "ERROR":
+        raise error_of_status(begin, obj)
+    if isinstance(kind, str) and _is_object(obj, "resourceVersion" if kind == "BOOKMARK" else "name"):
+        return WatchEvent(kind, obj, len(line))
+    if line.endswith(b"\n"):
+        raise Unreadable(f"{begin}: a line of the stream is not an event")
+    raise Unreachable(f"{begin}: a line of the stream is cut off")
 
 
 def _is_object(obj: Any, field: str = "name") -> TypeGuard[Json]:

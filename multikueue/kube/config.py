@@ -18,6 +18,7 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import KubeconfigError
+from multikueue.kube.bounded_yaml import MAX_SIZE
 from multikueue.kube.kubeconfig_document import Document, Selection, pem, refuse, refused_as, split_url, text
 
 REASON: Final = "BadKubeConfig"
@@ -113,7 +114,8 @@ def load_kubeconfig(path: Path | Sequence[Path], context: str | None = None) -> 
 
 def _read(path: Path) -> Document:
     try:
-        document = Document.parse(path.read_bytes())
+        with path.open("rb") as file:
+            document = Document.parse(file.read(MAX_SIZE + 1))
     except OSError as error:
         refuse(f"cannot be read: {error.strerror}")
     folder = path.parent  # what paths in the file are relative to

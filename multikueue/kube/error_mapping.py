@@ -104,6 +104,8 @@ def _raise_mapped(begin: str, error: Exception) -> NoReturn:
             raise errors.Unreachable(f"{begin}: the answer is not HTTP, or a line of it is too long") from None
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             raise errors.Unreachable(f"{begin}: the server's address is not a URL") from None
+        case aiohttp.ConnectionTimeoutError():
+            raise errors.NotSent(f"{begin}: cannot connect: no answer in time") from error
         case TimeoutError():
             raise errors.DeadlineExceeded(f"{begin}: no answer in time") from error
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():

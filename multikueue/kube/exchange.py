@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from time import perf_counter
 from typing import Final
 
 import aiohttp
@@ -16,8 +16,10 @@ import yarl
 
 from multikueue.core.model.names import Json
 from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
+from multikueue.kube.answers import AnswerLimits, read_body
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials import TokenSource, token_source
+from multikueue.kube.deadlines import CURRENT, CallTime
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of, where
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
@@ -34,13 +36,17 @@ class ClientOptions:
     """The limits of a client. All times are in seconds."""
 
     deadline: float = 30.0
-    """For a call with all its retries. The API server's own limit is 60 s."""
+    """For a call with all its retries, from when it is sent. The API server's own limit is 60 s."""
+    connection_wait: float = 30.0
+    """Until a call has a connection: all may be in use. Then it fails with `NotSent`."""
     connect_deadline: float = 10.0
     """To resolve the server's name, and then again to connect with TLS."""
     connections: int = 32
     """Concurrent calls. HTTP/1.1 needs a connection for each, and each connection costs a TLS handshake. A dozen keep
     an API server on the same network busy; 32 allow 300 calls a second to one that is 100 ms away."""
     user_agent: str = "multikueue"
+    limits: AnswerLimits = attrs.field(factory=AnswerLimits)
+    """How much of an answer is read."""
 
 
 @asynccontextmanager
@@ -81,16 +87,37 @@ class Exchange:
         return f"<Exchange {self.name}: {self.config.server}, {'closed' if self.calls.closed else 'open'}>"
 
     async def call(self, request: Request) -> Json:
-        """Send a request and read its answer within the deadline. Retry if the server answers with Retry-After.
+        """Send a request and parse its answer; see `fetch`."""
+        return self.decode(request, await self.fetch(request, self.options.limits.answer_bytes))
+
+    def decode(self, request: Request, body: bytes) -> Json:
+        """Parse an answer.
 
         Raises:
-            ApiError: the server refused, or did not answer.
+            Unreachable: it is no JSON object.
+        """
+        answer = decoded(body)
+        if answer is None:
+            raise Unreachable(f"{where(self.name, request)}: the answer is not JSON: is there a proxy in between?")
+        return answer
+
+    async def fetch(self, request: Request, limit: int) -> bytes:
+        """Send a request and read its answer within the deadline. Retry if the server answers with Retry-After.
+
+        Args:
+            request: what to send.
+            limit: how many bytes the answer may have.
+
+        Raises:
+            NotSent: there was no connection within `ClientOptions.connection_wait`.
+            ApiError: the server refused, did not answer, or answered with too much.
         """
         failed: ServerFault | None = None
-        with anyio.move_on_after(self.options.deadline):  # half the CPU time of `fail_after`
+        time = CallTime(self.options.deadline, self.options.connection_wait)
+        with time.scope:
             for tries in itertools.count(1):
                 try:
-                    return await self._authorized(request)
+                    return await self._authorized(request, limit, time)
                 except NotSent as error:
                     if failed is not None:  # an earlier try was sent, and may have taken effect
                         raise Unreachable(str(error)) from failed
@@ -102,19 +129,20 @@ class Exchange:
                     if wait is None or late or tries == _MAX_THROTTLED_TRIES:
                         raise
                 await anyio.sleep(wait)
-        raise DeadlineExceeded(f"{where(self.name, request)}: no answer within {self.options.deadline:g} s")
+        begin = where(self.name, request)
+        if time.sent:
+            raise DeadlineExceeded(f"{begin}: no answer within {self.options.deadline:g} s")
+        told = f"{begin}: not sent: no connection was free within {self.options.connection_wait:g} s"
+        raise NotSent(told) if failed is None else Unreachable(told)
 
-    async def _authorized(self, request: Request) -> Json:
-        response = await self._open(self.calls, request)
+    async def _authorized(self, request: Request, limit: int, time: CallTime) -> bytes:
+        response = await self._open(self.calls, request, time=time)
         with ErrorMapping(self.name, request):
             async with response:
-                body = await response.read()
+                body = await read_body(response, limit, where(self.name, request))
         if response.status >= 300:
             raise error_of(self.name, request, response.status, body, response.headers)
-        answer = decoded(body)
-        if answer is None:
-            raise Unreachable(f"{where(self.name, request)}: the answer is not JSON: is there a proxy in between?")
-        return answer
+        return body
 
     async def stream(self, request: Request, idle: float) -> aiohttp.ClientResponse:
         """Send a request whose answer is a stream. The caller closes it.
@@ -129,17 +157,17 @@ class Exchange:
                     return response
                 with ErrorMapping(self.name, request):
                     async with response:
-                        body = await response.read()
+                        body = await read_body(response, self.options.limits.answer_bytes, where(self.name, request))
         except TimeoutError as error:
             raise DeadlineExceeded(f"{where(self.name, request)}: not accepted in time") from error
         raise error_of(self.name, request, response.status, body, response.headers)
 
     async def _open(
-        self, session: aiohttp.ClientSession, request: Request, idle: float | None = None
+        self, session: aiohttp.ClientSession, request: Request, idle: float | None = None, time: CallTime | None = None
     ) -> aiohttp.ClientResponse:
         """Send a request and wait for the answer's headers. After a 401, try once more if there is a newer token."""
         token = await self.tokens.token()
-        response = await self._send(session, request, token, idle)
+        response = await self._send(session, request, token, idle, time)
         if response.status != 401:
             return response
         try:
@@ -150,16 +178,19 @@ class Exchange:
         if fresh == token:
             return response
         response.close()
-        return await self._send(session, request, fresh, idle)
+        return await self._send(session, request, fresh, idle, time)
 
     async def _send(
-        self, session: aiohttp.ClientSession, request: Request, token: str, idle: float | None
+        self, session: aiohttp.ClientSession, request: Request, token: str, idle: float | None, time: CallTime | None
     ) -> aiohttp.ClientResponse:
         headers = {"Content-Type": request.content_type} if request.body is not None else {}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         limits = aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle)
-        started, status = time.perf_counter(), 0
+        started, status = perf_counter(), 0
+        if time is not None:
+            time.waits()
+        outer = CURRENT.set(time)
         try:
             with ErrorMapping(self.name, request):
                 response = await session.request(
@@ -177,10 +208,12 @@ class Exchange:
             # cancelled then, and the error would end its task group.
             task = asyncio.current_task()
             if session.closed and task is not None and not task.cancelling():
-                raise Unreachable(f"{where(self.name, request)}: the connection was given up") from None
+                told = f"{where(self.name, request)}: the connection was given up"
+                raise (Unreachable(told) if time is None or time.sent else NotSent(told)) from None
             raise
         finally:
+            CURRENT.reset(outer)
             if self.hook is not None:
-                seconds = time.perf_counter() - started
+                seconds = perf_counter() - started
                 self.hook.observe(self.name, request.verb, request.resource.qualified, status, seconds)
         return response

@@ -14,6 +14,7 @@ from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
 from multikueue.errors import ApiError, Unreachable
+from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits, too_much
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher, Reflector
@@ -46,6 +47,7 @@ class Informer(Indexer):
       they raise is a bug, not a failure of the server: it ends `run`.
     * A watch resumes from the last resourceVersion. A relist happens after a 410, after silence, and when the
       resourceVersion goes backwards (see `core.machinery.watch`).
+    * What it keeps is bounded by `limits`. More on the server counts as a failure: it answers with too much.
     * It never gives up: it reports failures through `status` and `on_status`, and retries with back-off.
     """
 
@@ -64,6 +66,9 @@ class Informer(Indexer):
     idle: float = attrs.field(default=90.0, kw_only=True)
     """Seconds without a byte after which a watch may be dead: API servers send a bookmark about every minute. The
     informer then probes the server and relists."""
+    limits: AnswerLimits = attrs.field(default=LISTS_UNLIMITED, kw_only=True)
+    """How much of a list may be in the store, and as much of what events added since: whoever may create objects on the
+    server decides how many there are."""
     lifetime: float = attrs.field(default=float("inf"), kw_only=True)
     """Seconds after which a watch is renewed. API servers check credentials only when a request begins."""
     predecessor: Informer | None = attrs.field(default=None, kw_only=True)
@@ -73,6 +78,10 @@ class Informer(Indexer):
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
+    _sizes: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
+    """By object, the bytes of its last event since the last list."""
+    _bytes: int = attrs.field(default=0, init=False)
+    """The sum of these."""
     _reflector: Reflector = attrs.field(init=False)
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _request: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
@@ -144,7 +153,8 @@ class Informer(Indexer):
             await self._changed.wait()
 
     def _replace(self, listed: ObjectList, backwards: bool) -> None:
-        self.predecessor = None
+        self._check_objects(len(listed.items))
+        self.predecessor, self._sizes, self._bytes = None, {}, 0
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
@@ -159,8 +169,31 @@ class Informer(Indexer):
             self._store(gone, None)
 
     def _apply(self, event: WatchEvent) -> None:
-        gone = event.type == "DELETED" or not self.belongs(event.object)
-        self._store(ObjectKey.of(event.object), None if gone else self.transform(event.object))
+        key = ObjectKey.of(event.object)
+        deleted = event.type == "DELETED" or not self.belongs(event.object)
+        if not deleted and key not in self:
+            self._check_objects(len(self) + 1)
+        self._count_bytes(key, 0 if deleted else event.size)
+        self._store(key, None if deleted else self.transform(event.object))
+
+    def _check_objects(self, objects: int) -> None:
+        """
+        Raises:
+            Unreadable: there are more than may be kept.
+        """
+        if objects > self.limits.list_objects:
+            raise too_much(str(self.resource), f"there are more than {self.limits.list_objects} objects")
+
+    def _count_bytes(self, key: ObjectKey, size: int) -> None:
+        """
+        Raises:
+            Unreadable: events have added more than a list may have. A list tells whether that is still there.
+        """
+        self._bytes += size - self._sizes.pop(key, 0)
+        if size:
+            self._sizes[key] = size
+        if self._bytes > self.limits.list_bytes:
+            raise too_much(str(self.resource), f"there are more than {self.limits.list_bytes} bytes of objects")
 
     def _store(self, key: ObjectKey, new: Json | None) -> None:
         old = self.put(key, new)

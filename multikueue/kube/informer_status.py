@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.machinery.backoff import Backoff
-from multikueue.errors import ApiError, Forbidden, NotFound
+from multikueue.errors import ApiError, Forbidden, NotFound, Unreadable
 
 CERTAIN_REFUSAL: Final = 3
 """Failures in a row after which an answer such as 500 counts as a refusal. A 403 or 404 counts at once."""
@@ -22,7 +22,8 @@ class InformerStatus:
     failures: int = 0
     """Failures in a row; 0 again once a watch has been open for `Backoff.reset_after`."""
     failing_since: float | None = None
-    """When the first of them was, on the loop's clock; None when there are none."""
+    """When the first of them was, on the loop's clock; None when there are none. While the server answers with what
+    cannot be read it is the last of them: such a server is not lost."""
     silent_for: float = 0.0
     """How many seconds before that the server answered last."""
     last_error: str = ""
@@ -35,6 +36,8 @@ class InformerStatus:
     """How often the resourceVersion went backwards: the server was replaced, or restored from a backup."""
     refused: bool = False
     """Whether the server answers but does not give this kind: it does not serve it, forbids it, or keeps failing."""
+    unreadable: bool = False
+    """Whether the server answers, but with more than may be read or with what cannot be read."""
     refusals: int = 0
     """Answers of 403 and 404 in a row."""
 
@@ -75,14 +78,17 @@ class InformerStatus:
             silent_for: how many seconds before `now` the server answered last.
         """
         refusals = self.refusals + 1 if isinstance(error, NotFound | Forbidden) else 0
+        unreadable = isinstance(error, Unreadable)
+        begins = self.failing_since is None or self.unreadable or unreadable
         delay = refused.delay(refusals, fraction) if refusals else backoff.delay(failures, fraction)
         return attrs.evolve(
             self,
             failures=failures,
-            failing_since=now if self.failing_since is None else self.failing_since,
-            silent_for=silent_for if self.failing_since is None else self.silent_for,
+            failing_since=now if begins else self.failing_since,
+            silent_for=silent_for if begins else self.silent_for,
             last_error=str(error),
             retry_in=max(delay, error.retry_after or 0.0),
             refused=error.status != 0 and (refusals > 0 or failures >= CERTAIN_REFUSAL),
+            unreadable=unreadable,
             refusals=refusals,
         )

@@ -15,27 +15,15 @@ import yaml
 
 from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
+from multikueue.kube.bounded_yaml import MAX_SIZE, BoundedLoader, OutOfBoundsError
 
-MAX_SIZE: Final = 1 << 20
-"""The largest kubeconfig in bytes. A real one has a few thousand."""
-MAX_VALUES: Final = 10_000
-"""The most YAML values: parsing so many blocks the event loop for half a second. A context has 25."""
 MAX_HOST: Final = 253
 
 _DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(BoundedLoader):
     """Reads everything but booleans and null as text: a token of digits stays text, and so does a date."""
-
-    values = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """See `yaml.composer.Composer`."""
-        self.values += 1
-        if self.values > MAX_VALUES:
-            refuse(f"failed to parse kubeconfig(apiconfig): it has more than {MAX_VALUES} values")
-        return super().compose_node(parent, index)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -212,6 +200,8 @@ def _parsed(data: bytes) -> Json:
         refuse(f"failed to parse kubeconfig(apiconfig): larger than {MAX_SIZE} bytes")
     try:
         document = yaml.load(data, _Loader)
+    except OutOfBoundsError as error:
+        refuse(f"failed to parse kubeconfig(apiconfig): {error.problem}")
     except yaml.MarkedYAMLError as error:
         # The parser quotes the text around the error, which may be a credential. We report only the place.
         mark = error.problem_mark

@@ -32,7 +32,8 @@ class Reflector:
 
     * `step` sends one request and returns when it has ended. The caller waits after failures.
     * It calls `on_list` and `on_event` in the order of the server's changes, from its own task.
-    * What the callbacks raise ends `step`: it is a bug, not a failure of the server.
+    * What the callbacks raise ends `step`: it is a bug, not a failure of the server. An `ApiError` of theirs counts as
+      one, though: they may refuse what the server sends.
     """
 
     client: ListerWatcher
@@ -91,10 +92,10 @@ class Reflector:
         highest = max(version_number(self.resource_version), version_number(known))
         try:
             listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=self.label_selector)
+            # NO AWAIT from here to the end of `step`: nobody may see half a list.
+            self.on_list(listed, version_number(listed.resource_version) < highest)
         except ApiError as error:
             return watch.Failed(), error
-        # NO AWAIT from here to the end of `step`: nobody may see half a list.
-        self.on_list(listed, version_number(listed.resource_version) < highest)
         return watch.Listed(listed.resource_version), None
 
     async def _probe(self, deadline: float) -> tuple[watch.Outcome, ApiError | None]:

@@ -8,13 +8,14 @@ import tempfile
 from typing import Final
 
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 
 from multikueue.errors import KubeconfigError
 from multikueue.kube.config import ClusterConfig
+from multikueue.kube.deadlines import CURRENT
 from multikueue.kube.name_lookup import CACHED, NameLookup
 
-MAX_LINE: Final = 8 << 20
-"""The longest watch event in bytes. etcd refuses objects over 1.5 MiB; their JSON may be longer."""
 REASON: Final = "ClientConnectionFailed"
 """Kueue's condition reason for a configuration that is well-formed but makes no client."""
 CLOSE_DEADLINE: Final = 2.0
@@ -22,6 +23,20 @@ CLOSE_DEADLINE: Final = 2.0
 
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
 """These notice a dead peer after about 30 s, on platforms that have them. aiohttp sets none of them."""
+
+
+class Connector(aiohttp.TCPConnector):
+    """Tells a call when it has a connection."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        """See `aiohttp.BaseConnector`."""
+        connection = await super().connect(req, traces, timeout)
+        call = CURRENT.get()
+        if call is not None:
+            call.has_connection()
+        return connection
 
 
 def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
@@ -63,7 +78,7 @@ def open_session(
     config: ClusterConfig, tls: ssl.SSLContext, names: NameLookup, connections: int, user_agent: str
 ) -> aiohttp.ClientSession:
     """A session with one server. `connections` 0: no limit."""
-    connector = aiohttp.TCPConnector(
+    connector = Connector(
         ssl=tls,
         limit=connections,
         resolver=names,

@@ -30,8 +30,9 @@ from multikueue.runtime.loop import BackgroundTasks
 Connect: TypeAlias = Callable[[ClusterName, ClusterConfig], AbstractAsyncContextManager[ApiClient]]
 """Makes the client for a cluster. Building it does no I/O; using it does."""
 
-LINGER: Final = 30.0
-"""Seconds for which a replaced client stays open. A call has a shorter deadline, so what is under way ends by then."""
+LINGER: Final = 60.0
+"""Seconds for which a replaced client stays open: a call may wait for a connection for 30 s and then take 30 s, so what
+is under way ends by then."""
 
 log = get_logger(__name__)
 
@@ -48,7 +49,9 @@ def health_of(deciding: InformerStatus, others: Iterable[InformerStatus] = ()) -
     """
     complete = deciding.synced and all(status.synced or status.failures for status in others)
     if deciding.failures and deciding.retry_in is not None:
-        failing = Failing(deciding.failures, deciding.last_error, deciding.retry_in, deciding.silent_for)
+        failing = Failing(
+            deciding.failures, deciding.last_error, deciding.retry_in, deciding.silent_for, deciding.unreadable
+        )
         return Health(failing, complete)
     return Health(Following() if deciding.synced and not deciding.failures else Reading(), complete)
 

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.errors import ApiError
+from multikueue.errors import ApiError, Unreadable
 from multikueue.protocols import ApiClient, ObjectList, Propagation, Subresource, WatchEvent
 
 UNAVAILABLE: Final = frozenset({502, 503, 504})
@@ -21,8 +21,8 @@ T = TypeVar("T")
 class HeardClient:
     """Passes everything on to another client. Implements `ApiClient`.
 
-    Heard are answers, refusals included, and events of watches. Not heard are bookmarks, and that a watch was accepted:
-    an API server does both from memory, while its storage may hang.
+    Heard are answers, refusals and those that are too much to read included, and events of watches. Not heard are
+    bookmarks, and that a watch was accepted: an API server does both from memory, while its storage may hang.
     """
 
     client: ApiClient
@@ -121,5 +121,5 @@ class HeardClient:
         return answer
 
     def _refused(self, error: ApiError) -> None:
-        if error.status and error.status not in UNAVAILABLE:
+        if isinstance(error, Unreadable) or (error.status and error.status not in UNAVAILABLE):
             self.heard()

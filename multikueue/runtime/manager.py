@@ -16,6 +16,7 @@ from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.kube.answers import AnswerLimits
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.controller import Controller
@@ -51,6 +52,9 @@ class ManagerSettings:
     """The only folder kubeconfig files are read from; Kueue's. A MultiKueueCluster may name a file below it."""
     kubeconfig_interval: float = INTERVAL
     """Seconds between two reads of those files."""
+    worker_limits: AnswerLimits = attrs.field(factory=AnswerLimits)
+    """How much of one kind is kept of one worker. One that has more gets no new jobs; give its client the same
+    limits (`ClientOptions.limits`), so that it does not read more either."""
     quota_automation: bool = False
     """Whether MultiKueueConfigs may ask for ClusterQueues of the manager to have the sum of the workers' quotas. Off as
     in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
@@ -147,6 +151,7 @@ class Manager:
             on_job=handlers.job_changed,
             on_queue=lambda _: handlers.recompute_quotas(),
             fraction=self.fraction,
+            limits=self.settings.worker_limits,
         )
         return WorkerPool(self.connect, informers, self.clock, handlers.cluster_changed, handlers.status_changed)
 

@@ -11,6 +11,7 @@ import attrs
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, identity
+from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.informer import Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
@@ -32,6 +33,7 @@ class QueueInformers:
         on_status: Callable[[InformerStatus], None] = lambda _: None,
         fraction: Callable[[], float] = lambda: 0.0,
         slim: bool = True,
+        limits: AnswerLimits = LISTS_UNLIMITED,
     ) -> QueueInformers:
         """Build the informers; `run` fills them.
 
@@ -42,6 +44,7 @@ class QueueInformers:
             on_status: called when the status of an informer changes.
             fraction: the source of jitter.
             slim: keep only what sums need. Statuses change with every admission, so this saves most of the work.
+            limits: how much of either is kept.
         """
 
         def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -50,7 +53,7 @@ class QueueInformers:
                 for name in sorted(found):
                     on_queue(ObjectKey("", name))
 
-        informer = partial(Informer, client, on_change=changed, on_status=on_status, fraction=fraction)
+        informer = partial(Informer, client, on_change=changed, on_status=on_status, fraction=fraction, limits=limits)
         kept = only_spec("resourceGroups") if slim else drop_managed_fields
         return cls(informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=only_spec("clusterQueue")))
 

@@ -18,7 +18,8 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import Owner, is_elastic, owner
-from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unserved, Unusable
+from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unreadable, Unserved, Unusable
+from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.protocols import ApiClient
 from multikueue.runtime.children import adopter, is_child
@@ -51,6 +52,8 @@ class WorkerSettings:
     """This ClusterQueue changed there, or one of its LocalQueues."""
     fraction: Callable[[], float]
     """The source of jitter: numbers in [0, 1)."""
+    limits: AnswerLimits = LISTS_UNLIMITED
+    """How much of one kind is kept of one worker."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -77,13 +80,15 @@ class WorkerInformers(Target):
         """
         probe = WorkerProbe()
         client = HeardClient(client, probe.heard)
+        selector, fraction, limits = f"{ORIGIN_LABEL}={settings.origin}", settings.fraction, settings.limits
         informer = partial(
             Informer,
             client,
-            label_selector=f"{ORIGIN_LABEL}={settings.origin}",
+            label_selector=selector,
             belongs=partial(_is_ours, settings.origin),
             on_status=lambda _: report(),
-            fraction=settings.fraction,
+            fraction=fraction,
+            limits=limits,
         )
 
         def jobs(kind: SafeAdapter) -> MutationCache:
@@ -110,7 +115,9 @@ class WorkerInformers(Target):
             client,
             MutationCache(workloads),
             {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
-            QueueInformers.build(client, settings.on_queue, on_status=lambda _: report(), fraction=settings.fraction),
+            QueueInformers.build(
+                client, settings.on_queue, on_status=lambda _: report(), fraction=fraction, limits=limits
+            ),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
         )
@@ -156,6 +163,8 @@ class WorkerInformers(Target):
         if cache is None:
             return Unserved(seen=False)
         status = cache.informer.status
+        if status.unreadable:
+            return Unreadable(status.synced)
         if status.failing_since is not None:
             return Unserved(timedelta(seconds=loop_time() - status.failing_since), status.synced)
         if not status.synced:
@@ -216,8 +225,8 @@ class WorkerInformers(Target):
 
     @property
     def unusable(self) -> dict[str, str]:
-        """The kinds the worker refuses, and why. One whose watch only breaks now and then is not among them."""
-        refused = (informer for informer in self._informers if informer.status.refused)
+        """The kinds the worker refuses or has too much of, and why. Not one whose watch only breaks now and then."""
+        refused = (one for one in self._informers if one.status.refused or one.status.unreadable)
         flaws = {_dotted(gvk): one.flaw for gvk, one in self.crd_checks.items() if one.flaw}
         return {**flaws, **{_dotted(informer.resource.gvk): informer.status.last_error for informer in refused}}
 

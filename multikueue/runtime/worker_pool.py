@@ -13,7 +13,17 @@ import attrs
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, labels_of
 from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.snapshot import Connected, Connecting, Creation, InFlight, Lost, Reach, Served, Worker
+from multikueue.core.workload.snapshot import (
+    Connected,
+    Connecting,
+    Creation,
+    InFlight,
+    Lost,
+    Reach,
+    Served,
+    Unreadable,
+    Worker,
+)
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
 from multikueue.runtime.loop import loop_time
@@ -72,6 +82,8 @@ def view(
 def _reach(worker: WorkerCluster, *, seen: bool) -> Reach:
     if worker.connection.connected:
         return Connected()
+    if worker.connection.unreadable:
+        return Unreadable(seen)
     return Connecting() if worker.connection.unheard else Lost(worker.connection.lost_since, seen)
 
 
@@ -143,7 +155,8 @@ class WorkerPool:
         connection, known = worker.connection, self.clusters.get(worker.name) is worker
         if not known:
             self._removed[worker.name] = connection.lost_since
-        facts = (connection.connected, connection.unheard, connection.lost_since, known, worker.usable)
+        reach = (connection.connected, connection.unheard, connection.unreadable, connection.lost_since)
+        facts = (*reach, known, worker.usable)
         shown = worker.known.shown if worker.known is not None else ()
         told, now = self._told.pop(worker.name, None), (*facts, worker.known, *shown)
         if known:

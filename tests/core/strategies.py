@@ -26,6 +26,7 @@ from multikueue.core.workload.snapshot import (
     Snapshot,
     Syncing,
     Unanswered,
+    Unreadable,
     Unserved,
     Untracked,
     Unusable,
@@ -56,11 +57,20 @@ REACHES: st.SearchStrategy[Reach] = st.sampled_from(
         *[Connected()] * 4,
         Connecting(),
         Lost(),
+        Unreadable(),
+        Unreadable(seen=False),
         *(Lost(NOW - ago, seen) for ago in (timedelta(minutes=1), timedelta(hours=1)) for seen in (True, False)),
     )
 )
 KINDS: st.SearchStrategy[Kind] = st.sampled_from(
-    (*[Served()] * 6, Syncing(), Unserved(timedelta(minutes=1)), Unserved(timedelta(hours=1), seen=False), Unusable())
+    (
+        *[Served()] * 6,
+        Syncing(),
+        Unreadable(),
+        Unserved(timedelta(minutes=1)),
+        Unserved(timedelta(hours=1), seen=False),
+        Unusable(),
+    )
 )
 rarely = st.sampled_from((False, False, False, True))
 mostly = rarely.map(lambda value: not value)

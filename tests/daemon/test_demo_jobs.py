@@ -35,7 +35,7 @@ def refusal(tmp_path: Path, *texts: str) -> str:
         ("gcInterval: 2026-13-45", '1.yaml: not valid YAML in line 1, column 13: "2026-13-45" is no timestamp'),
         ("a: !!int abc", '1.yaml: not valid YAML in line 1, column 4: "abc" is no int'),
         ("[" * 3000, "1.yaml: not valid YAML in line 1, column 100: more than 100 levels of nesting"),
-        ("&a [*a]", "1.yaml, document 1: cannot be sent as JSON: Recursion limit reached"),
+        ("&a [*a]", "1.yaml: not valid YAML in line 1, column 5: an alias stands in what it repeats"),
         ("a: !!binary aGVsbG8=", "1.yaml, document 1: cannot be sent as JSON: Type is not JSON serializable: bytes"),
         ("kind: List\nitems: 3", "1.yaml, document 1: items is not a list"),
         ("kind: List\nitems: [3]", "1.yaml, document 1, item 1: is not a Kubernetes object"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.errors import SettingsError
+from multikueue.kube import AnswerLimits
 from multikueued.config import (
     ControllerName,
     LabelValue,
@@ -251,3 +253,42 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         load_settings(tmp_path / "none.yaml")
     with pytest.raises(SettingsError, match=r"config\.yaml: it is not UTF-8"):
         load_settings(binary)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: &a {b: 1}\nc: {<<: *a}", "merge keys (<<) are not read: write the fields out"),
+        ("\n".join(["a0: &a0 x", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 9))]), "values"),
+    ],
+)
+def test_a_small_file_is_little_work(text: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=f"not valid YAML.*{re.escape(told)}"):
+        parse_settings(text)
+
+
+def test_a_large_file_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_bytes(b"#" * ((1 << 20) + 1))
+    with pytest.raises(SettingsError, match="larger than 1048576 bytes"):
+        load_settings(file)
+
+
+def test_the_limits_of_workers_are_sizes_and_counts() -> None:
+    found = parse_settings("workerLimits: {answerSize: 20Mi, listSize: 1Gi, listPages: 7, listObjects: 9}")
+    assert found.worker_limits.answer_limits() == AnswerLimits(20 << 20, 1 << 30, 7, 9)
+    assert Settings().worker_limits.answer_limits() == AnswerLimits()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{answerSize: 5}", "workerLimits.answerSize: 5 is too small: use 1Mi or more"),
+        ("{listSize: large}", 'workerLimits.listSize: "large" is not a size: write it like 16Mi'),
+        ("{listPages: 0}", "workerLimits.listPages: 0 is not a number: use 1 or more"),
+        ("{listObjects: many}", 'workerLimits.listObjects: "many" is not a number: use 1 or more'),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(text: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(told)):
+        parse_settings(f"workerLimits: {text}")

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import ObjectKey
 from multikueue.errors import (
     MAX_RETRY_AFTER,
     AlreadyExists,
@@ -28,6 +28,7 @@ from multikueue.errors import (
 )
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.credentials import StaticToken
+from multikueue.kube.deadlines import CallTime
 from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import Request
 from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, talking
@@ -101,7 +102,7 @@ async def test_a_call_is_not_notsent_if_an_earlier_try_was_sent(first: int, told
         refused[0] = TooManyRequests("busy", status=429, retry_after=0.01)
 
     class Going(Exchange):
-        async def _authorized(self, request: Request) -> Json:
+        async def _authorized(self, request: Request, limit: int, time: CallTime) -> bytes:
             raise refused.pop(0)
 
     async with aiohttp.ClientSession() as session:

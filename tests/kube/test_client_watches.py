@@ -8,8 +8,9 @@ import orjson
 import pytest
 
 from multikueue.core.model.kinds import JOB
-from multikueue.errors import ApiError, DeadlineExceeded, Expired, ServerFault, TooManyRequests, Unreachable
+from multikueue.errors import ApiError, DeadlineExceeded, Expired, ServerFault, TooManyRequests, Unreachable, Unreadable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
+from multikueue.kube.answers import MAX_LINE
 from multikueue.protocols import WatchEvent
 from tests.kube.scripted import Answer, event, eventually, hangs, refuses, resets, serving, streams, talking
 
@@ -55,8 +56,8 @@ async def test_an_object_of_more_than_128_kib_is_one_event() -> None:
 
 
 async def test_a_line_that_is_too_long_ends_the_watch_and_is_not_quoted() -> None:
-    with pytest.raises(Unreachable, match="too long") as caught:
-        await watched(streams(b"canary" * 1_500_000))
+    with pytest.raises(Unreadable, match="more than") as caught:
+        await watched(streams(b"canary" * (MAX_LINE // 6 + 1)))
     assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}"
 
 
@@ -96,10 +97,16 @@ async def test_a_stream_that_breaks_is_unreachable() -> None:
     assert heard.told[0] == "open"
 
 
-@pytest.mark.parametrize("line", [b'{"type":"ADDED","obj', b"<html>\n", b"[]\n", b'{"type":"ADDED"}\n'])
-async def test_half_a_line_is_no_event(line: bytes) -> None:
+async def test_half_a_line_is_no_event() -> None:
     """A proxy that ends in the middle must not look like an orderly end."""
     with pytest.raises(Unreachable, match="cut off"):
+        await watched(streams(b'{"type":"ADDED","obj'))
+
+
+@pytest.mark.parametrize("line", [b"<html>\n", b"[]\n", b'{"type":"ADDED"}\n', b'{"type":"ADDED","object":{"a":\n'])
+async def test_a_whole_line_that_is_no_event_cannot_be_read(line: bytes) -> None:
+    """The same would be sent again to a watch from there, so a list must go past it."""
+    with pytest.raises(Unreadable, match="not an event"):
         await watched(streams(line))
 
 
@@ -109,7 +116,7 @@ async def test_half_a_line_is_no_event(line: bytes) -> None:
 async def test_an_event_without_an_object_is_no_event(told: dict[str, object]) -> None:
     """A proxy may answer with anything. That must not crash the client."""
     line = orjson.dumps({"type": "ADDED", "object": told}) + b"\n"
-    with pytest.raises(Unreachable, match="not an event"):
+    with pytest.raises(Unreadable, match="not an event"):
         await watched(streams(line))
 
 

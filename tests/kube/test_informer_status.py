@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from multikueue.core.machinery.backoff import Backoff
-from multikueue.errors import ApiError, Forbidden, ServerFault, TooManyRequests, Unreachable
+from multikueue.errors import ApiError, Forbidden, ServerFault, TooManyRequests, Unreachable, Unreadable
 from multikueue.kube import InformerStatus
 
 SYNCED = InformerStatus(synced=True, lists=3, histories=1)
@@ -50,3 +50,15 @@ def test_retry_after_makes_the_wait_longer_and_never_shorter() -> None:
 
 def test_a_history_that_went_backwards_is_counted() -> None:
     assert SYNCED.went_backwards() == attrs.evolve(SYNCED, histories=2)
+
+
+def test_a_loss_begins_only_when_a_server_that_could_not_be_read_stops_answering() -> None:
+    """An hour of too much to read is no hour of silence."""
+    full = Unreadable("too much")
+    first = failed(failed(SYNCED, full, 1, now=0), full, 2, now=3600)
+    assert first.unreadable
+    silent = failed(first, DOWN, 3, now=3700)
+    assert (silent.unreadable, silent.failing_since) == (False, 3700)
+    assert failed(silent, DOWN, 4, now=3800).failing_since == 3700
+    assert failed(silent, full, 4, now=3800).failing_since == 3800
+    assert not silent.established().unreadable

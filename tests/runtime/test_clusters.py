@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import threading
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,10 +19,11 @@ from structlog.testing import capture_logs
 from multikueue.adapters import BUILTIN
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.kube import ClusterConfig, KubeClient
+from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import LINGER
 from multikueue.runtime.heard_client import HeardClient
+from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.worker_informers import WorkerInformers
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.sandbox.apiserver import DirectClient, Fault, Match, Refuse
@@ -275,3 +277,24 @@ async def test_the_informers_of_a_removed_worker_are_not_kept() -> None:
         await anyio.sleep(LINGER + 1)
         gc.collect()
         assert kept() is None
+
+
+@pytest.mark.parametrize(("padding", "beside"), [(0, False), (20_000, True)])
+async def test_a_large_kubeconfig_is_parsed_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch, padding: int, beside: bool
+) -> None:
+    """It takes seconds; a usual one takes milliseconds."""
+    threads: list[int] = []
+
+    def parse(data: bytes) -> ClusterConfig:
+        threads.append(threading.get_ident())
+        return parse_worker_kubeconfig(data)
+
+    monkeypatch.setattr(configuration, "parse_worker_kubeconfig", parse)
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    document = kubeconfig("worker1") | {"preferences": {"padding": "x" * padding}}
+    await fleet.write_secret("worker1", document)
+    async with fleet.running():
+        await until(is_active(fleet))
+    assert [thread != threading.get_ident() for thread in threads] == [beside]

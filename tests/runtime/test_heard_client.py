@@ -7,8 +7,8 @@ import attrs
 import pytest
 
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.errors import ApiError, NotFound
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.errors import ApiError, NotFound, Unreadable
 from multikueue.protocols import WatchEvent
 from multikueue.runtime.heard_client import HeardClient
 from multikueue.sandbox.apiserver import DirectClient, Faults, Hang, Refuse, Registry, Reset
@@ -91,3 +91,17 @@ async def test_events_are_heard_and_bookmarks_are_not() -> None:
     kinds = [event.type for event in seen]
     assert kinds.count("ADDED") == world.words == 1
     assert "BOOKMARK" in kinds
+
+
+async def test_an_answer_that_is_too_much_to_read_is_heard() -> None:
+    """The server is there: it is not lost."""
+
+    class Bomb(DirectClient):
+        async def get(self, resource: Resource, key: ObjectKey) -> Json:
+            raise Unreadable("the answer has more than 5 bytes")
+
+    words: list[str] = []
+    client = HeardClient(Bomb(Registry()), lambda: words.append("heard"))
+    with pytest.raises(Unreadable):
+        await client.get(JOB, KEY)
+    assert words == ["heard"]

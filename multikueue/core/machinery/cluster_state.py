@@ -258,8 +258,8 @@ class ClusterState(Generic[C]):
         known = current if health.complete or self.known is None else self.known
         connection = self.connection
         match health.watch:
-            case Failing(failures, error, retry_in, silent_for) if health.watch != self.heard:
-                connection = connection.failed(error, now, failures=failures, retry_in=retry_in, silent_for=silent_for)
+            case Failing() as failing if failing != self.heard:
+                connection = _after_failure(connection, failing, now)
             case Following():
                 connection = connection.succeeded() if known == current else connection.sighted()
         adopted = [Adopt(current.number)] if known != self.known else []
@@ -274,6 +274,13 @@ class ClusterState(Generic[C]):
     def _open(self, config: C) -> Step[C]:
         link = Link(self.opened + 1, config)
         return attrs.evolve(self, phase=Serving(link), heard=Reading(), opened=link.number), [Open(link)]
+
+
+def _after_failure(connection: Connection, failing: Failing, now: datetime) -> Connection:
+    failures, retry_in = failing.failures, failing.retry_in
+    if failing.unreadable:
+        return connection.unread(failing.error, now, failures=failures, retry_in=retry_in)
+    return connection.failed(failing.error, now, failures=failures, retry_in=retry_in, silent_for=failing.silent_for)
 
 
 Step: TypeAlias = tuple[ClusterState[C], Sequence[Command[C]]]

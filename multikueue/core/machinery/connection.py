@@ -21,6 +21,8 @@ from multikueue.core.model.objects import dig
 
 CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
+UNREADABLE: Final = "AnswersUnreadable"
+"""Our reason for a worker that answers with more than may be read of it."""
 _UNUSABLE: Final = "; not usable for: "
 _ATTEMPTS: Final = "; connection attempts: "
 _NEXT_ATTEMPT: Final = ", next connection attempt: "
@@ -50,6 +52,8 @@ class Failing:
     error: str
     retry_in: float
     silent_for: float = 0.0
+    unreadable: bool = False
+    """Whether it answers, but with what cannot be read: that is no loss."""
 
 
 Watch: TypeAlias = Reading | Following | Failing
@@ -70,7 +74,8 @@ class Connection:
     connected: bool = False
     """Whether the worker's Workloads are being watched."""
     lost_since: datetime | None = None
-    """Since when they are not, by the manager's clock; None while connected, and until the first answer or failure.
+    """Since when they are not, by the manager's clock; None while connected, while the worker answers with what cannot
+    be read, and until the first answer or failure.
 
     The first failure sets it, to when the worker answered last, and the next ones keep it. An earlier process may have
     noted it, see `remembered_loss`.
@@ -92,7 +97,14 @@ class Connection:
     @property
     def word(self) -> str:
         """The state in one word, for logs."""
-        return "connected" if self.connected else "connecting" if self.unheard else "lost"
+        if self.connected:
+            return "connected"
+        return "connecting" if self.unheard else "unreadable" if self.unreadable else "lost"
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether the worker answers, but with what cannot be read."""
+        return not self.connected and self.reason == UNREADABLE
 
     def succeeded(self) -> Connection:
         """The worker answers."""
@@ -125,6 +137,17 @@ class Connection:
         next_attempt = now + timedelta(seconds=retry_in) if failures else None
         since = self.lost_since or now - timedelta(seconds=silent_for)
         return Connection(False, since, failures, next_attempt, reason, error)
+
+    def unread(self, error: str, now: datetime, *, failures: int, retry_in: float) -> Connection:
+        """The worker answers, but with what cannot be read. It is not connected, and not lost either.
+
+        Args:
+            error: why, for people.
+            now: the manager's wall clock.
+            failures: in a row.
+            retry_in: seconds until the next attempt.
+        """
+        return Connection(False, None, failures, now + timedelta(seconds=retry_in), UNREADABLE, error)
 
     def active_condition(
         self, now: datetime, generation: int | None, unusable: Mapping[str, str] | None = None
@@ -162,7 +185,7 @@ def remembered_loss(cluster: Json, started: datetime, led_until: datetime | None
         led_until: when the leader before it was at work last.
     """
     active = condition(cluster, "Active")
-    if active is None or active.get("status") == "True":
+    if active is None or active.get("status") == "True" or active.get("reason") == UNREADABLE:
         return None
     noted = parse_timestamp(active.get("lastTransitionTime"))
     if noted is not None and noted >= started:

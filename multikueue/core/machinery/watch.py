@@ -10,7 +10,16 @@ from typing import TypeAlias
 import attrs
 
 from multikueue.core.model.objects import version_number
-from multikueue.errors import ApiError, DeadlineExceeded, Expired, Forbidden, NotFound, TooManyRequests, Unauthorized
+from multikueue.errors import (
+    ApiError,
+    DeadlineExceeded,
+    Expired,
+    Forbidden,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+    Unreadable,
+)
 
 
 @attrs.frozen
@@ -105,12 +114,29 @@ class VersionExpired:
 
 
 @attrs.frozen
+class EventUnreadable:
+    """The watch sent an event that is too long, or not JSON.
+
+    A watch from the same resourceVersion would send it again. So the next request is a list, which goes past it.
+    """
+
+
+@attrs.frozen
 class Failed:
     """The request failed: no list, no watch, or no answer to the probe."""
 
 
 Outcome: TypeAlias = (
-    Listed | Probed | EventReceived | Established | Ended | Disconnected | TimedOut | VersionExpired | Failed
+    Listed
+    | Probed
+    | EventReceived
+    | Established
+    | Ended
+    | Disconnected
+    | TimedOut
+    | VersionExpired
+    | EventUnreadable
+    | Failed
 )
 
 
@@ -118,8 +144,8 @@ Outcome: TypeAlias = (
 class WatchState:
     """What the reflector does next, and the failures so far.
 
-    * A watch resumes from the last resourceVersion. Only a 410, a server that went backwards, or silence cause a
-      relist.
+    * A watch resumes from the last resourceVersion. Only a 410, a server that went backwards, silence, or an event that
+      cannot be read cause a relist.
     * The resourceVersion never decreases, except by a list.
     * Only an established watch resets the failures. A list does not: a server may answer lists and refuse watches.
     * The end of an established watch is no failure. Neither is the first relist after it: that starts at once.
@@ -136,7 +162,7 @@ class WatchState:
     def step(self, outcome: Outcome) -> WatchState:
         """The state after `outcome`. If `failures` grew, wait before the next request."""
         match self.phase, outcome:
-            case _, VersionExpired():
+            case _, VersionExpired() | EventUnreadable():
                 return self._relist()
             case Watching() as watching, _:
                 return self._after_watch(watching, outcome)
@@ -181,6 +207,8 @@ def outcome_of(error: ApiError | None) -> Outcome:
             return VersionExpired()
         case DeadlineExceeded():
             return TimedOut()
+        case Unreadable():
+            return EventUnreadable()
         case NotFound() | Forbidden() | Unauthorized() | TooManyRequests():
             return Failed()  # a refusal: that the earlier watch was established says nothing about now
         case _:

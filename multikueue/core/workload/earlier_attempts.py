@@ -17,7 +17,16 @@ from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import evictions, is_evicted, is_stopping, reserved_at
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Connecting, Creating, Lost, Syncing, Unanswered, Unserved, Worker
+from multikueue.core.workload.snapshot import (
+    Connecting,
+    Creating,
+    Lost,
+    Syncing,
+    Unanswered,
+    Unreadable,
+    Unserved,
+    Worker,
+)
 
 FIRST_ANSWER: Final = timedelta(seconds=60)
 """How long a worker may take to answer, or to fail to, for the first time after a start: a request's deadline is half
@@ -60,15 +69,20 @@ def may_run_for(situation: Situation, worker: Worker) -> timedelta | None:
 
 
 def left_of_loss(situation: Situation, worker: Worker) -> timedelta | None:
-    """What is left of `worker_lost_timeout` for a worker out of sight; None: it is over."""
+    """What is left of `worker_lost_timeout` for a worker out of sight; None: it is over.
+
+    For one that answers, but with what cannot be read, it does not begin.
+    """
     timeout = situation.settings.worker_lost_timeout
     match worker.reach, worker.kind:
-        case Lost(None), _:
+        case ((Lost(None) | Unreadable()), _):
             return timeout
         case Lost(datetime() as since), _:
             return _positive(timeout - (situation.now - _seen_lost(situation, worker, since)))
         case (Connecting(), _) | (_, Syncing()):
             return FIRST_ANSWER  # that it was lost when we started says nothing about now
+        case _, Unreadable():
+            return timeout
         case _, Unserved(failing_for):
             return _positive(timeout - failing_for)
     return None

@@ -19,19 +19,32 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker, refused
 from multikueue.core.workload.check_updates import admit, finish, retry, retry_vanished
 from multikueue.core.workload.effects import Announce, CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.workload.ending import KUEUE_GRACE, delete_workload, sync_status
+from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, delete_workload, sync_status
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Unusable, Worker
 
 
 def leave_to_successor(situation: Situation) -> Plan:
-    """The slice has been replaced: its job lives on. Remove its Workload copies where no job leads to them any more."""
+    """The slice has been replaced: its job lives on. Remove its Workload copies where no job leads to them any more.
+
+    Once no slice is left to run, nor any on that worker, the job goes as well: it was out of sight when it was moved.
+    """
     effects: list[Effect] = []
     for worker in situation.workers:
-        copy = worker.workload
-        if copy is not None and worker.in_sight and not _leads_to(situation, worker):
+        copy, over = worker.workload, _is_over_on(situation, worker)
+        for job in (*worker.jobs, *worker.shared) if worker.in_sight and over else ():
+            effects += delete_job(worker.name, job)
+        if copy is not None and worker.in_sight and (over or not _leads_to(situation, worker)):
             effects += delete_workload(worker.name, copy)
     return Plan(tuple(effects))
+
+
+def _is_over_on(situation: Situation, worker: Worker) -> bool:
+    """Whether no slice runs any more, and the last one did not end on this worker, which may have status to sync."""
+    siblings = situation.snapshot.siblings
+    if any(not workloads.is_finished(one) and not is_terminating(one) for one in siblings):
+        return False
+    return worker.name not in map(workloads.cluster_name, siblings)
 
 
 def _leads_to(situation: Situation, worker: Worker) -> bool:

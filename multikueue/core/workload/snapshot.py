@@ -62,7 +62,19 @@ class Lost:
     """Whether this process has read its Workloads and jobs before it was lost: then it shows what was there."""
 
 
-Reach: TypeAlias = Connecting | Connected | Lost
+@attrs.frozen
+class Unreadable:
+    """It answers, but with more than may be read of it: what is there is unknown, neither absent nor lost.
+
+    Whoever may create objects on a worker can bring this about, so no time runs out meanwhile: what it runs stays with
+    it. It gets nothing new.
+    """
+
+    seen: bool = True
+    """Whether this process has read it before that."""
+
+
+Reach: TypeAlias = Connecting | Connected | Lost | Unreadable
 """Whether a worker can be reached."""
 
 
@@ -92,7 +104,7 @@ class Unusable:
     why: str = ""
 
 
-Kind: TypeAlias = Syncing | Served | Unserved | Unusable
+Kind: TypeAlias = Syncing | Served | Unserved | Unusable | Unreadable
 """What a worker makes of the job's kind."""
 
 
@@ -195,7 +207,9 @@ class Worker:
     def seen(self) -> bool:
         """Whether this process knows, or knew before the worker was lost, what is there."""
         match self.reach, self.kind:
-            case (Lost(seen=seen), _) | (Connected(), Unserved(seen=seen)):
+            case ((Lost(seen=seen) | Unreadable(seen=seen)), _):
+                return seen
+            case Connected(), (Unserved(seen=seen) | Unreadable(seen=seen)):
                 return seen
         return self.answered
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final, TypeAlias
 
+import anyio
+import anyio.to_thread
 import attrs
 
 from multikueue.core.config.admission_check import active_condition
@@ -29,6 +31,9 @@ log = get_logger(__name__)
 
 KUBECONFIG_KEY: Final = "kubeconfig"
 """Where in a Secret the kubeconfig is."""
+SMALL: Final = 8 << 10
+"""Bytes of a kubeconfig that is parsed at once: any of them takes a fifth of a second at most, a real one ten
+milliseconds. A larger one is parsed in a thread."""
 DRAINING: Final = 5.0
 """Seconds between two looks whether a removed worker still runs jobs."""
 _Parsed: TypeAlias = tuple[bytes, ClusterConfig | KubeconfigError]
@@ -69,6 +74,7 @@ class ClusterReconciler:
     """When the leader before this process was at work last; None if that is not known."""
     _parsed: dict[str, _Parsed] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster."""
+    _parsing: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(1), init=False, repr=False)
     _draining: set[str] = attrs.field(factory=set, init=False, repr=False)
     """Workers that are kept although their MultiKueueClusters are gone."""
 
@@ -78,7 +84,7 @@ class ClusterReconciler:
         if cluster is None or is_terminating(cluster):
             return self._remove(key.name)
         self._draining.discard(key.name)
-        self._connect(ClusterName(key.name), cluster)
+        await self._connect(ClusterName(key.name), cluster)
         await self._write_status(cluster)
         return Action.done()
 
@@ -95,12 +101,12 @@ class ClusterReconciler:
         self._parsed.pop(name, None)
         return Action.done()
 
-    def _connect(self, name: ClusterName, cluster: Json) -> None:
+    async def _connect(self, name: ClusterName, cluster: Json) -> None:
         try:
             kubeconfig = self._load(cluster)
             if kubeconfig is None:
                 return  # being read: `KubeconfigFiles` enqueues the cluster after that
-            config = self._parse(name, kubeconfig)
+            config = await self._parse(name, kubeconfig)
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
             self.workers.clusters.refuse(name, error.reason, message, self._lost_since(cluster))
@@ -110,12 +116,15 @@ class ClusterReconciler:
     def _lost_since(self, cluster: Json) -> datetime | None:
         return remembered_loss(cluster, self.clock() - self.workers.running_for, self.led_until)
 
-    def _parse(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
+    async def _parse(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
         """Parse a kubeconfig if it has changed: a large one takes a second, and each failed connection reconciles."""
         before, parsed = self._parsed.get(name, (b"", None))
         if parsed is None or before != kubeconfig:
             try:
-                parsed = parse_worker_kubeconfig(kubeconfig)
+                if len(kubeconfig) <= SMALL:
+                    parsed = parse_worker_kubeconfig(kubeconfig)
+                else:
+                    parsed = await anyio.to_thread.run_sync(parse_worker_kubeconfig, kubeconfig, limiter=self._parsing)
             except KubeconfigError as error:
                 parsed = error.with_traceback(None)
             self._parsed[name] = kubeconfig, parsed

@@ -15,6 +15,17 @@ def encode(value: Any) -> bytes:
     return orjson.dumps(value)
 
 
+_ESCAPED = {b"<": rb"\u003c", b">": rb"\u003e", b"&": rb"\u0026"}
+
+
+def encode_answer(value: Any) -> bytes:
+    """JSON as Go writes it: three characters that mean something in HTML take six bytes each."""
+    raw = orjson.dumps(value)
+    for plain, escaped in _ESCAPED.items():  # in JSON they stand in texts only
+        raw = raw.replace(plain, escaped)
+    return raw
+
+
 def decode(raw: bytes) -> Any:
     """Read JSON.
 

@@ -61,6 +61,20 @@ def test_the_first_loss_is_what_counts() -> None:
     assert LOST.succeeded().lost_since is None
 
 
+def test_a_worker_that_cannot_be_read_is_not_lost() -> None:
+    """Its condition says so, and a restart does not take it for a loss."""
+    full = LOST.unread("the list has more than 5 objects", LATER, failures=3, retry_in=60)
+    assert (full.word, full.connected, full.lost_since) == ("unreadable", False, None)
+    told = full.active_condition(LATER, 2)
+    assert (told["status"], told["reason"]) == ("False", "AnswersUnreadable")
+    assert told["message"].startswith("the list has more than 5 objects; connection attempts: 3")
+    assert remembered_loss(cluster(told), LATER, None) is None
+    happened = notice(None, told)
+    assert happened is not None
+    assert (happened.type, happened.reason) == ("Warning", "AnswersUnreadable")
+    assert full.failed("silent", LATER).lost_since == LATER
+
+
 def test_the_time_of_loss_survives_a_restart_on_the_object() -> None:
     """A manager that restarts every ten minutes still gives up a worker lost for fifteen (item 39)."""
     told = LOST.active_condition(LATER, 2)

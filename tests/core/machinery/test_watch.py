@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator
 
 import attrs
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -15,6 +16,7 @@ from multikueue.core.machinery.watch import (
     Ended,
     Established,
     EventReceived,
+    EventUnreadable,
     Failed,
     Listed,
     Listing,
@@ -25,7 +27,9 @@ from multikueue.core.machinery.watch import (
     VersionExpired,
     Watching,
     WatchState,
+    outcome_of,
 )
+from multikueue.errors import ApiError, DeadlineExceeded, Expired, NotSent, Unreadable
 
 
 def after(*outcomes: Outcome) -> WatchState:
@@ -115,7 +119,30 @@ def test_a_watch_that_was_never_established_and_times_out_is_a_failure() -> None
     assert after(Listed("5"), TimedOut()).failures == 1
 
 
-ENDS: list[Outcome] = [Ended(), Disconnected(), TimedOut(), Failed(), VersionExpired()]
+def test_an_event_that_cannot_be_read_leads_to_a_list() -> None:
+    """A watch from the same version would send it again. If the next watch has one, too, it is a failure."""
+    once = after(Listed("5"), Established(), EventReceived("7"), EventUnreadable())
+    assert (once.phase, once.failures) == (Listing(), 0)
+    assert once.step(Listed("9")).phase == Watching("9")
+    assert after(Listed("5"), Established(), EventUnreadable(), Listed("9"), EventUnreadable()).failures == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (None, Ended()),
+        (Unreadable("too long"), EventUnreadable()),
+        (Expired("too old"), VersionExpired()),
+        (DeadlineExceeded("silent"), TimedOut()),
+        (NotSent("refused"), Disconnected()),
+    ],
+)
+def test_how_a_watch_ended_follows_from_the_error(error: ApiError | None, outcome: Outcome) -> None:
+    assert outcome_of(error) == outcome
+
+
+ENDS: list[Outcome] = [Ended(), Disconnected(), TimedOut(), Failed(), VersionExpired(), EventUnreadable()]
+RELISTED = (VersionExpired(), EventUnreadable())
 
 
 class WatchMachine(RuleBasedStateMachine):
@@ -214,7 +241,7 @@ class WatchMachine(RuleBasedStateMachine):
         orderly = isinstance(self.state.phase, Watching) and self.state.phase.established and end == Ended()
         self._answered(end)
         self.streaming = False
-        assert isinstance(self.state.phase, Listing) == (end == VersionExpired())
+        assert isinstance(self.state.phase, Listing) == (end in RELISTED)
         assert isinstance(self.state.phase, Watching) == orderly
 
     @precondition(lambda self: self.streaming)

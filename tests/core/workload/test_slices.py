@@ -300,6 +300,19 @@ class TestReplaced:
         seen = snapshot(REPLACED, worker("w1", copy_of(old()), **facts), worker("w2"), siblings=(NEW,), job=BIG)
         assert words(seen) == []
 
+    def test_once_no_slice_runs_what_a_lost_worker_kept_is_removed(self) -> None:
+        """The job was moved while that worker was out of sight, and names the slice of that time."""
+        ended = slice_of(NEW_NAME, 5, cluster="w2", finished="Succeeded")
+        back = worker("w1", copy_of(old(), admitted=True), shared=OLD_JOB)
+        seen = snapshot(REPLACED, back, worker("w2"), siblings=(ended,), job=BIG)
+        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+
+    def test_but_not_where_the_last_slice_ended(self) -> None:
+        """Its status is synced first, and then that slice removes it."""
+        ended = slice_of(NEW_NAME, 5, cluster="w1", finished="Succeeded")
+        there = worker("w1", copy_of(old(), admitted=True), shared=OLD_JOB)
+        assert words(snapshot(REPLACED, there, siblings=(ended,), job=BIG)) == []
+
     def test_deleted_it_leaves_the_live_job_and_what_that_needs(self) -> None:
         """Kueue's controller deletes the running job when the old slice is cleaned up on the manager (item 23)."""
         seen = snapshot(None, worker("w1", copy_of(old()), OLD_JOB), siblings=(NEW,), check=None, job={})

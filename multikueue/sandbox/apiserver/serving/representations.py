@@ -10,7 +10,7 @@ import attrs
 from aiohttp import web
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.encoding import decode, decode_yaml, encode
+from multikueue.sandbox.apiserver.encoding import decode, decode_yaml, encode_answer
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.serving.tables import Include, partial, table
 from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, unsupported_media
@@ -48,8 +48,8 @@ class Representation:
         """A single object."""
         if self.form == "table":
             metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-            return encode(table(self.row, [obj], metadata, now, include=self.include))
-        return encode(partial(obj) if self.form == "partial" else obj)
+            return encode_answer(table(self.row, [obj], metadata, now, include=self.include))
+        return encode_answer(partial(obj) if self.form == "partial" else obj)
 
     def page(self, page: Page, now: datetime) -> bytes:
         """A list; items that are wanted as they are stored are not encoded again."""
@@ -60,30 +60,34 @@ class Representation:
             metadata["remainingItemCount"] = page.remaining
         if self.form == "table":
             objects = (view(self.row, entry.obj) for entry in page.entries)
-            return encode(table(self.row, objects, metadata, now, include=self.include))
+            return encode_answer(table(self.row, objects, metadata, now, include=self.include))
         if self.form == "partial":
-            items = [encode(partial(entry.obj)) for entry in page.entries]
+            items = [encode_answer(partial(entry.obj)) for entry in page.entries]
             return _list("PartialObjectMetadataList", "meta.k8s.io/v1", metadata, items)
         items = [self._item(entry) for entry in page.entries]
         return _list(self.row.kind + "List", self.row.api_version, metadata, items)
 
     def _item(self, entry: Entry) -> bytes:
-        return self._as_stored(entry) if self.row.custom else encode(listed_item(self.row, view(self.row, entry.obj)))
+        return (
+            self._as_stored(entry)
+            if self.row.custom
+            else encode_answer(listed_item(self.row, view(self.row, entry.obj)))
+        )
 
     def _as_stored(self, entry: Entry) -> bytes:
         if self.row.as_stored:
             return entry.raw
-        return encode(view(self.row, entry.obj))
+        return encode_answer(view(self.row, entry.obj))
 
     def event(self, entry: Entry, now: datetime, *, first: bool) -> bytes:
         """The object of a watch event."""
         if self.form == "object":
             return self._as_stored(entry)
         if self.form == "partial":
-            return encode(partial(entry.obj))
+            return encode_answer(partial(entry.obj))
         metadata = {"resourceVersion": str(entry.revision)}
         objects = [view(self.row, entry.obj)]
-        return encode(table(self.row, objects, metadata, now, include=self.include, headers=first))
+        return encode_answer(table(self.row, objects, metadata, now, include=self.include, headers=first))
 
     def bookmark(self, revision: int, now: datetime, *, initial_end: bool) -> bytes:
         """The object of a bookmark."""
@@ -91,14 +95,14 @@ class Representation:
         if initial_end:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
         if self.form == "table":
-            return encode(table(self.row, (), metadata, now, headers=False))
+            return encode_answer(table(self.row, (), metadata, now, headers=False))
         if self.form == "partial":
-            return encode({**partial({"metadata": metadata})})
-        return encode({"kind": self.row.kind, "apiVersion": self.row.api_version, "metadata": metadata})
+            return encode_answer({**partial({"metadata": metadata})})
+        return encode_answer({"kind": self.row.kind, "apiVersion": self.row.api_version, "metadata": metadata})
 
 
 def _list(kind: str, api_version: str, metadata: Json, items: list[bytes]) -> bytes:
-    head = encode({"kind": kind, "apiVersion": api_version, "metadata": metadata})
+    head = encode_answer({"kind": kind, "apiVersion": api_version, "metadata": metadata})
     return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
@@ -148,5 +152,5 @@ def _read_yaml(raw: bytes) -> Any:
 
 def json_response(body: Json | bytes, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     """An answer; bytes are sent as they are."""
-    raw = body if isinstance(body, bytes) else encode(body)
+    raw = body if isinstance(body, bytes) else encode_answer(body)
     return web.Response(body=raw, status=code, content_type="application/json", headers=headers)

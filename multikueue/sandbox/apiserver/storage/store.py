@@ -17,7 +17,7 @@ import anyio
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.encoding import clone, decode, encode
+from multikueue.sandbox.apiserver.encoding import clone, decode, encode_answer
 from multikueue.sandbox.apiserver.kinds.resources import GroupResource
 from multikueue.sandbox.apiserver.status_errors import expired
 
@@ -32,7 +32,7 @@ class Entry:
 
     def __init__(self, revision: int, obj: Json) -> None:
         self.revision = revision
-        self.raw = encode(obj)
+        self.raw = encode_answer(obj)
         self.labels: Json = obj["metadata"].get("labels") or {}
         self._obj: Json | None = obj
 

@@ -1,0 +1,128 @@
+"""How much is read of an API server's answers: of one answer, of an event of a watch, and of all pages of a list.
+
+Whoever may create objects on a worker decides how large they are and how many. A worker itself may send anything:
+compressed zeros, or pages without an end. All of it would end in the memory of the one process that serves all workers.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import aiohttp
+import attrs
+from aiohttp.http_exceptions import LineTooLong
+
+from multikueue.errors import Unreadable
+
+MAX_OBJECT: Final = 6 * (3 << 19)
+"""The longest JSON of an object in bytes. etcd refuses requests over 1.5 MiB; in JSON as API servers write it a
+character such as `<` takes six bytes."""
+MAX_LINE: Final = MAX_OBJECT + (64 << 10)
+"""The longest event of a watch in bytes: an object, the names of fields, which etcd does not store for all kinds, and
+what is around it."""
+
+_ADVICE: Final = "remove what is too much there, or raise the limit"
+
+
+@attrs.frozen
+class AnswerLimits:
+    """How much is read of what one server answers. Beyond it the request fails with `Unreadable`.
+
+    Parsed JSON takes about four times its bytes, and at worst twenty times.
+    """
+
+    answer_bytes: int = 16 << 20
+    """Bytes of one answer, decompressed; room for the largest object. A page of a list that is larger is asked for
+    again with fewer objects."""
+    list_bytes: int = 128 << 20
+    """Bytes of all pages of a list: 25,000 Jobs of 5 KiB."""
+    list_pages: int = 1_000
+    """Pages of a list. One has up to 500 objects."""
+    list_objects: int = 50_000
+    """Objects of a list. It is also how many of one kind are kept of a worker."""
+
+
+LISTS_UNLIMITED: Final = AnswerLimits(list_bytes=sys.maxsize, list_pages=sys.maxsize, list_objects=sys.maxsize)
+"""For the manager's own API server, which is trusted: only pages are kept small, as tenants choose their objects."""
+
+
+@attrs.define
+class ListTally:
+    """What has been read of one list so far."""
+
+    limits: AnswerLimits
+    where: str
+    """The beginning of error messages: cluster, verb and resource."""
+    pages: int = attrs.field(default=0, init=False)
+    objects: int = attrs.field(default=0, init=False)
+    bytes: int = attrs.field(default=0, init=False)
+
+    @property
+    def room(self) -> int:
+        """How many bytes the next page may have.
+
+        Raises:
+            Unreadable: there may be no further page.
+        """
+        if self.pages >= self.limits.list_pages:
+            raise too_much(self.where, f"the list has more than {self.limits.list_pages} pages")
+        return min(self.limits.answer_bytes, self.limits.list_bytes - self.bytes)
+
+    def check_bytes(self) -> None:
+        """A page was too large. Smaller ones do not help if it is the whole list that is.
+
+        Raises:
+            Unreadable: the list has too many bytes.
+        """
+        if self.limits.list_bytes - self.bytes < self.limits.answer_bytes:
+            raise too_much(self.where, f"the list has more than {self.limits.list_bytes} bytes")
+
+    def add(self, size: int, objects: int) -> None:
+        """Count a page.
+
+        Raises:
+            Unreadable: the list has too many objects.
+        """
+        self.pages += 1
+        self.bytes += size
+        self.objects += objects
+        if self.objects > self.limits.list_objects:
+            raise too_much(self.where, f"the list has more than {self.limits.list_objects} objects")
+
+
+def too_much(where: str, why: str) -> Unreadable:
+    """The error for an answer beyond the limits."""
+    return Unreadable(f"{where}: {why}: {_ADVICE}")
+
+
+async def read_body(response: aiohttp.ClientResponse, limit: int, where: str) -> bytes:
+    """Read an answer piece by piece. aiohttp decompresses at most 256 KiB ahead of us.
+
+    Args:
+        response: its headers have been read.
+        limit: of its bytes, decompressed.
+        where: the beginning of error messages.
+
+    Raises:
+        Unreadable: it has more bytes.
+    """
+    size, pieces = 0, []
+    async for piece in response.content.iter_any():
+        size += len(piece)
+        if size > limit:
+            raise too_much(where, f"the answer has more than {limit} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def read_line(response: aiohttp.ClientResponse, where: str) -> bytes:
+    """Read the next line of a watch; empty: the server has ended it.
+
+    Raises:
+        Unreadable: it is too long.
+    """
+    try:
+        return await response.content.readline(max_line_length=MAX_LINE)
+    except LineTooLong:
+        raise too_much(where, f"an event of the watch has more than {MAX_LINE} bytes") from None

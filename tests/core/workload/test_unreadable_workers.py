@@ -1,0 +1,58 @@
+"""Workers that answer with more than may be read: unknown, and neither absent nor lost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from multikueue.core.model.names import ClusterName
+from multikueue.core.workload.snapshot import Lost, Syncing, Unreadable, Unserved, Worker
+from tests.core.building import EARLIER, NOW, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.wording import in_words
+
+TAKEN = workload(check="Ready", cluster="w1", nominated=("w1", "w2"))
+HIDDEN: list[dict[str, Any]] = [{"reach": Unreadable()}, {"reach": Unreadable(seen=False)}, {"kind": Unreadable()}]
+
+
+@pytest.mark.parametrize("facts", HIDDEN)
+def test_what_it_runs_stays_with_it_and_no_time_runs_out(facts: dict[str, Any]) -> None:
+    w1 = worker("w1", copy_of(TAKEN, admitted=True), job_copy_of(TAKEN), **facts)
+    seen = snapshot(TAKEN, w1, worker("w2"))
+    plan = decide(seen)
+    assert in_words(seen, plan) == []
+    assert plan.look_again == timedelta(minutes=15).total_seconds()
+
+
+@pytest.mark.parametrize("facts", HIDDEN)
+def test_it_is_offered_nothing(facts: dict[str, Any]) -> None:
+    local = workload(nominated=("w1", "w2"))
+    seen = snapshot(local, worker("w1", **facts), worker("w2"))
+    assert not any(" w1" in word for word in in_words(seen, decide(seen)) if word.startswith("create"))
+    assert not seen.workers[0].can_run
+
+
+@pytest.mark.parametrize("facts", HIDDEN[:2])
+def test_while_it_may_run_an_earlier_attempt_nobody_is_recorded(facts: dict[str, Any]) -> None:
+    again = workload(nominated=("w1", "w2"), evictions=1)
+    made = copy_of(again, admitted=True, attempt=EARLIER), job_copy_of(again, attempt=EARLIER)
+    seen = snapshot(
+        again, worker("w1", copy_of(again, admitted=True)), worker("w2", *made, **facts), last_worker=ClusterName("w2")
+    )
+    assert "record w1" not in in_words(seen, decide(seen))
+
+
+@pytest.mark.parametrize(
+    ("one", "gone"),
+    [
+        (worker("w1", reach=Lost(NOW - timedelta(hours=1)), kind=Unreadable()), True),
+        (worker("w1", reach=Unreadable(), kind=Unserved(timedelta(hours=1))), False),
+        (worker("w1", reach=Unreadable(), kind=Syncing()), False),
+    ],
+    ids=["lost after that", "workloads", "just started"],
+)
+def test_a_loss_counts_only_once_it_does_not_answer(one: Worker, gone: bool) -> None:
+    seen = snapshot(TAKEN, one, worker("w2"))
+    words = in_words(seen, decide(seen))
+    assert any(word.startswith("retry") for word in words) == gone, words

@@ -1,0 +1,38 @@
+"""The page about security names bounds that hold, and tests that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from multikueue.kube import AnswerLimits, ClientOptions
+from multikueue.kube.answers import MAX_LINE, MAX_OBJECT
+from multikueue.kube.bounded_yaml import MAX_DEPTH, MAX_NUMBER, MAX_SIZE, MAX_VALUES
+from multikueue.runtime.reconcilers.configuration import SMALL
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text()
+ROWS = {cells[0]: cells[1] for cells in re.findall(r"^\| (.+?) \| (.*?) \| .* \|$", PAGE, re.MULTILINE)}
+MIB = 1 << 20
+
+
+def test_the_tests_it_names_exist() -> None:
+    named = re.findall(r"`(tests/[a-z_/]+\.py)`", PAGE)
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_bounds_are_those_in_the_code() -> None:
+    limits, options = AnswerLimits(), ClientOptions()
+    assert MAX_OBJECT == 6 * 3 * MIB // 2
+    assert MAX_LINE == MAX_OBJECT + (64 << 10)
+    assert ROWS["bytes of an answer, decompressed"] == f"{limits.answer_bytes // MIB} MiB"
+    assert ROWS["bytes of a list"] == f"{limits.list_bytes // MIB} MiB"
+    assert ROWS["pages of a list"] == f"{limits.list_pages:,}"
+    assert ROWS["objects of a kind, by lists and by events"] == f"{limits.list_objects:,}"
+    assert ROWS["the time of a call, from when it is sent"] == f"{options.deadline:g} s"
+    assert ROWS[f"its wait for one of {options.connections} connections"] == f"{options.connection_wait:g} s"
+    assert ROWS["bytes of a kubeconfig or settings file"] == f"{MAX_SIZE // MIB} MiB"
+    assert ROWS["its values and characters, with what aliases repeat"] == f"{MAX_VALUES:,} and {MAX_SIZE // MIB} Mi"
+    assert ROWS["its levels of nesting, and the length of a number"] == f"{MAX_DEPTH} and {MAX_NUMBER}"
+    assert ROWS["what is parsed in the event loop of a kubeconfig"] == f"{SMALL >> 10} KiB"
