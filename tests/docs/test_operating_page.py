@@ -122,7 +122,7 @@ def test_it_tells_what_an_operator_meets_on_a_workload(name: str) -> None:
 
 
 def test_the_metrics_it_names_are_all_there_are() -> None:
-    told = set(re.findall(r"`(multikueue_[a-z_]+)`", PAGE))
+    told = set(re.findall(r"`((?:kueue_)?multikueue_[a-z_]+)`", PAGE))
     served = {
         metric.name + ("_total" if metric.type == "counter" else "") for metric in Metrics("leader").registry.collect()
     }
