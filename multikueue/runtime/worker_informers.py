@@ -80,16 +80,9 @@ class WorkerInformers(Target):
         """
         probe = WorkerProbe()
         client = HeardClient(client, probe.heard)
-        selector, fraction, limits = f"{ORIGIN_LABEL}={settings.origin}", settings.fraction, settings.limits
-        informer = partial(
-            Informer,
-            client,
-            label_selector=selector,
-            belongs=partial(_is_ours, settings.origin),
-            on_status=lambda _: report(),
-            fraction=fraction,
-            limits=limits,
-        )
+        origin, fraction, limits = settings.origin, settings.fraction, settings.limits
+        informer = partial(Informer, client, on_status=lambda _: report(), fraction=fraction, limits=limits)
+        informer = partial(informer, label_selector=f"{ORIGIN_LABEL}={origin}", belongs=partial(_is_ours, origin))
 
         def jobs(kind: SafeAdapter) -> MutationCache:
             before = earlier.cache_of(kind.resource.gvk) if earlier is not None else None
