@@ -40,7 +40,7 @@ def marks_of(test: str) -> set[str] | None:
     return dict(members_of(module)).get(name) if module.is_file() else None
 
 
-@pytest.mark.parametrize("document", ["testing.md", "defects.md"])
+@pytest.mark.parametrize("document", ["testing.md", "defects.md", "security.md"])
 def test_tests_that_are_named_exist(document: str) -> None:
     """Whoever renames a test has to say so."""
     named = named_in(document)

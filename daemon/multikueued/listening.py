@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Final
 
 import anyio
 from aiohttp import web
 
 from multikueue.errors import SettingsError
+from multikueued.gate import Gate, Limits
 
 _CLOSE_TIMEOUT: Final = 2.0
+_BACKLOG: Final = 128
+"""Connections that wait in the kernel; it refuses more."""
 
 
 @asynccontextmanager
 async def listening(
-    application: web.Application, address: str, port: int, *, settings: str, tls: ssl.SSLContext | None = None
+    application: web.Application,
+    address: str,
+    port: int,
+    *,
+    settings: str,
+    tls: ssl.SSLContext | None = None,
+    limits: Limits | None = None,
 ) -> AsyncIterator[int]:
     """Serve an application while the context lasts; it yields the port.
 
@@ -29,30 +39,67 @@ async def listening(
         port: 0 for any free one.
         settings: the group of settings that has the address, for the error.
         tls: for HTTPS.
+        limits: of the connections.
 
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=_CLOSE_TIMEOUT / 2)
-    try:
-        await runner.setup()
+    gate = Gate(limits or Limits(), tls)
+    application.middlewares.append(gate.middleware)
+    # A compressed body is refused as malformed: API servers send none, and a small one may be anything unpacked.
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=_CLOSE_TIMEOUT / 2, auto_decompress=False)
+    with ExitStack() as stack:
         try:
-            await web.TCPSite(runner, address or None, port, ssl_context=tls).start()
+            listeners = [stack.enter_context(listener) for listener in await bind(address, port)]
         except OSError as error:
             raise SettingsError(_error_message(error, address, port, settings)) from error
-        yield runner.addresses[0][1]
-    finally:
-        with anyio.move_on_after(_CLOSE_TIMEOUT, shield=True):
-            await runner.cleanup()
+        await runner.setup()
+        assert runner.server is not None
+        gate.protocol = runner.server
+        async with anyio.create_task_group() as tasks:
+            try:
+                for listener in listeners:
+                    tasks.start_soon(gate.run, listener)
+                yield listeners[0].getsockname()[1]
+            finally:
+                with anyio.move_on_after(_CLOSE_TIMEOUT, shield=True):
+                    await runner.cleanup()
+                tasks.cancel_scope.cancel()
+
+
+async def bind(address: str, port: int) -> list[socket.socket]:
+    """Listen on every address of a name; on all of this machine's if it is empty.
+
+    Raises:
+        OSError: one of them cannot be listened on.
+    """
+    found = await anyio.getaddrinfo(address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    with ExitStack() as failing:
+        listeners = []
+        for family, where in dict.fromkeys((family, where) for family, _, _, _, where in found):
+            try:
+                listener = socket.socket(family, socket.SOCK_STREAM)
+            except OSError:  # the kernel has no IPv6
+                continue
+            listeners.append(failing.enter_context(listener))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind(where)
+            listener.listen(_BACKLOG)
+            listener.setblocking(False)
+        if not listeners:
+            raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+        failing.pop_all()
+    return listeners
 
 
 def _error_message(error: OSError, address: str, port: int, settings: str) -> str:
     where = f"{address or 'port'}{':' if address else ' '}{port}"
     if error.errno == errno.EADDRINUSE:
         return f"cannot listen on {where}: it is in use; set {settings}.port to a free one"
-    # asyncio's own text repeats the address. Since Python 3.13 it gives no errno if none of the addresses is this
-    # machine's. A resolver's errno is negative, and not one of the system.
-    number = errno.EADDRNOTAVAIL if error.errno is None else error.errno
+    # A resolver's errno is negative, and not one of the system.
+    number = error.errno or 0
     why = os.strerror(number) if number > 0 else error.strerror
     return (
         f"cannot listen on {where}: {why}; set {settings}.bindAddress and {settings}.port to an address of this "

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 DRAIN_TIMEOUT: Final = 10.0
 """Seconds that work under way may take after SIGTERM; then it is cancelled."""
+ELECTION: Final = ClientOptions(connections=2)
+"""Connections that only the Lease uses: a renewal must not wait behind our own writes. One may hang while another is
+tried."""
 
 log = structlog.get_logger(__name__)
 
@@ -150,6 +153,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
 
     async with (
         KubeClient(config, name="manager", options=ClientOptions(limits=LISTS_UNLIMITED), hook=metrics) as client,
+        KubeClient(config, name="manager", options=ELECTION, hook=metrics) as election_client,
         serving(settings.serving, metrics, why_not_ready) as port,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
@@ -171,7 +175,9 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             lease = ObjectKey(settings.namespace, election.lease_name)
             identity = f"{socket.gethostname()}_{uuid.uuid4()}"
             times = election.lease_settings()
-            elector = Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
+            elector = Elector(
+                election_client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random
+            )
             await elector.run(lambda: lead(elector.led_until))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
+from typing import Final
 
 import attrs
 
@@ -14,11 +15,14 @@ from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.templates import restore_templates
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata
-from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import clone, dig, overlaid, uid, with_value, without, without_nulls
 from multikueue.core.model.started import is_started, without_start
 from multikueue.core.model.workloads import is_elastic
+
+_ORIGIN_UID: Final = ("metadata", "annotations", ORIGIN_UID_ANNOTATION)
+"""Whose copy a copy is. Some rows set it afterwards; the job, which is its user's, has no say in it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -85,7 +89,7 @@ class JobKind:
         whole = {"metadata": bare_metadata(job, {}, {}), "spec": job.get("spec") or {}}
         if is_started(whole) or (self.sync.resized is not None and is_elastic(job)):
             whole = self._as_if_never_started(whole, stamp)
-        bare = without(whole, (*own, *self.copies.left_out))
+        bare = without(whole, (*own, *self.copies.left_out, _ORIGIN_UID))
         gvk = self.resource.gvk
         made = {"apiVersion": gvk.api_version, "kind": gvk.kind, **bare, "spec": self.copies.sanitised(bare["spec"])}
         if self.copies.prepared is not None:

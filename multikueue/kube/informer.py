@@ -55,6 +55,8 @@ class Informer(Indexer):
     resource: Resource
     namespace: str = attrs.field(default="", kw_only=True)
     label_selector: str = attrs.field(default="", kw_only=True)
+    belongs: Callable[[Json], bool] = attrs.field(default=lambda _obj: True, kw_only=True)
+    """Whether the selector selects an object: a server, or a proxy before it, that ignores selectors sends others'."""
     transform: Transform = attrs.field(default=drop_managed_fields, kw_only=True)
     indexes: Mapping[str, Index] = attrs.field(factory=dict, kw_only=True)
     on_change: Handler = attrs.field(default=lambda _key, _old, _new: None, kw_only=True)
@@ -157,7 +159,7 @@ class Informer(Indexer):
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
         found: set[ObjectKey] = set()
-        for obj in listed.items:
+        for obj in filter(self.belongs, listed.items):
             key = ObjectKey.of(obj)
             found.add(key)
             known = self.get(key)
@@ -167,7 +169,8 @@ class Informer(Indexer):
             self._store(gone, None)
 
     def _apply(self, event: WatchEvent) -> None:
-        key, deleted = ObjectKey.of(event.object), event.type == "DELETED"
+        key = ObjectKey.of(event.object)
+        deleted = event.type == "DELETED" or not self.belongs(event.object)
         if not deleted and key not in self:
             self._check_objects(len(self) + 1)
         self._count_bytes(key, 0 if deleted else event.size)

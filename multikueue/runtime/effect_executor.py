@@ -175,9 +175,12 @@ async def _delete(target: Target, cache: MutationCache | None, resource: Resourc
 
 async def _delete_workload(target: Target, effect: effects.DeleteWorkload) -> None:
     if effect.held:
-        patch: Json = {"metadata": {"uid": effect.uid, "finalizers": list(effect.finalizers) or None}}
+        remaining = list(effect.finalizers) or None
+        metadata: Json = {"uid": effect.uid, "resourceVersion": effect.version, "finalizers": remaining}
         try:
-            await target.client.merge_patch(WORKLOAD, effect.key, patch)
-        except (NotFound, Conflict):
+            await target.client.merge_patch(WORKLOAD, effect.key, {"metadata": metadata})
+        except NotFound:
             return
+        except Conflict:
+            return  # another object has the name by now, or it has changed: its event leads to the next decision
     await _delete(target, target.workloads, WORKLOAD, effect.key, effect.uid)

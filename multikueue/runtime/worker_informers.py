@@ -80,10 +80,9 @@ class WorkerInformers(Target):
         """
         probe = WorkerProbe()
         client = HeardClient(client, probe.heard)
-        selector, fraction, limits = f"{ORIGIN_LABEL}={settings.origin}", settings.fraction, settings.limits
-        informer = partial(
-            Informer, client, label_selector=selector, on_status=lambda _: report(), fraction=fraction, limits=limits
-        )
+        origin, fraction, limits = settings.origin, settings.fraction, settings.limits
+        informer = partial(Informer, client, on_status=lambda _: report(), fraction=fraction, limits=limits)
+        informer = partial(informer, label_selector=f"{ORIGIN_LABEL}={origin}", belongs=partial(_is_ours, origin))
 
         def jobs(kind: SafeAdapter) -> MutationCache:
             before = earlier.cache_of(kind.resource.gvk) if earlier is not None else None
@@ -240,6 +239,10 @@ class WorkerInformers(Target):
     def __repr__(self) -> str:
         followed = sum(map(_is_followed, self._informers))
         return f"<WorkerInformers {followed} of {len(self._informers)} kinds followed>"
+
+
+def _is_ours(origin: str, copy: Json) -> bool:
+    return bool(dig(copy, "metadata", "labels", ORIGIN_LABEL) == origin)
 
 
 def _without_templates(copy: Json) -> Json:

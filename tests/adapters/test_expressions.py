@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.adapters.declared.expressions import EvaluationError, Expression, MissingError
+from multikueue.adapters.declared.costs import degree
+from multikueue.adapters.declared.expressions import CostError, EvaluationError, Expression, MissingError
 from multikueue.core.model.names import Json
 
 
@@ -114,3 +115,55 @@ def test_a_failure_does_not_show_the_whole_job(text: str) -> None:
     with pytest.raises(EvaluationError) as caught:
         compiled(text).value(object=job) if "missing" in text else compiled(text).holds(object=job)
     assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "of_degree"),
+    [
+        ("object.spec.replicas == 3", 0),
+        ("object.list.all(x, x.done)", 1),
+        ("object.list . exists ( x , x == ').all(' )", 1),
+        ("object.list.all(x, x.parts.exists(y, y == 'a'))", 1),
+        ("object.list.all(x, x.a.all(y, y.b.all(z, z > 0)))", 1),
+        ("object.list.all(x, x == object.spec.first)", 2),
+        ("object.list.all(x, object.list.exists(y, y == x))", 2),
+        ("object.list.map(x, x.name)", 2),
+        ("object.list.filter(x, x > 1).map(x, string(x))", 2),
+        ("object.list.map(x, x.parts).all(y, y.all(z, z > 0))", 2),
+        ("object.list.distinct().size() == 1", 2),
+        ("object.list.map(x, object.list)", 3),
+        ("object.a.all(x, object.b.all(y, object.c.all(z, x + y == z)))", 3),
+        ("object.list.map(x, object.list.map(y, y))", 4),
+    ],
+)
+def test_the_degree_of_an_expression_is_that_of_its_loops(text: str, of_degree: int) -> None:
+    assert degree(text, ["object"]) == of_degree
+
+
+def test_loops_over_too_much_are_refused_before_they_begin() -> None:
+    """3,000 entries took 6.9 s, in which the daemon did nothing else; this would take hours."""
+    rule = compiled("object.list.all(x, object.list.all(y, object.list.all(z, object.list.all(u, u >= 0))))")
+    with pytest.raises(CostError, match=r"its loops may take more than 1,000,000 steps"):
+        rule.holds(object={"list": list(range(3000))})
+    assert rule.holds(object={"list": list(range(20))})
+
+
+def test_what_a_rule_does_not_read_costs_it_nothing() -> None:
+    rule = compiled("object.spec.parts.map(x, x.name)")
+    assert rule.value(object={"spec": {"parts": [{"name": "a"}], "other": list(range(3000))}}) == ["a"]
+
+
+def test_long_texts_count() -> None:
+    rule = compiled("object.list.map(x, x + x)")
+    with pytest.raises(CostError):
+        rule.value(object={"list": ["x" * 100_000]})
+    parts = compiled("object.text.split(',').all(x, object.text.split(',').exists(y, x == y))")
+    with pytest.raises(CostError):
+        parts.value(object={"text": "," * 3000})
+
+
+def test_a_range_that_an_object_asks_for_is_bounded() -> None:
+    rule = compiled("lists.range(object.count).size()")
+    assert rule.value(object={"count": 1000}) == 1000
+    with pytest.raises(EvaluationError, match=r"lists\.range makes at most"):
+        rule.value(object={"count": 1001})

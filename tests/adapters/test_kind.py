@@ -8,8 +8,9 @@ import pytest
 from multikueue.adapters import BUILTIN, AdapterRegistry, Delegation, JobKind, SafeAdapter, StatusRules
 from multikueue.adapters.rules import ALWAYS_DELEGATED, counters_at_zero, never_finished
 from multikueue.core.model.adapter import JobAdapter, Stamp
+from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.errors import AdapterError
 from tests.core.building import NOW
@@ -133,3 +134,13 @@ class TestRegistry:
         """No kind twice, and each is what the plan asks for."""
         rows: list[JobAdapter] = [SafeAdapter(row) for row in BUILTIN]
         assert len(AdapterRegistry(BUILTIN)) == len(rows)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BUILTIN if not kind.workload_only], ids=lambda kind: kind.framework)
+def test_a_job_does_not_say_whose_copy_its_copy_is(kind: JobKind) -> None:
+    """A user's own mark was copied, and the copy was taken for that of another job ever after."""
+    local = widget()
+    local["metadata"]["annotations"] = {ORIGIN_UID_ANNOTATION: "of-another-job", "team": "red"}
+    made = kind.copy(local, STAMP)
+    assert made["metadata"]["annotations"]["team"] == "red"
+    assert is_copy_of(made, local)

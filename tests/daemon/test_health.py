@@ -67,7 +67,7 @@ async def test_an_error_inside_is_raised_and_the_port_is_closed() -> None:
         async with serving(ANY, Metrics("leader"), lambda: None):
             raise ValueError("broken")
 
-    assert [str(error) for error in caught.value.exceptions] == ["broken"]
+    assert caught.value.split(ValueError)[1] is None
 
 
 @pytest.mark.looptime

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import anyio
 import pytest
 
@@ -12,11 +15,13 @@ from multikueue.core.model.objects import annotations_of
 from multikueue.sandbox.apiserver import DirectClient, Fault, Refuse
 from multikueue.sandbox.apiserver.faults import Call
 from multikueue.sandbox.kueue import evict
-from tests.integration.permissions import WORKER_RULES, NotGranted, chart_rules, granted
+from multikueued.config import Settings
+from tests.integration.permissions import WORKER_RULES, NotGranted, chart_objects, chart_rules, granted
 from tests.runtime.fleet import Fleet, until
 from tests.runtime.test_recording import create_unseen, hold, lose, offer_to_both
 
 USER = "multikueue"
+TEMPLATES = Path(__file__).parents[2] / "charts" / "multikueued" / "templates"
 
 
 def enforce(fleet: Fleet) -> list[Fault]:
@@ -36,6 +41,34 @@ def test_a_subresource_is_granted_by_itself() -> None:
     assert refused.fits(Call(USER, "patch", str(WORKLOAD), subresource="status"))
     assert refused.fits(Call(USER, "list", "jobs.batch"))
     assert not refused.fits(Call("admin", "create", str(WORKLOAD)))
+
+
+def test_only_our_lease_may_be_read_and_changed() -> None:
+    """Other controllers have theirs in the same namespace: whoever may change them decides who leads there."""
+    rules = [rule for rule in chart_rules() if "leases" in rule["resources"]]
+    assert [(rule["verbs"], rule.get("resourceNames")) for rule in rules] == [
+        (["create"], None),
+        (["get", "update"], [Settings().leader_election.lease_name]),
+    ]
+
+
+def test_quota_automation_is_granted_what_it_asks_for_and_no_more() -> None:
+    role = chart_objects("rbac-quota.yaml")[0]
+    kueue = "kueue.x-k8s.io"
+    assert granted(role["rules"]) == {
+        (kueue, "clusterqueues"): {"list", "watch", "patch"},
+        (kueue, "localqueues"): {"list", "watch"},
+        (kueue, "clusterqueues/status"): {"patch"},
+    }
+
+
+def test_the_network_policy_names_the_ports_of_the_pod() -> None:
+    (policy,) = chart_objects("networkpolicy.yaml")
+    deployment = (TEMPLATES / "deployment.yaml").read_text()
+    ports = [port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]]
+    assert ports == re.findall(r"- name: (\w+)\n +containerPort", deployment)
+    assert all(rule["from"] for rule in policy["spec"]["ingress"])
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
 
 
 @pytest.mark.looptime

@@ -17,7 +17,8 @@ from multikueue.webhook.certificates import UnusableError, pem
 from multikueue.webhook.reviewer import Answer
 from multikueue.webhook.rotation import Credentials, renewed
 from multikueued.config import Port, WebhookSettings
-from multikueued.webhook.serving import MAX_BODY, ServingTls, reviewing
+from multikueued.webhook.bodies import MAX_BODY
+from multikueued.webhook.serving import ServingTls, reviewing
 
 HOST = "127.0.0.1"
 ANY = WebhookSettings(enabled=True, bind_address=HOST, port=Port(0))

@@ -31,6 +31,9 @@ _VALUES = {
     ".Release.Namespace": _NAMESPACE,
     ".Values.kueueNamespace": KUEUE_NAMESPACE,
     ".Values.settings.webhook.servicePort | default 443": "443",
+    '(.Values.settings.leaderElection).leaseName | default "multikueue"': "multikueue",
+    "toJson .Values.networkPolicy.metricsFrom": '[{"namespaceSelector": {}}]',
+    "toJson .Values.networkPolicy.webhookFrom": '[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
     'include "multikueued.webhook" .': WEBHOOK,
     'include "multikueued.webhookConfiguration" .': WEBHOOK_CONFIGURATION,
 }

@@ -178,9 +178,25 @@ async def test_kueues_finalizer_does_not_keep_a_copy() -> None:
     client = fleet.clusters[W1].client
     made = await client.create(WORKLOAD, a_workload(finalizers=[WORKLOAD_FINALIZER]))
     executing, _ = executor(fleet)
-    await executing.execute(None, (DeleteWorkload(W1, KEY, made["metadata"]["uid"], (), held=True),))
+    uid, version = made["metadata"]["uid"], made["metadata"]["resourceVersion"]
+    await executing.execute(None, (DeleteWorkload(W1, KEY, uid, (), held=True, version=version),))
     with pytest.raises(NotFound):
         await client.get(WORKLOAD, KEY)
+
+
+async def test_a_finalizer_that_was_put_there_meanwhile_stays() -> None:
+    """The list was written without the version it had been read from: another's finalizer was lost."""
+    fleet = Fleet()
+    client = fleet.clusters[W1].client
+    made = await client.create(WORKLOAD, a_workload(finalizers=[WORKLOAD_FINALIZER]))
+    uid, version = made["metadata"]["uid"], made["metadata"]["resourceVersion"]
+    both = [WORKLOAD_FINALIZER, "example.com/keep"]
+    await client.merge_patch(WORKLOAD, KEY, {"metadata": {"finalizers": both}})
+    executing, _ = executor(fleet)
+    await executing.execute(None, (DeleteWorkload(W1, KEY, uid, (), held=True, version=version),))
+    left = (await client.get(WORKLOAD, KEY))["metadata"]
+    assert left["finalizers"] == both
+    assert "deletionTimestamp" not in left
 
 
 async def test_a_name_that_is_taken_is_told_and_noted() -> None:

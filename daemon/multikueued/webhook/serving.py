@@ -17,12 +17,12 @@ from multikueue.kube.transport import load_key_pair
 from multikueue.webhook.certificates import UnusableError
 from multikueue.webhook.reviewer import Answer
 from multikueued.config import WebhookSettings
+from multikueued.gate import Limits
 from multikueued.listening import listening
+from multikueued.webhook.bodies import Bodies
 
-MAX_BODY: Final = 7 << 20
-"""Bytes of a review: API servers accept objects of 3 MiB, and a review may hold two versions of one."""
 READ_TIMEOUT: Final = 5.0
-"""Seconds a review may take to arrive. API servers do not wait that long for the answer."""
+"""Seconds a review may take to arrive and to get its turn. API servers do not wait that long for the answer."""
 _MEDIA_TYPE: Final = "application/json"
 
 Review = Callable[[bytes], Answer]
@@ -65,7 +65,13 @@ class ServingTls:
 
 
 def reviewing(
-    settings: WebhookSettings, tls: ServingTls, review: Review, *, read_timeout: float = READ_TIMEOUT
+    settings: WebhookSettings,
+    tls: ServingTls,
+    review: Review,
+    *,
+    read_timeout: float = READ_TIMEOUT,
+    limits: Limits | None = None,
+    bodies: Bodies | None = None,
 ) -> AbstractAsyncContextManager[int]:
     """Serve while the context lasts; it yields the port.
 
@@ -73,28 +79,31 @@ def reviewing(
         settings: address and port.
         tls: the certificate.
         review: answers the body of a request.
-        read_timeout: seconds a review may take to arrive.
+        read_timeout: seconds a review may take to arrive and to get its turn.
+        limits: of the connections.
+        bodies: the bounds of what they send.
 
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    application = _application(review, read_timeout)
-    return listening(application, settings.bind_address, settings.port, settings="webhook", tls=tls.context)
+    application = _application(review, read_timeout, bodies or Bodies())
+    where = settings.bind_address, settings.port
+    return listening(application, *where, settings="webhook", tls=tls.context, limits=limits)
 
 
-def _application(review: Review, read_timeout: float) -> web.Application:
+def _application(review: Review, read_timeout: float, bodies: Bodies) -> web.Application:
     async def post(request: web.Request) -> web.Response:
         if request.content_type != _MEDIA_TYPE:
             raise web.HTTPUnsupportedMediaType(text=f"send an AdmissionReview as {_MEDIA_TYPE}\n")
         try:
-            with anyio.fail_after(read_timeout):
-                body = await request.read()
+            with anyio.fail_after(read_timeout), bodies.arriving() as body:
+                await bodies.read(request, body)
+                answer = await bodies.answered(review, body)
         except TimeoutError:
             raise web.HTTPRequestTimeout(text=f"the review did not arrive within {read_timeout:g} s\n") from None
-        answer = review(body)
         media_type = _MEDIA_TYPE if answer.status == 200 else "text/plain"
         return web.Response(status=answer.status, body=answer.body, content_type=media_type)
 
-    application = web.Application(client_max_size=MAX_BODY)
+    application = web.Application()
     application.router.add_post(PATH, post)
     return application

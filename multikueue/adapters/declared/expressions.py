@@ -15,6 +15,7 @@ import attrs
 import cel
 from cel.stdlib import STDLIB_FUNCTIONS
 
+from multikueue.adapters.declared.costs import MAX_RANGE, MAX_STEPS, degree, exceeds
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import shortened
 from multikueue.errors import RuleError
@@ -44,6 +45,10 @@ class MissingError(EvaluationError):
     """It reads something that is not there."""
 
 
+class CostError(EvaluationError):
+    """It may take too long for these objects, and was not evaluated."""
+
+
 @attrs.frozen
 class Expression:
     """One compiled expression."""
@@ -54,6 +59,8 @@ class Expression:
     _program: cel.Program = attrs.field(repr=False, eq=False)
     _reads: Mapping[str, _Fields | None] = attrs.field(repr=False, eq=False)
     _functions: Mapping[str, Callable[..., Any]] = attrs.field(repr=False, eq=False)
+    _degree: int = attrs.field(repr=False, eq=False)
+    """Of its loops; see `costs`."""
 
     @classmethod
     def compiled(cls, text: str, variables: tuple[str, ...], where: str = "") -> Expression:
@@ -75,7 +82,7 @@ class Expression:
             if name not in known:
                 raise ValueError(f"{text!r}: there is no variable {name!r}; there is {' and '.join(variables)}")
         reads = {name: _fields_read(text, name) for name in variables if name in program.variables()}
-        return cls(text, where, program, reads, functions)
+        return cls(text, where, program, reads, functions, degree(text, variables))
 
     def value(self, **given: Json | str) -> Any:
         """Its value, as JSON has values.
@@ -86,9 +93,15 @@ class Expression:
 
         Raises:
             MissingError: it reads a field that is not there.
+            CostError: its loops may take too long with what it reads.
             EvaluationError: it has no value for another reason, or none that JSON has.
         """
         known = {name: _part(_filled(given[name]), fields) for name, fields in self._reads.items()}
+        if exceeds(known.values(), self._degree, each_character="split" in self._functions):
+            told = (
+                f"it reads so much that its loops may take more than {MAX_STEPS:,} steps; write it with fewer of them"
+            )
+            raise CostError(self._saying(told))
         context: Any = cel.Context(variables=known, functions=dict(self._functions)) if self._functions else known
         try:
             result = self._program.execute(context)
@@ -143,7 +156,13 @@ def _libraries(text: str, used: list[str]) -> dict[str, Callable[..., Any]]:
         if not named:
             raise ValueError(f"{text!r}: there is no function {name!r}")
         found |= named
-    return found
+    return found | {"lists.range": _range} if "lists.range" in found else found
+
+
+def _range(size: int) -> list[int]:
+    if size > MAX_RANGE:
+        raise ValueError(f"lists.range makes at most {MAX_RANGE} entries")
+    return list(range(size))
 
 
 def _fields_read(text: str, name: str) -> _Fields | None:

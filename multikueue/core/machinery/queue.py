@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import attrs
 
 K = TypeVar("K", bound=Hashable)
+
+SPARE: Final = 64
+"""Entries of the heap that may be stale beyond as many as are not. So it is built anew seldom, and never for a few."""
 
 
 @attrs.frozen
@@ -39,7 +42,8 @@ class WorkQueue(Generic[K]):
     _due: dict[K, tuple[float, int]] = attrs.field(factory=dict, init=False)
     """The waiting keys, none of them held: each one's time, and its number among equal times."""
     _heap: list[tuple[float, int, K]] = attrs.field(factory=list, init=False)
-    """Every entry of `_due` in the order of times, and stale ones, which disagree with `_due`."""
+    """Every entry of `_due` in the order of times, and stale ones, which disagree with `_due`: no more than live ones
+    and `SPARE`."""
     _held: set[K] = attrs.field(factory=set, init=False)
     """client-go's `processing` set."""
     _readded: dict[K, float] = attrs.field(factory=dict, init=False)
@@ -87,6 +91,11 @@ class WorkQueue(Generic[K]):
         """How many keys are held."""
         return len(self._held)
 
+    @property
+    def entries(self) -> int:
+        """How many entries are in memory, stale ones included."""
+        return len(self._heap) + len(self._readded)
+
     def statistics(self) -> QueueStatistics:
         """A snapshot for metrics."""
         return QueueStatistics(len(self), len(self._held))
@@ -95,3 +104,6 @@ class WorkQueue(Generic[K]):
         self._order += 1
         self._due[key] = (at, self._order)
         heapq.heappush(self._heap, (at, self._order, key))
+        if len(self._heap) > SPARE + 2 * len(self._due):
+            self._heap = [(at, order, key) for key, (at, order) in self._due.items()]
+            heapq.heapify(self._heap)

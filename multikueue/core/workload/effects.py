@@ -80,6 +80,8 @@ class DeleteWorkload:
     """What remains of its finalizers once Kueue's is taken off, if it is there; see `held`."""
     held: bool = False
     """Whether Kueue's finalizer must be taken off first."""
+    version: str = ""
+    """The resourceVersion that `finalizers` were read from: one that somebody has put there since must not go."""
 
 
 @attrs.frozen

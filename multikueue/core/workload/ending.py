@@ -15,7 +15,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating, uid
+from multikueue.core.model.objects import dig, is_terminating, resource_version, uid
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchJobStatus, Plan
@@ -97,7 +97,8 @@ def delete_workload(cluster: ClusterName, workload: Json) -> Iterator[Effect]:
     held = WORKLOAD_FINALIZER in finalizers
     if held or not is_terminating(workload):
         remaining = tuple(entry for entry in finalizers if entry != WORKLOAD_FINALIZER)
-        yield DeleteWorkload(cluster, ObjectKey.of(workload), uid(workload), remaining, held)
+        version = resource_version(workload)
+        yield DeleteWorkload(cluster, ObjectKey.of(workload), uid(workload), remaining, held, version)
 
 
 def clean(worker: Worker, unless: Callable[[Json], bool] = lambda _: False) -> Iterator[Effect]:

@@ -1,0 +1,184 @@
+"""Bounds what the clients of a port may hold: connections, and time.
+
+Anybody who reaches a port of the daemon is a client: neither port asks who it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast
+
+import anyio
+import attrs
+import structlog
+from aiohttp import web
+
+ROOM_INTERVAL: Final = 0.5
+"""Seconds between two looks for a connection to close while all places are taken."""
+ACCEPT_DELAY: Final = 1.0
+"""Seconds until the next try where the process may open no more files, as in asyncio."""
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.frozen
+class Limits:
+    """What the clients of a port may hold."""
+
+    connections: int = 128
+    """Open at a time. Beyond them the one that has been idle longest is closed; if none is, others wait in the kernel's
+    queue. A few API servers with some connections each, kubelet and Prometheus need a tenth."""
+    head_timeout: float = 5.0
+    """Seconds for TLS, and then for the head of a request from when it may begin. API servers send it in one packet."""
+    idle_timeout: float = 120.0
+    """Seconds for an answer to be read and the next request to begin. API servers themselves close after 90 s: they
+    should do so first, because a request that meets a closing connection is lost."""
+
+
+@attrs.define(eq=False)
+class Connection(asyncio.Protocol):
+    """Closes a connection that lets us wait; hands all else to the server's own protocol."""
+
+    inner: asyncio.Protocol
+    limits: Limits
+    on_lost: Callable[[], None]
+    idle: bool = attrs.field(default=False, init=False)
+    """Whether an answer has been given and nothing has come since."""
+    _transport: asyncio.Transport | None = attrs.field(default=None, init=False)
+    _deadline: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A head is to come."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no instance of it
+        self._wait(self.limits.head_timeout)
+        self.inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """The first byte after an answer begins the next head."""
+        if self.idle:
+            self.idle = False
+            self._wait(self.limits.head_timeout)
+        self.inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """See `asyncio.Protocol`."""
+        return self.inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self.inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self.inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Free its place."""
+        self._wait(None)
+        self.inner.connection_lost(exc)
+        self.on_lost()
+
+    def began(self) -> None:
+        """The head has arrived, and its handler runs: that one bounds the body."""
+        self.idle = False
+        self._wait(None)
+
+    def answered(self) -> None:
+        """The handler has an answer."""
+        self.idle = True
+        self._wait(self.limits.idle_timeout)
+
+    def make_room(self) -> None:
+        """Close once the answer has been sent, for which there is as long as for a head."""
+        self.idle = False
+        if self._transport is not None:
+            self._wait(self.limits.head_timeout)
+            self._transport.close()
+
+    def close(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _wait(self, seconds: float | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.close)
+
+
+@attrs.define(eq=False)
+class Gate:
+    """Accepts connections, up to the limit."""
+
+    limits: Limits
+    tls: ssl.SSLContext | None = None
+    protocol: Callable[[], asyncio.Protocol] = attrs.field(default=asyncio.Protocol, init=False)
+    """Of the server; set it before `run`."""
+    _open: dict[asyncio.Protocol, Connection] = attrs.field(factory=dict, init=False)
+    """By the server's own protocol, in the order in which they answered last."""
+    _places: anyio.Semaphore = attrs.field(init=False)
+
+    @_places.default
+    def _as_limited(self) -> anyio.Semaphore:
+        return anyio.Semaphore(self.limits.connections)
+
+    async def run(self, listener: socket.socket) -> None:
+        """Accept until cancelled."""
+        loop = asyncio.get_running_loop()
+        async with anyio.create_task_group() as tasks:
+            while True:
+                try:
+                    accepted, _ = await loop.sock_accept(listener)
+                except OSError as error:  # no more files, or the client is gone already
+                    log.warning("cannot accept a connection", error=str(error))
+                    await anyio.sleep(ACCEPT_DELAY)
+                    continue
+                await self._place()
+                tasks.start_soon(self._serve, accepted)
+
+    @web.middleware
+    async def middleware(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Of the application: tells a connection when its request begins and when it has an answer."""
+        connection = self._open.get(request.protocol)
+        if connection is None:
+            return await handler(request)
+        connection.began()
+        try:
+            return await handler(request)
+        finally:
+            if request.protocol in self._open:
+                self._open[request.protocol] = self._open.pop(request.protocol)
+                connection.answered()
+
+    async def _place(self) -> None:
+        acquired = False
+        while not acquired:
+            if not self._places.value:
+                longest = next((connection for connection in self._open.values() if connection.idle), None)
+                if longest is not None:
+                    longest.make_room()
+            with anyio.move_on_after(ROOM_INTERVAL):  # one that is busy now may be idle then
+                await self._places.acquire()
+                acquired = True
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        """Serve one connection until it is closed."""
+        lost, inner = anyio.Event(), self.protocol()
+        connection = Connection(inner, self.limits, lost.set)
+        handshake: dict[str, Any] = {"ssl_handshake_timeout": self.limits.head_timeout} if self.tls is not None else {}
+        self._open[inner] = connection
+        try:
+            loop = asyncio.get_running_loop()
+            await loop.connect_accepted_socket(lambda: connection, accepted, ssl=self.tls, **handshake)
+            await lost.wait()
+        except OSError:  # the handshake failed, as of anybody who speaks no TLS
+            return
+        finally:
+            connection.close()
+            del self._open[inner]
+            self._places.release()
