@@ -104,7 +104,7 @@ class Daemon:
     def absent_since(self, time: float) -> float:
         """For how many seconds since then none ran, as far as that is noted: it takes a process a moment to note it."""
         ends = [*(begin for begin, _ in self._absences[1:]), float("inf")]
-        noted = [(begin, back) for (begin, back), end in zip(self._absences, ends, strict=True) if end - back >= 1.0]
+        noted = [(begin, back) for (begin, back), end in zip(self._absences, ends, strict=False) if end - back >= 1.0]
         return sum(max(0.0, back - max(begin, time)) for begin, back in noted)
 
     async def kill(self, death: Death) -> None:

@@ -42,8 +42,8 @@ def leave_to_successor(situation: Situation) -> Plan:
 def _is_over_on(situation: Situation, worker: Worker) -> bool:
     """Whether no slice runs any more, and the last one did not end on this worker, which may have status to sync."""
     siblings = situation.snapshot.siblings
-    if any(not workloads.is_finished(one) and not is_terminating(one) for one in siblings):
-        return False
+    if not siblings or any(not workloads.is_finished(one) and not is_terminating(one) for one in siblings):
+        return False  # without any other, its successor may just not be known yet
     return worker.name not in map(workloads.cluster_name, siblings)
 
 
