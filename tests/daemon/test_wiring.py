@@ -8,6 +8,7 @@ import anyio
 import attrs
 import orjson
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from multikueue.adapters.declaration import Declaration
@@ -81,6 +82,7 @@ async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: 
     """Until then nothing is watched or told about it, neither on the manager nor on workers; a job of it waits."""
     monkeypatch.setattr(kinds, "LOOK_AGAIN", 0.2)
     kind = Declaration(name="Bus.v1.example.com")
+    monkeypatch.setattr("multikueued.kinds.log", structlog.get_logger())  # one that no earlier test has bound
     settings = attrs.evolve(ALONE, namespace=ObjectName("kueue-system"), external_frameworks=(kind,))
     async with Sandbox(workers=1, kinds=[BATCH_JOB, BUS], options=QUICK) as sandbox, anyio.create_task_group() as tasks:
         manager = sandbox.manager.client("admin")
