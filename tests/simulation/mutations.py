@@ -133,7 +133,7 @@ def origins_are_not_checked() -> Iterator[None]:
     """26: whatever has the right name or says that it belongs to a Workload is taken for a copy of ours."""
 
     def unselected(*args: Any, **options: Any) -> Informer:
-        return Informer(*args, **{**options, "label_selector": ""})
+        return Informer(*args, **{**options, "label_selector": "", "belongs": lambda _: True})
 
     with mock.patch.object(worker_informers, "Informer", unselected):
         yield
