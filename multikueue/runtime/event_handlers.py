@@ -14,7 +14,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
-from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, is_replaced, owner
+from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, owner
 from multikueue.core.workload.siblings import affected, may_have_siblings
 from multikueue.kube.informer import Handler
 from multikueue.protocols import ManagerHook
@@ -136,17 +136,10 @@ class WorkerHandlers:
     _connected: set[ClusterName] = attrs.field(factory=set, init=False)
 
     def workload_changed(self, key: ObjectKey, after: float) -> None:
-        """Something of this Workload changed on a worker; it may wait for so many seconds.
-
-        A job may name a slice that has been replaced: what changes of it concerns the slice that took its place.
-        """
-        self.memory.touched(key)
-        self.work.workloads.enqueue(key, after)
-        workload = self.manager.workloads.get(key)
-        owned_by = owner(workload) if workload is not None and is_replaced(workload) else None
-        for sibling in self.manager.siblings(key, owned_by) if owned_by is not None else ():
-            self.memory.touched(ObjectKey.of(sibling))
-            self.work.workloads.enqueue(ObjectKey.of(sibling), after)
+        """Something of this Workload changed on a worker; it may wait for so many seconds."""
+        for concerned in self.manager.with_successors(key):
+            self.memory.touched(concerned)
+            self.work.workloads.enqueue(concerned, after)
 
     def job_changed(self, gvk: GVK, key: ObjectKey, after: float) -> None:
         """A copy changed on a worker whose row does not know its Workloads: it has the name of the manager's job."""
@@ -168,7 +161,8 @@ class WorkerHandlers:
         self.status_changed(worker)
         self.recompute_quotas()
         for key in (*workloads_on(worker), *self._waiting_for(worker.name)):
-            self.work.workloads.enqueue(key)
+            for concerned in self.manager.with_successors(key):
+                self.work.workloads.enqueue(concerned)
 
     def status_changed(self, worker: WorkerCluster) -> None:
         """Only what the MultiKueueCluster's status says of a worker changed."""

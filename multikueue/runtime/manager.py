@@ -204,7 +204,8 @@ class Manager:
             await anyio.sleep(self.settings.gc_interval.total_seconds())
             for worker in self.workers:
                 for key in dict.fromkeys(workloads_on(worker)):  # in an order that repeats
-                    self._work.workloads.enqueue(key)
+                    for concerned in self.cluster.with_successors(key):
+                        self._work.workloads.enqueue(concerned)
 
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:

@@ -24,6 +24,7 @@ from multikueue.core.model.workloads import (
     has_members,
     is_finished,
     is_made_for,
+    is_replaced,
     owner,
 )
 from multikueue.errors import NotFound
@@ -186,6 +187,14 @@ class ManagerCluster(Target):
             found = self.workloads.get(name) if name != key else None
             if found is not None:
                 yield found
+
+    def with_successors(self, key: ObjectKey) -> Iterator[ObjectKey]:
+        """A Workload, and if it is a slice that has been replaced, the others of its job: a copy may still name it."""
+        yield key
+        workload = self.workloads.get(key)
+        owned_by = owner(workload) if workload is not None and is_replaced(workload) else None
+        for sibling in self.siblings(key, owned_by) if owned_by is not None else ():
+            yield ObjectKey.of(sibling)
 
     def jobs_of(self, key: ObjectKey, workload: Json, owned_by: Owner) -> dict[str, Json]:
         """The jobs behind a Workload, by name: one for most kinds; empty while none can be seen."""

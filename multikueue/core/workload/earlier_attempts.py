@@ -14,7 +14,16 @@ from typing import Final
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, uid
-from multikueue.core.model.workloads import evictions, is_evicted, is_stopping, reserved_at
+from multikueue.core.model.workloads import (
+    cluster_name,
+    evictions,
+    is_elastic,
+    is_evicted,
+    is_finished,
+    is_replaced,
+    is_stopping,
+    reserved_at,
+)
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
@@ -122,10 +131,19 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     known = situation.jobs_on(worker)
     if isinstance(worker.creation, Unanswered) or not all(_has_stopped(situation, worker, job) for job in known):
         return True
+    if any(cluster_name(one) == worker.name for one in _earlier_slices(situation)):
+        return True
     last = _last_worker(situation)
     if last is not None:
         return last == worker.name and not worker.seen
     return not worker.seen and (is_evicted(situation.workload) or evictions(situation.workload) > 0)
+
+
+def _earlier_slices(situation: Situation) -> list[Json]:
+    """The slices of an elastic job that this one replaces or joins: their job is its job, whatever was seen of it."""
+    if not is_elastic(situation.workload):
+        return []
+    return [one for one in situation.snapshot.siblings if is_replaced(one) or not is_finished(one)]
 
 
 def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:

@@ -18,6 +18,7 @@ from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker, refused
 from multikueue.core.workload.check_updates import admit, finish, retry, retry_vanished
+from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE
 from multikueue.core.workload.effects import Announce, CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, delete_workload, sync_status
 from multikueue.core.workload.situation import Situation
@@ -42,8 +43,10 @@ def leave_to_successor(situation: Situation) -> Plan:
 def _is_over_on(situation: Situation, worker: Worker) -> bool:
     """Whether no slice runs any more, and the last one did not end on this worker, which may have status to sync."""
     siblings = situation.snapshot.siblings
-    if not siblings or any(not workloads.is_finished(one) and not is_terminating(one) for one in siblings):
-        return False  # without any other, its successor may just not be known yet
+    if not siblings:  # its successor may just not be known yet, or be about to be made again
+        return situation.snapshot.quiet_for >= LEFTOVER_GRACE
+    if any(not workloads.is_finished(one) and not is_terminating(one) for one in siblings):
+        return False
     return worker.name not in map(workloads.cluster_name, siblings)
 
 

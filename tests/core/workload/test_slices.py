@@ -246,6 +246,16 @@ class TestGrowing:
         where = worker("w1", copy_of(unplaced, admitted=True), shared=OLD_JOB)
         assert words(growing(where, local=unplaced, sibling=old())) == []
 
+    @pytest.mark.parametrize(("minutes", "waits"), [(5, True), (15, False)], ids=["for 5 minutes", "for 15 minutes"])
+    def test_nor_is_it_recorded_while_the_worker_of_the_old_slice_is_lost(self, minutes: int, waits: bool) -> None:
+        """The job may run there though it was never seen: the answer to its creation was lost with the worker."""
+        unplaced = slice_of(NEW_NAME, 5, nominated=("w2",), replaces=OLD_NAME)
+        lost, free = (
+            worker("w1", reach=Lost(NOW - timedelta(minutes=minutes))),
+            worker("w2", copy_of(unplaced, admitted=True)),
+        )
+        assert ("record w2" in words(growing(lost, free, local=unplaced))) is not waits
+
 
 class TestFixedSize:
     """A kind that cannot change its size, though its jobs may say that they are elastic."""
@@ -306,6 +316,12 @@ class TestReplaced:
         back = worker("w1", copy_of(old(), admitted=True), shared=OLD_JOB)
         seen = snapshot(REPLACED, back, worker("w2"), siblings=(ended,), job=BIG)
         assert words(seen) == ["delete job on w1", "delete workload on w1"]
+
+    @pytest.mark.parametrize(("seconds", "expected"), [(0, []), (60, ["delete job on w1", "delete workload on w1"])])
+    def test_nor_is_it_left_once_no_other_slice_comes(self, seconds: int, expected: list[str]) -> None:
+        """Somebody deleted the Workload of the slice that ran."""
+        back = worker("w1", copy_of(old(), admitted=True), OLD_JOB)
+        assert words(snapshot(REPLACED, back, job=BIG, quiet_for=timedelta(seconds=seconds))) == expected
 
     def test_but_not_where_the_last_slice_ended(self) -> None:
         """Its status is synced first, and then that slice removes it."""
