@@ -131,7 +131,7 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     known = situation.jobs_on(worker)
     if isinstance(worker.creation, Unanswered) or not all(_has_stopped(situation, worker, job) for job in known):
         return True
-    if any(cluster_name(one) == worker.name for one in _earlier_slices(situation)):
+    if any(worker.name in (cluster_name(one), noted_worker(one)) for one in _earlier_slices(situation)):
         return True
     last = _last_worker(situation)
     if last is not None:

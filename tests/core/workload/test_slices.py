@@ -11,7 +11,7 @@ import pytest
 from multikueue.adapters import SyncRules
 from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, PREBUILT_WORKLOAD, SPEC_ANNOTATION, STARTED_LABELS
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, LAST_WORKER_ANNOTATION, PREBUILT_WORKLOAD, SPEC_ANNOTATION, STARTED_LABELS
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
@@ -255,6 +255,9 @@ class TestGrowing:
             worker("w2", copy_of(unplaced, admitted=True)),
         )
         assert ("record w2" in words(growing(lost, free, local=unplaced))) is not waits
+        evicted = slice_of(OLD_NAME, 3, finished=SLICE_REPLACED)  # replaced before it had a worker again
+        evicted["metadata"]["annotations"][LAST_WORKER_ANNOTATION] = "w1"
+        assert ("record w2" in words(growing(lost, free, local=unplaced, sibling=evicted))) is not waits
 
 
 class TestFixedSize:
