@@ -25,7 +25,11 @@ def find_recorded(situation: Situation) -> Plan:
         for worker in configured
         if not worker.in_sight and (left := left_of_loss(situation, worker)) is not None
     }
-    found = _candidates(situation, [worker for worker in configured if worker.in_sight])
+    last = (
+        situation.snapshot.last_worker
+    )  # one that was taken out of the config, or removed, runs its jobs to their end
+    drained = [worker for worker in situation.workers if worker.name == last and not worker.configured]
+    found = _candidates(situation, [worker for worker in (*configured, *drained) if worker.in_sight])
     if hidden:
         return _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
     if len(found) > 1:

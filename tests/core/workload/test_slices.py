@@ -11,7 +11,13 @@ import pytest
 from multikueue.adapters import SyncRules
 from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, LAST_WORKER_ANNOTATION, PREBUILT_WORKLOAD, SPEC_ANNOTATION, STARTED_LABELS
+from multikueue.core.model.labels import (
+    ATTEMPT_ANNOTATION,
+    LAST_WORKER_ANNOTATION,
+    PREBUILT_WORKLOAD,
+    SPEC_ANNOTATION,
+    STARTED_LABELS,
+)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name

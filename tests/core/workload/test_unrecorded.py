@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import attrs
 import pytest
 
 from multikueue.core.model.names import Json
@@ -109,3 +110,12 @@ def test_a_job_that_has_gone_by_now_was_there() -> None:
     ended = worker("w1", copy_of(NOMINATED, admitted=True, owned=True, finished="Succeeded"))
     seen = snapshot(NOMINATED, ended, worker("w2", copy_of(NOMINATED, admitted=True)))
     assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
+
+
+def test_a_removed_worker_that_was_recorded_keeps_the_job_it_has() -> None:
+    """It is drained; another worker that is not configured has no claim."""
+    drained = attrs.evolve(running("w1", NOMINATED), configured=False)
+    seen = snapshot(NOMINATED, drained, worker("w2"), last_worker="w1")
+    assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
+    seen = snapshot(NOMINATED, drained, worker("w2"), last_worker="w2")
+    assert in_words(seen, decide(seen))[0].startswith("retry")
