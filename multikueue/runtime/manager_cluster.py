@@ -16,17 +16,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, resource_version, uid
-from multikueue.core.model.workloads import (
-    Owner,
-    checks,
-    cluster_name,
-    cluster_queue,
-    has_members,
-    is_finished,
-    is_made_for,
-    is_replaced,
-    owner,
-)
+from multikueue.core.model.workloads import Owner, checks, cluster_queue, has_members, is_made_for, is_replaced, owner
 from multikueue.errors import NotFound
 from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
@@ -267,12 +257,6 @@ class ManagerCluster(Target):
                 worker = self.clusters.get(ObjectKey("", name))
                 if worker is not None:
                     yield queue, name, (condition(worker, "Active") or {}).get("status", "Unknown")
-
-    def assigned_to(self, cluster: str) -> Iterator[ObjectKey]:
-        """The Workloads that a worker has, and that have not finished."""
-        for workload in self.workloads.informer.values():
-            if cluster_name(workload) == cluster and not is_finished(workload):
-                yield ObjectKey.of(workload)
 
     def kubeconfig_paths(self) -> Iterator[str]:
         """The kubeconfig files that MultiKueueClusters name."""

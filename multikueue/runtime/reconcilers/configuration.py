@@ -19,6 +19,7 @@ from multikueue.core.model.conditions import condition, conditions, replaced, sa
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.logs import get_logger
@@ -90,7 +91,8 @@ class ClusterReconciler:
 
     def _remove(self, name: str) -> Action:
         """Forget a worker, once no Workload runs there any more: its last configuration is kept until then."""
-        running = sum(1 for _ in self.manager.assigned_to(name))
+        known = self.manager.workloads.informer.values()
+        running = sum(cluster_name(workload) == name and not is_finished(workload) for workload in known)
         if running and self.workers.get(name) is not None:
             if name not in self._draining:
                 log.warning("a removed worker still runs jobs and is kept until they end", cluster=name, jobs=running)
