@@ -11,7 +11,7 @@ import attrs
 from multikueue.adapters import AVAILABLE, AdapterRegistry
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.core.model.workloads import cluster_name, is_evicted, is_finished, owner
+from multikueue.core.model.workloads import checks, cluster_name, is_evicted, is_finished, owner
 from multikueue.errors import NotFound
 from multikueue.protocols import ObjectList
 
@@ -64,7 +64,7 @@ def _assigned_kinds(workloads: Iterable[Json], adapters: AdapterRegistry) -> Ite
         found = owner(workload)
         if found is None or is_finished(workload) or _is_followed(adapters, found.gvk):
             continue
-        if cluster_name(workload) is not None or is_evicted(workload):  # an eviction erases the name at once
+        if cluster_name(workload) is not None or (is_evicted(workload) and checks(workload)):  # that erases the name
             yield found.gvk
 
 

@@ -145,3 +145,19 @@ async def test_a_removed_worker_is_kept_with_its_credentials_until_its_jobs_have
                 await until(lambda: manager.workers.get("worker1") is None, within=60)
         told = [line for line in logs if line["event"] == "a removed worker still runs jobs and is kept until they end"]
         assert [(line["cluster"], line["jobs"]) for line in told] == [("worker1", 1)]
+
+
+async def test_a_removed_worker_is_kept_until_what_an_eviction_stops_is_gone() -> None:
+    """The eviction erases `clusterName` at once, and the job there is still to be stopped."""
+    async with one_job_runs() as fleet, fleet.running() as manager:
+        await until(is_active(fleet))
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        await anyio.sleep(10)
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+
+        async def stopped() -> bool:
+            return not await fleet.running_on()
+
+        await until(stopped, within=120)
+        await until(lambda: manager.workers.get("worker1") is None, within=120)
+        assert (await DirectClient(fleet.workers["worker1"]).list(WORKLOAD)).items == []

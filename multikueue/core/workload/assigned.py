@@ -79,7 +79,8 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
         return False
     copy = worker.workload
     alone = workloads.component_index(situation.workload) is None
-    stood_behind = situation.jobs_on(worker) or (copy is not None and workloads.has_had_owner(copy))
+    known = situation.jobs_on(worker) or situation.shared_job_on(worker)  # a slice may join the job of the one before
+    stood_behind = known or (copy is not None and workloads.has_had_owner(copy))
     return situation.state is CheckState.PENDING and alone and not stood_behind
 
 

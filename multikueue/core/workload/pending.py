@@ -21,7 +21,7 @@ from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.preemption_gates import gated, open_next
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connected, Lost, Removing, Unserved, Worker
-from multikueue.core.workload.waiting import offered
+from multikueue.core.workload.waiting import may_say, offered
 
 SHORT_LOSS: Final = timedelta(seconds=60)
 """A nominated worker that answered more recently than this keeps its place, so a short loss rewrites no nominations.
@@ -129,10 +129,8 @@ def _candidates(situation: Situation) -> Candidates:
 
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
     """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
-    names, starting = (
-        workloads.nominated(situation.workload),
-        FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER),
-    )
+    names = workloads.nominated(situation.workload)
+    starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
     hopes = {
         worker.name: starting if not worker.answered else _short_loss(situation, worker)
         for worker in situation.workers
@@ -203,7 +201,7 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
         told = _refusals(situation) or told
     elif told is None and situation.message.startswith(NOBODY_TAKES_IT):
         told = ""
-    if told is None and not situation.message:
+    if told is None and may_say(situation.message):
         told = offered(situation, nomination.names)
     message = told if told != situation.message else None
     if nomination.names != workloads.nominated(situation.workload) or message is not None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from multikueue.core.model.workloads import CheckState, attempt_of_copy, has_had_owner, nominated
 from multikueue.core.workload.check_updates import admit, nominate, retry
-from multikueue.core.workload.earlier_attempts import left_of_loss
+from multikueue.core.workload.earlier_attempts import left_of_loss, noted_worker
 from multikueue.core.workload.effects import Announce, Effect, Plan
 from multikueue.core.workload.ending import clean_all
 from multikueue.core.workload.situation import Situation
@@ -19,17 +19,15 @@ from multikueue.core.workload.snapshot import Worker
 
 def find_recorded(situation: Situation) -> Plan:
     """Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
-    configured = [worker for worker in situation.workers if worker.configured]
+    # One that was taken out of the config, or removed, runs its jobs to their end.
+    last = situation.snapshot.last_worker or noted_worker(situation.workload)
+    asked = [worker for worker in situation.workers if worker.configured or worker.name == last]
     hidden = {
         worker.name: left
-        for worker in configured
+        for worker in asked
         if not worker.in_sight and (left := left_of_loss(situation, worker)) is not None
     }
-    last = (
-        situation.snapshot.last_worker
-    )  # one that was taken out of the config, or removed, runs its jobs to their end
-    drained = [worker for worker in situation.workers if worker.name == last and not worker.configured]
-    found = _candidates(situation, [worker for worker in (*configured, *drained) if worker.in_sight])
+    found = _candidates(situation, [worker for worker in asked if worker.in_sight])
     if hidden:
         return _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
     if len(found) > 1:
@@ -72,7 +70,8 @@ def _record(situation: Situation, worker: Worker) -> tuple[Effect, ...]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return "worker clusters " + ", ".join(f'"{name}"' for name in names)
+    quoted = [f'"{name}"' for name in names]
+    return f"worker cluster{'s' if len(quoted) > 1 else ''} {' and '.join(quoted)}"
 
 
 def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:

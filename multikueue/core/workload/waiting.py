@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from multikueue.core.model import workloads
 from multikueue.core.model.workloads import CheckState
@@ -10,6 +11,14 @@ from multikueue.core.workload.check_updates import nominate
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Lost, Served, Syncing, Unusable, Worker
+
+OURS: Final = ("Waiting for ", "Offered to ", "It cannot be told who runs the job: ")
+"""How what is said here begins: it may be out of date."""
+
+
+def may_say(message: str) -> bool:
+    """Whether the check says nothing, or something of ours."""
+    return not message or message.startswith(OURS)
 
 
 def tell_wait(situation: Situation, text: str, effects: tuple[Effect, ...]) -> Iterator[Effect]:
@@ -22,7 +31,7 @@ def tell_wait(situation: Situation, text: str, effects: tuple[Effect, ...]) -> I
     """
     waits = situation.state is CheckState.PENDING and workloads.has_quota(situation.workload)
     written = any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in effects)
-    if waits and text and not situation.message and not written:
+    if waits and text not in ("", situation.message) and may_say(situation.message) and not written:
         yield nominate(situation, workloads.nominated(situation.workload), text)
 
 

@@ -26,7 +26,7 @@ from multikueue.logs import get_logger
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
-from multikueue.runtime.worker_pool import WorkerPool
+from multikueue.runtime.worker_pool import WorkerPool, workloads_on
 
 log = get_logger(__name__)
 
@@ -93,7 +93,10 @@ class ClusterReconciler:
         """Forget a worker, once no Workload runs there any more: its last configuration is kept until then."""
         known = self.manager.workloads.informer.values()
         running = sum(cluster_name(workload) == name and not is_finished(workload) for workload in known)
-        if running and self.workers.get(name) is not None:
+        worker = self.workers.get(name)
+        # An eviction erases the name at once: what is still there is stopped and removed first.
+        left = worker is not None and worker.connection.connected and any(True for _ in workloads_on(worker))
+        if worker is not None and (running or left):
             if name not in self._draining:
                 log.warning("a removed worker still runs jobs and is kept until they end", cluster=name, jobs=running)
             self._draining.add(name)

@@ -14,7 +14,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
-from multikueue.core.workload.earlier_attempts import LATE_CREATION
+from multikueue.core.workload.earlier_attempts import LATE_CREATION, noted_worker
 from multikueue.core.workload.plan import plan
 from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
@@ -146,3 +146,5 @@ def _named_by(workload: Json | None) -> Iterator[str]:
         yield from nominated(workload)
         if (assigned := cluster_name(workload)) is not None:
             yield assigned
+        if (noted := noted_worker(workload)) is not None:
+            yield noted

@@ -51,13 +51,13 @@ def test_while_a_configured_worker_cannot_be_seen_nothing_is_recorded_and_nothin
     assert not any("delete" in word or "retry" in word for word in in_words(seen, decided))
     assert decided.look_again == (300 if isinstance(hidden, Lost) else 60)
     told = [effect.note for effect in decided.effects if isinstance(effect, Announce)]
-    assert told == ['No admitting cluster is recorded: worker clusters "w2" cannot be seen and may have it']
+    assert told == ['No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it']
 
 
 def test_what_is_waited_for_is_in_the_checks_message_and_written_once() -> None:
     seen = snapshot(LOCAL, running("w1"), worker("w2", reach=Connecting()))
     (first, _) = decide(seen).effects
-    message = 'No admitting cluster is recorded: worker clusters "w2" cannot be seen and may have it'
+    message = 'No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it'
     told = workload(check="Ready")
     told["status"]["admissionChecks"][0]["message"] = message
     again = snapshot(told, running("w1", told), worker("w2", reach=Connecting()))
@@ -80,7 +80,9 @@ def test_of_several_that_run_it_none_is_chosen_and_a_person_is_asked() -> None:
     seen = snapshot(LOCAL, running("w1"), running("w2"))
     decided = decide(seen)
     told = [effect.note for effect in decided.effects if isinstance(effect, Announce)]
-    assert told == ['No admitting cluster is recorded: worker clusters "w1", "w2" have it: remove it from all but one']
+    assert told == [
+        'No admitting cluster is recorded: worker clusters "w1" and "w2" have it: remove it from all but one'
+    ]
     assert not any("delete" in word or "retry" in word for word in in_words(seen, decided))
 
 
