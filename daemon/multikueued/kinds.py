@@ -13,8 +13,9 @@ import structlog
 
 from multikueue import AVAILABLE, GVK, AdapterRegistry, ApiError, JobKind
 from multikueue.adapters.declaration import Declaration
+from multikueue.protocols import Reader
 from multikueue.runtime.discovery import Discoverer, newly_served, resolve
-from multikueue.runtime.draining import Lister, with_draining
+from multikueue.runtime.draining import with_draining
 from multikueue.runtime.plugins import installed_kinds
 from multikueued.config import Settings
 from multikueued.kueue_configuration import Remark
@@ -146,7 +147,7 @@ async def until_more_served(adapters: AdapterRegistry, manager: Discoverer) -> N
             return
 
 
-async def with_assigned_kinds(adapters: AdapterRegistry, manager: Lister) -> AdapterRegistry:
+async def with_assigned_kinds(adapters: AdapterRegistry, manager: Reader) -> AdapterRegistry:
     """These rows, and those of kinds of which a worker still runs jobs; it logs which setting lacks each.
 
     It waits for the manager's answer.

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 import attrs
 
 from multikueue.adapters import AVAILABLE, AdapterRegistry
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.workloads import checks, cluster_name, is_evicted, is_finished, owner
 from multikueue.errors import NotFound
-from multikueue.protocols import ObjectList
-
-
-class Lister(Protocol):
-    """What is asked of the manager's client."""
-
-    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
-        """See `ApiClient.list`."""
-        ...
+from multikueue.protocols import Reader
 
 
 @attrs.frozen
@@ -33,7 +24,7 @@ class Draining:
     """By kind, those of kinds that the settings lack or the manager does not serve."""
 
 
-async def with_draining(adapters: AdapterRegistry, manager: Lister) -> Draining:
+async def with_draining(adapters: AdapterRegistry, manager: Reader) -> Draining:
     """Add the built-in rows of kinds of which a worker may still run a job, and watch those that the manager lacks.
 
     Jobs of added kinds are followed to their end; new Workloads of them are rejected as those of any unknown kind. Of a

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import anyio
@@ -100,6 +102,15 @@ def say(events: EventRecorder, note: str, regarding: Json = WORKLOAD) -> None:
     events.emit(regarding, type="Normal", reason="MultiKueue", action="MultiKueue", note=note)
 
 
+@asynccontextmanager
+async def running(events: EventRecorder) -> AsyncIterator[None]:
+    """Write events meanwhile."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(events.run)
+        yield
+        tasks.cancel_scope.cancel()
+
+
 async def run_for(events: EventRecorder, seconds: float) -> None:
     with anyio.move_on_after(seconds):
         await events.run()
@@ -163,12 +174,10 @@ async def test_a_message_that_comes_back_after_another_one_is_the_newest_again()
     """Admitted, evicted, and admitted again on the same worker: the last line must not say that it is evicted."""
     server = EventServer()
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         for note in ("admitted", "evicted", "admitted", "admitted", "evicted"):
             say(events, note)
             await anyio.sleep(20)
-        tasks.cancel_scope.cancel()
 
     assert server.told == [("admitted", 1), ("evicted", 1), ("admitted", 2), ("evicted", 1)]
 
@@ -178,14 +187,12 @@ async def test_the_count_and_the_time_of_a_series_go_on_with_few_requests() -> N
     server, start = EventServer(), datetime(2026, 1, 1, tzinfo=UTC)
     events = recorder(server)
     events.clock = lambda: start + timedelta(seconds=anyio.current_time() - began)
-    async with anyio.create_task_group() as tasks:
+    async with running(events):
         began = anyio.current_time()
-        tasks.start_soon(events.run)
         for _ in range(1200):
             say(events, "waiting")
             await anyio.sleep(1)
         await anyio.sleep(61)
-        tasks.cancel_scope.cancel()
 
     (event,) = server.events
     assert event["series"] == {"count": 1200, "lastObservedTime": "2026-01-01T00:19:59.000000Z"}
@@ -197,13 +204,11 @@ async def test_several_things_that_are_said_again_and_again_are_one_event_each()
     """A reconcile tells all that is wrong, each time."""
     server = EventServer()
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         for number in range(100):
             for note in ("a is wrong", "b is wrong", "c is wrong")[number // 50 :]:
                 say(events, note)
             await anyio.sleep(5)
-        tasks.cancel_scope.cancel()
 
     assert server.told == [("a is wrong", 50), ("b is wrong", 100), ("c is wrong", 100)]
 
@@ -212,13 +217,11 @@ async def test_two_messages_that_take_turns_for_long_are_folded() -> None:
     """Their order is lost in `kubectl describe`, but an API server must not be flooded."""
     server = EventServer()
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         for number in range(600):
             say(events, ("lost", "found")[number % 2])
             await anyio.sleep(1)
         await anyio.sleep(61)
-        tasks.cancel_scope.cancel()
 
     assert len(server.events) <= 2 + 20 + 10
     assert sum(count for _, count in server.told) == 600
@@ -227,14 +230,12 @@ async def test_two_messages_that_take_turns_for_long_are_folded() -> None:
 async def test_a_series_whose_event_has_expired_is_written_anew() -> None:
     server = EventServer()
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         say(events, "waiting")
         await anyio.sleep(1)
         server.events.clear()
         say(events, "waiting")
         await anyio.sleep(1)
-        tasks.cancel_scope.cancel()
 
     assert server.told == [("waiting", 2)]
 
@@ -242,13 +243,11 @@ async def test_a_series_whose_event_has_expired_is_written_anew() -> None:
 async def test_a_repeat_while_the_event_is_being_created_is_counted() -> None:
     server = EventServer(latency=5)
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         say(events, "waiting")
         await anyio.sleep(1)
         say(events, "waiting")
         await anyio.sleep(15)
-        tasks.cancel_scope.cancel()
 
     assert server.told == [("waiting", 2)]
 
@@ -256,12 +255,10 @@ async def test_a_repeat_while_the_event_is_being_created_is_counted() -> None:
 async def test_without_the_permission_to_patch_a_series_is_an_event_each_five_minutes() -> None:
     server = EventServer(may_patch=False)
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         for _ in range(900):
             say(events, "waiting")
             await anyio.sleep(1)
-        tasks.cancel_scope.cancel()
 
     assert len(server.events) == 3
 
@@ -269,12 +266,10 @@ async def test_without_the_permission_to_patch_a_series_is_an_event_each_five_mi
 async def test_a_shutdown_writes_the_last_counts() -> None:
     server = EventServer()
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         for _ in range(5):
             say(events, "waiting")
             await anyio.sleep(1)
-        tasks.cancel_scope.cancel()
 
     assert server.told == [("waiting", 5)]
 
@@ -282,8 +277,7 @@ async def test_a_shutdown_writes_the_last_counts() -> None:
 async def test_the_same_message_on_the_same_object_is_one_event() -> None:
     server = EventServer()
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         for _ in range(299):
             say(events, "waiting")
             await anyio.sleep(1)
@@ -292,7 +286,6 @@ async def test_the_same_message_on_the_same_object_is_one_event() -> None:
         await anyio.sleep(2)
         say(events, "waiting")
         await anyio.sleep(1)
-        tasks.cancel_scope.cancel()
 
     assert [event["note"] for event in server.events] == ["waiting", "waiting", "running", "waiting"]
     assert events.statistics().repeated == 298
@@ -349,13 +342,11 @@ async def test_an_event_that_may_not_be_written_is_dropped_and_the_next_is_sent(
 async def test_a_dropped_message_may_be_said_again() -> None:
     server = EventServer(errors=[Forbidden("not yet", status=403)])
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         say(events, "first")
         await anyio.sleep(1)
         say(events, "first")
         await anyio.sleep(1)
-        tasks.cancel_scope.cancel()
 
     assert [event["note"] for event in server.events] == ["first"]
 
@@ -373,12 +364,10 @@ async def test_a_shutdown_sends_what_waits_and_what_was_under_way() -> None:
     """The last events of a process tell what it did last: they are worth two seconds."""
     server = EventServer(latency=0.5)
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         for number in range(8):
             say(events, f"note {number}")
         await anyio.sleep(0.1)
-        tasks.cancel_scope.cancel()
 
     assert len(server.events) == 8
 
@@ -386,11 +375,9 @@ async def test_a_shutdown_sends_what_waits_and_what_was_under_way() -> None:
 async def test_a_shutdown_is_not_held_up_by_a_server_that_does_not_answer(looptime: float) -> None:
     server = EventServer(latency=1e6)
     events = recorder(server)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+    async with running(events):
         say(events, "note")
         await anyio.sleep(1)
-        tasks.cancel_scope.cancel()
 
     assert looptime <= 3.1
     assert events.statistics().waiting == 1

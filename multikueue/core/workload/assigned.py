@@ -90,10 +90,8 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan(tuple(_follow_vanished(situation, jobs)))
     if workloads.is_finished(copy):
         return follow_finished(situation, worker, copy)
-    if workloads.is_evicted(copy):
-        return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
-    if not workloads.is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
-        return Plan((check_updates.retry_vanished(situation),))
+    if (given_up := give_up(situation, worker, copy)) is not None:
+        return given_up
     stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
     if stale:
         return _wait_for_leftovers(situation, worker, stale)
@@ -108,6 +106,15 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         # A job that has ended may be gone (its TTL) a moment before its Workload says so.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     return Plan((check_updates.retry_vanished(situation),))
+
+
+def give_up(situation: Situation, worker: Worker, copy: Json) -> Plan | None:
+    """Send it back because its copy on the recorded worker does not go on; None: it does."""
+    if workloads.is_evicted(copy):
+        return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
+    if not workloads.is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
+        return Plan((check_updates.retry_vanished(situation),))
+    return None
 
 
 def refused(worker: Worker) -> str:

@@ -65,6 +65,11 @@ def nominate(situation: Situation, names: tuple[str, ...], message: str | None =
     return _admission(situation, {"nominatedClusterNames": list(names), **told})
 
 
+def say(situation: Situation, message: str) -> Effect:
+    """Change what our check says, and nothing else."""
+    return _admission(situation, _checked(situation, situation.state, message))
+
+
 def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     """Record the worker that gets the job, before the job is created there: the check stays Pending.
 
@@ -117,7 +122,7 @@ def tell_admitted(situation: Situation, cluster: ClusterName) -> Iterator[Effect
     wanted, bare, told = _told(situation, cluster, situation.state), _admitted(cluster), situation.message
     outdated = told.startswith(f"{bare}, and ") or (told == _reserved(cluster) and situation.keeps_check_pending)
     if wanted != told and (wanted != bare or outdated):
-        yield _admission(situation, _checked(situation, situation.state, wanted))
+        yield say(situation, wanted)
 
 
 def _recorded(

@@ -60,7 +60,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
     warnings = tuple(Announce("Warning", told) for told in (*problems, *_adopted(situation)))
-    told = tell_wait(situation, row.waits_for(situation), decided.effects) if row.waits_for is not None else ()
+    told = tell_wait(situation, row.waits_for, decided.effects) if row.waits_for is not None else ()
     effects = (*decided.effects, *told, *warnings)
     return Plan(effects, look_again=look_again, row=row.name, problems=problems)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from multikueue.core.model.workloads import CheckState, attempt_of_copy, has_had_owner, nominated
-from multikueue.core.workload.check_updates import admit, nominate, retry
+from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.earlier_attempts import left_of_loss, noted_worker
 from multikueue.core.workload.effects import Announce, Effect, Plan
 from multikueue.core.workload.ending import clean_all
@@ -79,5 +79,5 @@ def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:
     message = f"No admitting cluster is recorded: {why}"
     told: list[Effect] = [Announce("Warning", message)]
     if message != situation.message:
-        told.insert(0, nominate(situation, nominated(situation.workload), message))
+        told.insert(0, say(situation, message))
     return Plan(tuple(told), look_again=left.total_seconds() if left is not None else None)

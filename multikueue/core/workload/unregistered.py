@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import CheckState, has_had_owner, is_admitted, is_evicted, is_finished
-from multikueue.core.workload.assigned import finish_by_copy, on_recorded_worker
-from multikueue.core.workload.check_updates import retry, retry_vanished, send_back_evicted, tell_admitted
+from multikueue.core.model.workloads import CheckState, has_had_owner, is_finished
+from multikueue.core.workload.assigned import finish_by_copy, give_up, on_recorded_worker
+from multikueue.core.workload.check_updates import retry, retry_vanished, tell_admitted
 from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE
 from multikueue.core.workload.effects import Effect, PatchWorkload, Plan
 from multikueue.core.workload.situation import Situation
@@ -29,10 +28,8 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan((retry_vanished(situation),))
     if is_finished(copy):
         return finish_by_copy(situation, worker, copy)
-    if is_evicted(copy):
-        return Plan(tuple(send_back_evicted(situation, worker.name, copy)))
-    if not is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
-        return Plan((retry_vanished(situation),))
+    if (given_up := give_up(situation, worker, copy)) is not None:
+        return given_up
     told: tuple[Effect, ...] = tuple(tell_admitted(situation, worker.name))
     if situation.state is CheckState.PENDING and not has_had_owner(copy):
         return _wait_for_job(situation, told)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from multikueue.core.model import workloads
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_updates import nominate
+from multikueue.core.workload.check_updates import say
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Lost, Served, Syncing, Unusable, Worker
@@ -21,18 +21,23 @@ def may_say(message: str) -> bool:
     return not message or message.startswith(OURS)
 
 
-def tell_wait(situation: Situation, text: str, effects: tuple[Effect, ...]) -> Iterator[Effect]:
+def tell_wait(
+    situation: Situation, waits_for: Callable[[Situation], str], effects: tuple[Effect, ...]
+) -> Iterator[Effect]:
     """Say what is waited for, unless the check says something or is written anyway.
 
     Args:
         situation: the Workload.
-        text: what is waited for.
+        waits_for: makes the text; asked only if it may be said.
         effects: what is decided.
     """
     waits = situation.state is CheckState.PENDING and workloads.has_quota(situation.workload)
+    if not waits or not may_say(situation.message):
+        return
     written = any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in effects)
-    if waits and text not in ("", situation.message) and may_say(situation.message) and not written:
-        yield nominate(situation, workloads.nominated(situation.workload), text)
+    text = waits_for(situation)
+    if text != situation.message and not written:
+        yield say(situation, text)
 
 
 def offered(situation: Situation, names: tuple[str, ...]) -> str:

@@ -83,25 +83,27 @@ class SnapshotReader:
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         workload_only = kind is None or kind.traits.workload_only
         for name in (*configured, *sorted(set(known).difference(configured))):
+            source = self._source(name)
             if name in known:
                 cluster = known[name]
                 worker = view(
                     cluster,
                     key,
                     owned_by,
-                    configured=name in configured and self._exists(name),  # a removed one is kept while it runs jobs
+                    configured=name in configured and source is not None,  # a removed one is kept while it runs jobs
                     workload_only=workload_only,
                     in_flight=self.executor.in_flight(cluster.name, key),
                     creation=self.memory.creation(cluster.name, key, of_attempt),
-                    source=self.manager.clusters.get(ObjectKey("", name)) or {},
+                    source=source or {},
                 )
                 yield self._all_shown(worker, key, of_attempt)
-            elif self._exists(name):
+            elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
         for name in sorted({*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}):
-            if name not in known and not (name in configured and self._exists(name)):
+            exists = self._source(name) is not None
+            if name not in known and not (name in configured and exists):
                 # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
-                reach = Connecting() if self._exists(name) else Lost(self.workers.lost_since(name), seen=False)
+                reach = Connecting() if exists else Lost(self.workers.lost_since(name), seen=False)
                 yield Worker(ClusterName(name), configured=name in configured, reach=reach)
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
@@ -112,10 +114,10 @@ class SnapshotReader:
             return attrs.evolve(worker, creation=self.memory.creation(worker.name, key, of_attempt))
         return worker
 
-    def _exists(self, name: str) -> bool:
-        """Whether there is a MultiKueueCluster. One that is not in the pool has not been reconciled yet."""
+    def _source(self, name: str) -> Json | None:
+        """The MultiKueueCluster, unless it is gone or going; one that is not in the pool is not reconciled yet."""
         cluster = self.manager.clusters.get(ObjectKey("", name))
-        return cluster is not None and not is_terminating(cluster)
+        return None if cluster is None or is_terminating(cluster) else cluster
 
 
 @attrs.define(eq=False)
