@@ -44,7 +44,7 @@ from multikueue.sandbox.kueue.effects import (
     Step,
 )
 from multikueue.sandbox.kueue.podsets import equivalent
-from multikueue.sandbox.kueue.slices import counts, replaced_key, smaller
+from multikueue.sandbox.kueue.slices import SLICE_OUT_OF_SYNC, counts, replaced_key, resized
 from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import finished, released, with_condition
 from multikueue.sandbox.kueue.units import queue_name
@@ -58,6 +58,8 @@ class JobSituation:
     job: Json
     workload: Json | None
     now: datetime
+    replaced: Json | None = None
+    """Of an elastic job: the slice that its Workload replaces, if that has not finished."""
     priority: int = 0
     """Value of the job's priority class; 0 without one."""
     injections: Callable[[], dict[str, Injection]] = dict
@@ -131,6 +133,14 @@ def _to_adopt(situation: JobSituation, workload: Json) -> Decision | None:
     return Step(Replace(WORKLOAD, {**workload, "metadata": metadata}))
 
 
+def _replaced_in_vain(situation: JobSituation, _workload: Json) -> Decision | None:
+    """A slice that is evicted, or has lost its quota, while another is to replace it: it cannot come back."""
+    replaced = situation.replaced
+    if replaced is None or (has_quota(replaced) and not is_evicted(replaced)):
+        return None
+    return admission(finished(replaced, "OutOfSync", SLICE_OUT_OF_SYNC, situation.now))
+
+
 def _over(situation: JobSituation, workload: Json) -> Decision | None:
     if is_finished(workload):
         return NOTHING
@@ -142,15 +152,15 @@ def _over(situation: JobSituation, workload: Json) -> Decision | None:
 def _resized(situation: JobSituation, workload: Json) -> Decision | None:
     """An elastic job that is not as its Workload says, or whose bigger Workload is not admitted yet: it runs on."""
     kind, job = situation.kind, situation.job
-    if not is_elastic(job) or prebuilt_workload(job) or is_evicted(workload):
+    if not is_elastic(job) or prebuilt_workload(job):
         return None
-    if replaced_key(workload) is not None and not is_admitted(workload):
+    if replaced_key(workload) is not None and not is_admitted(workload) and not is_evicted(workload):
         return None if kind.is_suspended(job) else NOTHING
     wanted, had = counts(kind.pods.read(job)), counts(dig(workload, "spec", "podSets") or [])
-    if wanted == had or len(wanted) != len(had) or not has_quota(workload):
+    if wanted == had or len(wanted) != len(had):
         return None
-    if all(new <= old for new, old in zip(wanted, had, strict=True)):
-        return Step(Replace(WORKLOAD, smaller(workload, wanted)))
+    if not has_quota(workload) or all(new <= old for new, old in zip(wanted, had, strict=True)):
+        return Step(Replace(WORKLOAD, resized(workload, wanted)))
     slice_ = build_workload(kind, job, situation.priority, replaces=workload)
     told = f"Created Workload: {ObjectKey.of(slice_)}"
     return Step(Create(WORKLOAD, slice_), (situation.note("CreatedWorkload", told),))
@@ -257,6 +267,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _half_stopped,
     _fresh,
     _to_adopt,
+    _replaced_in_vain,
     _over,
     _to_finish,
     _resized,

@@ -8,6 +8,7 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.machinery.action import Action
+from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, pruned
@@ -75,6 +76,7 @@ class JobReconciler:
                 job=job,
                 workload=workload,
                 now=self.clock(),
+                replaced=None if prebuilt_workload(job) else self.stores.replaced_of(workload),
                 priority=priority or 0,
                 injections=lambda: injections(workload or {}, self.stores.flavors_of(workload or {})),
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.labels import SLICE_REPLACEMENT_ANNOTATION
@@ -11,6 +12,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, uid, with_value, without
 from multikueue.core.model.workloads import SLICE_REPLACED, cluster_name, is_finished, is_replaced, nominated
 from multikueue.sandbox.kueue.statuses import finished
+
+SLICE_OUT_OF_SYNC: Final = "The workload slice is out of sync with its parent job"
 
 
 def replaced_key(workload: Json) -> ObjectKey | None:
@@ -32,8 +35,8 @@ def counts(pod_sets: Iterable[Json]) -> list[int]:
     return [int(pod_set.get("count", 1)) for pod_set in pod_sets]
 
 
-def smaller(workload: Json, sizes: list[int]) -> Json:
-    """The Workload of a job that has shrunk: the same one, with pod sets of these sizes."""
+def resized(workload: Json, sizes: list[int]) -> Json:
+    """The Workload of a job that has shrunk, or has no quota: the same one, with pod sets of these sizes."""
     pod_sets = workload["spec"]["podSets"]
     changed = [{**pod_set, "count": size} for pod_set, size in zip(pod_sets, sizes, strict=True)]
     return {**workload, "spec": {**workload["spec"], "podSets": changed}}

@@ -30,7 +30,7 @@ from multikueue.sandbox.kueue.building import priority_class
 from multikueue.sandbox.kueue.ledger import Ledger
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.queues import Configuration
-from multikueue.sandbox.kueue.slices import current_slice
+from multikueue.sandbox.kueue.slices import current_slice, replaced_key
 from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, present, set_places, set_workloads
 
 _CONFIGURED = (LOCAL_QUEUE, CLUSTER_QUEUE, RESOURCE_FLAVOR, ADMISSION_CHECK, NAMESPACE, WORKLOAD_PRIORITY_CLASS)
@@ -207,6 +207,12 @@ class Stores:
         found = self.workload(ObjectKey(namespace, name))
         owned = any(reference["uid"] == uid(job) for reference in dig(found, "metadata", "ownerReferences") or [])
         return found if owned else None
+
+    def replaced_of(self, workload: Json | None) -> Json | None:
+        """The slice that a Workload replaces, if that has not finished."""
+        key = None if workload is None else replaced_key(workload)
+        found = None if key is None else self.workload(key)
+        return None if found is None or is_finished(found) else found
 
     def priority_of(self, job: Json) -> int | None:
         """The value of the job's priority class: 0 if it names none, None if there is no such class."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+
+import attrs
+import pytest
 
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json, ObjectKey
@@ -11,8 +15,9 @@ from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
-from multikueue.sandbox.kueue.effects import NOTHING, Create, Replace, Step
+from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Create, Replace, Step
 from multikueue.sandbox.kueue.slices import announced, current_slice, placed, replaced_by, replaced_key
+from multikueue.sandbox.kueue.statuses import with_condition
 from tests.sandbox.kueue.objects import job
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,6 +38,14 @@ def slice_of(found: Json, *kinds: str, replaces: Json | None = None, **status: A
     made = build_workload(BATCH_JOB, found, 0, replaces=replaces)
     listed = [{"type": kind, "status": "True", "reason": "Started", "message": ""} for kind in kinds]
     return {**made, "status": {"conditions": listed, "admission": {"clusterQueue": "cq"}, **status}}
+
+
+def evicted(workload: Json) -> Json:
+    return with_condition(workload, "Evicted", True, "Preempted", "", NOW)
+
+
+def without_quota(workload: Json) -> Json:
+    return with_condition(workload, "QuotaReserved", False, "Pending", "", NOW)
 
 
 def decide(found: Json, workload: Json) -> Any:
@@ -63,6 +76,28 @@ def test_a_job_that_shrinks_keeps_its_workload() -> None:
     changed = decide(running(1, generation=2), slice_of(running(3), *ADMITTED))
     assert isinstance(changed, Replace)
     assert dig(changed.object, "spec", "podSets")[0]["count"] == 1
+
+
+@pytest.mark.parametrize("lost", [evicted, without_quota], ids=["evicted", "without quota"])
+def test_a_slice_that_is_to_be_replaced_does_not_come_back(lost: Callable[[Json], Json]) -> None:
+    """As Kueue's `EnsureWorkloadSlices`: it would hold its quota for ever, since the job follows the newer one."""
+    small = slice_of(running(1), *ADMITTED)
+    big = slice_of(running(3, generation=2), replaces=small)
+    situation = JobSituation(BATCH_JOB, running(3, generation=2), big, NOW)
+    assert decide_job(attrs.evolve(situation, replaced=small)) is NOTHING
+    decision = decide_job(attrs.evolve(situation, replaced=lost(small)))
+    assert isinstance(decision, Step)
+    assert isinstance(decision.request, ApplyStatus)
+    assert (decision.request.object["metadata"]["name"]) == small["metadata"]["name"]
+    assert (condition(decision.request.object, "Finished") or {})["reason"] == "OutOfSync"
+
+
+def test_an_evicted_job_that_changes_its_size_keeps_its_workload_or_gets_a_slice() -> None:
+    """It is never deleted: a job whose status says that it is active would get no new one."""
+    changed = decide(running(3, generation=2), without_quota(evicted(slice_of(running(1), *ADMITTED))))
+    assert isinstance(changed, Replace)
+    assert dig(changed.object, "spec", "podSets")[0]["count"] == 3
+    assert isinstance(decide(running(3, generation=2), evicted(slice_of(running(1), *ADMITTED))), Create)
 
 
 def test_the_slice_that_nothing_replaces_is_the_jobs() -> None:
