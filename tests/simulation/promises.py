@@ -58,6 +58,8 @@ class Promises:
     history: list[str] = attrs.field(factory=list)
     on_stop: Callable[[SimCluster, Item, Place], None] = lambda *_: None
     """Called when something stops on a worker without having ended."""
+    _begun: set[str] = attrs.field(factory=set)
+    """UIDs of what has started on a worker."""
 
     def listen(self) -> None:
         """Begin to watch."""
@@ -144,11 +146,16 @@ class Promises:
         self.note(f"{item} starts on {worker.name}")
         self.starts += 1
         for other in elsewhere:
-            if other != worker.name and not serves(item, obj):
+            if other != worker.name and not serves(item, obj) and not self._is_old_run(worker, obj):
                 self._started_beside(worker, item, other)
+        self._begun.add(obj["metadata"]["uid"])
         local = find(self.world.manager, KINDS[item.plural].resource, item.key)
         if local is not None and (item, local["metadata"]["uid"]) in self.ended:
             self.broken.append(f"{item} starts on {worker.name} after it has ended")
+
+    def _is_old_run(self, worker: SimCluster, obj: Json) -> bool:
+        """Whether a worker out of sight starts again what it ran: the other start was looked at when that came."""
+        return obj["metadata"]["uid"] in self._begun and not self.reach.longer_than(worker.name, GRACE)
 
     def _started_beside(self, worker: SimCluster, item: Item, other: str) -> None:
         if all(self.reach.longer_than(name, GRACE) for name in (other, worker.name)):

@@ -9,7 +9,7 @@ import attrs
 
 from multikueue.core.machinery.liveness import PROBE_EVERY
 from multikueue.core.model.conditions import condition, is_true
-from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.workloads import (
@@ -18,6 +18,7 @@ from multikueue.core.model.workloads import (
     attempt_of_copy,
     check_state,
     cluster_name,
+    component_index,
     has_quota,
     is_evicted,
     is_finished,
@@ -134,9 +135,17 @@ class Taking:
             "it is of an earlier attempt": attempt(workload) != copied,
             "it is on another worker": cluster_name(workload) not in (worker.name, None),
             "a user took it": self._is_excused(worker.name, key),
+            "its group goes elsewhere": self._may_move(worker.name, workload),
             "our check was taken off": not dig(workload, "status", "admissionChecks"),
         }
         return next((name for name, holds in reasons.items() if holds), "")
+
+    def _may_move(self, name: str, workload: Json) -> bool:
+        """Whether the group of a part goes elsewhere: the worker is no longer of the config, and nothing recorded."""
+        if component_index(workload) is None or cluster_name(workload) is not None:
+            return False
+        config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
+        return name not in (dig(config, "spec", "clusters") or ())
 
 
 def _is_asked(copy: Json) -> bool:

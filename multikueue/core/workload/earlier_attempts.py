@@ -56,7 +56,10 @@ def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
         chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
             is waited for, too, but not for ever: then the worker is recorded, and that job is told of.
     """
-    elsewhere = hidden(situation, [worker for worker in situation.workers if worker.name != chosen.name])
+    others = [worker for worker in situation.workers if worker.name != chosen.name]
+    elsewhere = hidden(situation, others)
+    if any(_runs_for_other_slice(situation, worker) for worker in others):
+        elsewhere.append(LATE_CREATION)  # that slice has to take it away
     waiting = situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE
     return max(elsewhere, default=LEFTOVER_GRACE if waiting else None)
 
@@ -124,6 +127,14 @@ def noted_worker(workload: Json) -> ClusterName | None:
 def _is_in_doubt(situation: Situation, worker: Worker) -> bool:
     recorded = situation.assigned_to is not None
     return not recorded and worker.name == _last_worker(situation) and may_run_for(situation, worker) is not None
+
+
+def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
+    """Whether an elastic job is seen to run there for another slice: this one did not get its place."""
+    if not is_elastic(situation.workload):
+        return False
+    job = situation.shared_job_on(worker)
+    return job is not None and situation.adapter.outcome(job) is None
 
 
 def _may_have_one(situation: Situation, worker: Worker) -> bool:

@@ -265,6 +265,15 @@ class TestGrowing:
         evicted["metadata"]["annotations"][LAST_WORKER_ANNOTATION] = "w1"
         assert ("record w2" in words(growing(lost, free, local=unplaced, sibling=evicted))) is not waits
 
+    def test_nor_while_the_job_runs_for_another_slice_that_has_finished_elsewhere(self) -> None:
+        """Kueue could not start the job's pods for that slice, finished it, and made this Workload: no successor."""
+        failed, fresh = old(finished="FailedToStart"), slice_of(NEW_NAME, 3, nominated=("w2",))
+        runs, free = worker("w1", shared=OLD_JOB), worker("w2", copy_of(fresh, admitted=True))
+        assert "record w2" not in words(growing(runs, free, local=fresh, sibling=failed))
+        ended = worker("w1", shared={**OLD_JOB, "status": COMPLETE})
+        for gone in (ended, worker("w1")):
+            assert "record w2" in words(growing(gone, free, local=fresh, sibling=failed))
+
 
 class TestFixedSize:
     """A kind that cannot change its size, though its jobs may say that they are elastic."""
