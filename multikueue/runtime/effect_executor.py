@@ -9,7 +9,9 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.objects import is_terminating, labels_of
 from multikueue.core.model.workloads import attempt_of_copy, cluster_queue
 from multikueue.core.workload import effects
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
@@ -135,7 +137,10 @@ class EffectExecutor:
         except ApiError as error:
             if not error.status:  # no answer is no refusal
                 raise
-            raise self._refused(target, effect.cluster, resource, key, workload, error) from error
+            made = await _made_before(target, resource, effect.object) if isinstance(error, AlreadyExists) else None
+            if made is None:
+                raise self._refused(target, effect.cluster, resource, key, workload, error) from error
+            created = made
         target.create_conflicts.created(resource, ObjectKey.of(workload))
         return created
 
@@ -160,6 +165,20 @@ class EffectExecutor:
 
     def _emit(self, workload: Json, type: str, note: str) -> None:
         self.events.emit(workload, type, reason="MultiKueue", action="MultiKueue", note=note)
+
+
+async def _made_before(target: Target, resource: Resource, wanted: Json) -> Json | None:
+    """The object of that name, if it is the very copy that was to be created: the answer was lost, and no event came.
+
+    None as well if it may not be read, which a worker need not allow: then the watch has to show it.
+    """
+    try:
+        found = await target.client.get(resource, ObjectKey.of(wanted))
+    except ApiError:
+        return None
+    origin, attempt = labels_of(wanted).get(ORIGIN_LABEL), attempt_of_copy(wanted)
+    is_it = origin and labels_of(found).get(ORIGIN_LABEL) == origin and attempt_of_copy(found) == attempt
+    return found if is_it and not is_terminating(found) else None
 
 
 async def _delete(target: Target, cache: MutationCache | None, resource: Resource, key: ObjectKey, uid: str) -> None:

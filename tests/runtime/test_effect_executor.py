@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.labels import WORKLOAD_FINALIZER
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt_of_copy
 from multikueue.core.workload.effects import (
@@ -208,6 +208,37 @@ async def test_a_name_that_is_taken_is_told_and_noted() -> None:
         await executing.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
 
     assert not fleet.clusters[W1].create_conflicts.refusal(JOB, KEY, own=())
+
+
+def marked(attempt: str, origin: str = "multikueue") -> Json:
+    found = a_job()
+    found["metadata"] |= {"labels": {ORIGIN_LABEL: origin}, "annotations": {ATTEMPT_ANNOTATION: attempt}}
+    return found
+
+
+async def test_a_copy_whose_creation_was_not_answered_is_found_under_its_name() -> None:
+    """Its event may be late by more than a taken name is waited for: the worker would count as one that refuses."""
+    fleet = Fleet()
+    await fleet.clusters[W1].client.create(JOB, marked("a"))
+    executing, _ = executor(fleet)
+    await executing.execute(a_workload(), (CreateJob(W1, JOB, marked("a")),))
+    assert fleet.memory.creation(W1, KEY, "a") == Created()
+
+
+@pytest.mark.parametrize(
+    "there",
+    [marked("another attempt"), marked("a", origin="another-manager"), a_job(), Match(verbs=("get",))],
+    ids=["of another attempt", "of another manager", "nobody's copy", "may not be read"],
+)
+async def test_what_else_has_its_name_is_not_taken_for_it(there: Json | Match) -> None:
+    fleet = Fleet()
+    client = fleet.clusters[W1].client
+    await client.create(JOB, marked("a") if isinstance(there, Match) else there)
+    if isinstance(there, Match):
+        client.faults.add(Refuse(403), on=there)
+    executing, _ = executor(fleet)
+    with pytest.raises(AlreadyExists):
+        await executing.execute(a_workload(), (CreateJob(W1, JOB, marked("a")),))
 
 
 @pytest.mark.looptime
