@@ -110,7 +110,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
 
     Where only our check holds the job back on the manager, it runs there from now on, and not on the worker.
     """
-    if situation.snapshot.check is not None or situation.free_here:
+    if situation.snapshot.check is not None or not situation.may_be_held_here:
         return False
     if is_finished(situation.workload) or not has_quota(situation.workload):
         return False

@@ -122,11 +122,19 @@ class Situation:
         """
         if not self.traits.keeps_check_pending:
             return ""
-        if why := next(filter(None, self._whys_free), ""):
-            return why
+        return next(filter(None, self._whys_free), "") or self._unseen_here
+
+    @property
+    def _unseen_here(self) -> str:
+        """How many of its pods can be seen on the manager; empty: all of them."""
         wanted = sum(workloads.pod_counts(self.workload).values()) if workloads.has_members(self.workload) else 1
         found = len(self.snapshot.jobs)
         return "" if found >= wanted else f"{found} of {wanted} pods can be seen"
+
+    @property
+    def may_be_held_here(self) -> bool:
+        """Whether nothing of it would run on the manager, as far as can be seen: pods out of sight have our gate."""
+        return not self.free_here or (self.settings.pods_ready and not any(self._whys_free))
 
     @cached_property
     def _whys_free(self) -> list[str]:

@@ -262,6 +262,15 @@ class TestCheckTakenOff:
         snap = shown(local, pods, *(copied(local, one) for one in pods), check=None)
         assert (decide(snap).row, words(snap)) == ("check taken off", [])
 
+    def test_what_cannot_be_seen_here_is_not_taken_from_its_worker(self) -> None:
+        """The manager's pods may be refused to us for a while: what runs on the worker is not deleted for that."""
+        local = group("a", "b", cluster="w1", check=None, spec=TWO)
+        copies = [copied(local, held("a", RUNNING)), copied(local, held("b", RUNNING))]
+        for pods in ([], [held("a", RUNNING, opened=True)]):
+            assert decide(shown(local, pods, *copies, check=None), settings=READY).row == "check taken off"
+        free_here = shown(local, [pod("a", RUNNING)], *copies, check=None)
+        assert decide(free_here, settings=READY).row == "not ours"
+
     def test_what_only_kueues_gate_held_runs_here_from_now_on(self) -> None:
         local = group("a", "b", cluster="w1", check=None, spec=TWO)
         pods = [pod("a", RUNNING), pod("b", RUNNING)]
