@@ -15,7 +15,7 @@ KUBERNETES = "v1.36.3"
 ETCD_FILE = "etcd"
 APISERVER_FILE = "kube-apiserver"
 CONTROLLERS_FILE = "kube-controller-manager"
-HELM = "v3.18.6"
+HELM_VERSION = "v3.18.6"
 HELM_FILE = "helm"
 FILES = (ETCD_FILE, APISERVER_FILE, CONTROLLERS_FILE)
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
@@ -54,7 +54,7 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 def helm_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where Helm is kept once it is built."""
-    return cache_folder(environ).with_name(f"helm-{HELM}")
+    return cache_folder(environ).with_name(f"helm-{HELM_VERSION}")
 
 
 def find_helm(environ: Mapping[str, str] = os.environ) -> Path:

@@ -20,7 +20,7 @@ from typing import Final
 
 import attrs
 
-from tests.controlplane.binaries import APISERVER_FILE, CONTROLLERS_FILE, ETCD_FILE, HELM_FILE, KUBERNETES
+from tests.controlplane.binaries import APISERVER_FILE, CONTROLLERS_FILE, ETCD_FILE, HELM_FILE, HELM_VERSION, KUBERNETES
 from tests.controlplane.errors import BuildFailed
 
 _MODULES = Path(__file__).with_name("go")
@@ -30,6 +30,18 @@ _MAJOR, _MINOR, _ = KUBERNETES.removeprefix("v").split(".")
 # Without these the API server says that its version is v0.0.0-master.
 _KUBERNETES_LDFLAGS = (
     f"-s -w -X {_VERSION}.gitVersion={KUBERNETES} -X {_VERSION}.gitMajor={_MAJOR} -X {_VERSION}.gitMinor={_MINOR}"
+)
+
+# As Helm's Makefile does: else it renders for Kubernetes 1.20.
+_HELM_KUBERNETES = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
+_HELM_LDFLAGS = " ".join(
+    (
+        f"-s -w -X helm.sh/helm/v3/internal/version.version={HELM_VERSION}",
+        *(
+            f"-X {package}.k8sVersionMajor={_MAJOR} -X {package}.k8sVersionMinor={_MINOR}"
+            for package in _HELM_KUBERNETES
+        ),
+    )
 )
 
 
@@ -46,8 +58,8 @@ class Module:
     """Said before it is built."""
 
 
-def _one(package: str, file: str) -> Callable[[Path], list[str]]:
-    return lambda into: ["-ldflags", "-s -w", "-o", str(into / file), package]
+def _one(package: str, file: str, ldflags: str = "-s -w") -> Callable[[Path], list[str]]:
+    return lambda into: ["-ldflags", ldflags, "-o", str(into / file), package]
 
 
 ETCD: Final = Module(
@@ -67,7 +79,7 @@ HELM: Final = (
     Module(
         "helm",
         (HELM_FILE,),
-        _one("helm.sh/helm/v3/cmd/helm", HELM_FILE),
+        _one("helm.sh/helm/v3/cmd/helm", HELM_FILE, _HELM_LDFLAGS),
         "helm (about 3 minutes on 2 cores, the first time)",
     ),
 )
@@ -136,7 +148,7 @@ def _is_built(folder: Path, stamp: str, files: Sequence[str]) -> bool:
 
 
 def _source_digest(modules: Sequence[Module]) -> str:
-    digest = hashlib.sha256(_KUBERNETES_LDFLAGS.encode())
+    digest = hashlib.sha256((_HELM_LDFLAGS if modules == HELM else _KUBERNETES_LDFLAGS).encode())
     for module in modules:
         for file in sorted((_MODULES / module.folder).glob("go.*")):
             digest.update(file.read_bytes())
