@@ -112,6 +112,12 @@ class Api:
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         return await self.call("PATCH", path, obj, query=query, content_type=APPLY_PATCH)
 
+    async def dry_run(self, obj: Json) -> Json:
+        """Have the server check what `apply` would do, unknown fields included; nothing is stored."""
+        _, path = await self._paths(obj)
+        query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All", "fieldValidation": "Strict"}
+        return await self.call("PATCH", path, obj, query=query, content_type=APPLY_PATCH)
+
     async def merge_patch(self, path: str, patch: Json) -> Json:
         """PATCH with a JSON merge patch."""
         return await self.call("PATCH", path, patch, content_type=MERGE_PATCH)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,8 @@ KUBERNETES = "v1.36.3"
 ETCD_FILE = "etcd"
 APISERVER_FILE = "kube-apiserver"
 CONTROLLERS_FILE = "kube-controller-manager"
+HELM_VERSION = "v3.18.6"
+HELM_FILE = "helm"
 FILES = (ETCD_FILE, APISERVER_FILE, CONTROLLERS_FILE)
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
 
@@ -47,6 +50,24 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where built binaries are kept: outside the repository, one folder per Kubernetes version."""
     base = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "multikueue" / f"controlplane-{KUBERNETES}"
+
+
+def helm_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where Helm is kept once it is built."""
+    return cache_folder(environ).with_name(f"helm-{HELM_VERSION}")
+
+
+def find_helm(environ: Mapping[str, str] = os.environ) -> Path:
+    """Helm: the one that was built, else the one on the PATH.
+
+    Raises:
+        BinariesMissing: there is none.
+    """
+    built = helm_folder(environ) / HELM_FILE
+    found = str(built) if os.access(built, os.X_OK) else shutil.which(HELM_FILE, path=environ.get("PATH", ""))
+    if found is None:
+        raise BinariesMissing(f"No Helm in {built.parent}, nor on the PATH. Run `nox -s controlplane` once, with Go.")
+    return Path(found)
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Binaries:

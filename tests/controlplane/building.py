@@ -1,7 +1,7 @@
-"""Builds the control plane's binaries from their public Go modules.
+"""Builds programs that tests start from their public Go modules.
 
-No line of Go is ours: `go/kubernetes` and `go/etcd` are module files that pin the versions, and the programs are their
-tools. kubernetes' own `go.mod` replaces its staging modules by folders, which Go ignores in a dependency; so ours
+No line of Go is ours: each folder of `go` has module files that pin the versions, and the programs are their tools.
+kubernetes' own `go.mod` replaces its staging modules by folders, which Go ignores in a dependency; so ours
 replaces each of them by its published version.
 """
 
@@ -13,11 +13,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
-from tests.controlplane.binaries import ETCD_FILE, FILES, KUBERNETES
+import attrs
+
+from tests.controlplane.binaries import APISERVER_FILE, CONTROLLERS_FILE, ETCD_FILE, HELM_FILE, HELM_VERSION, KUBERNETES
 from tests.controlplane.errors import BuildFailed
 
 _MODULES = Path(__file__).with_name("go")
@@ -29,11 +32,68 @@ _KUBERNETES_LDFLAGS = (
     f"-s -w -X {_VERSION}.gitVersion={KUBERNETES} -X {_VERSION}.gitMajor={_MAJOR} -X {_VERSION}.gitMinor={_MINOR}"
 )
 
+# As Helm's Makefile does: else it renders for Kubernetes 1.20.
+_HELM_KUBERNETES = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
+_HELM_LDFLAGS = " ".join(
+    (
+        f"-s -w -X helm.sh/helm/v3/internal/version.version={HELM_VERSION}",
+        *(
+            f"-X {package}.k8sVersionMajor={_MAJOR} -X {package}.k8sVersionMinor={_MINOR}"
+            for package in _HELM_KUBERNETES
+        ),
+    )
+)
+
+
+@attrs.frozen
+class Module:
+    """A folder with module files, and what `go build` makes from it."""
+
+    folder: str
+    """Below `go`."""
+    files: tuple[str, ...]
+    target: Callable[[Path], list[str]]
+    """What to build, into that folder."""
+    about: str
+    """Said before it is built."""
+
+
+def _one(package: str, file: str, ldflags: str = "-s -w") -> Callable[[Path], list[str]]:
+    return lambda into: ["-ldflags", ldflags, "-o", str(into / file), package]
+
+
+ETCD: Final = Module(
+    "etcd",
+    (ETCD_FILE,),
+    _one("go.etcd.io/etcd/server/v3", ETCD_FILE),
+    "etcd (about 1 minute on 2 cores, the first time)",
+)
+APISERVER: Final = Module(
+    "kubernetes",
+    (APISERVER_FILE, CONTROLLERS_FILE),
+    lambda into: ["-ldflags", _KUBERNETES_LDFLAGS, "-o", f"{into}/", "tool"],
+    "kube-apiserver and kube-controller-manager (about 5 minutes on 2 cores, the first time)",
+)
+CONTROL_PLANE: Final = (ETCD, APISERVER)
+HELM: Final = (
+    Module(
+        "helm",
+        (HELM_FILE,),
+        _one("helm.sh/helm/v3/cmd/helm", HELM_FILE, _HELM_LDFLAGS),
+        "helm (about 3 minutes on 2 cores, the first time)",
+    ),
+)
+
 
 def build(
-    folder: Path, *, say: Callable[[str], None], environ: Mapping[str, str] = os.environ, force: bool = False
+    folder: Path,
+    modules: Sequence[Module] = CONTROL_PLANE,
+    *,
+    say: Callable[[str], None],
+    environ: Mapping[str, str] = os.environ,
+    force: bool = False,
 ) -> None:
-    """Build all binaries into `folder`, unless they are there already, built from the same module files.
+    """Build all programs of modules into `folder`, unless they are there already, built from the same module files.
 
     Safe to run again, after an interruption, and twice at once (the second waits for the first). Each binary appears
     under its name only when it is complete.
@@ -43,29 +103,22 @@ def build(
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _locked(folder.with_name(folder.name + ".lock")):
-        stamp = _source_digest()
-        if not force and _is_built(folder, stamp):
+        stamp, files = _source_digest(modules), [file for module in modules for file in module.files]
+        if not force and _is_built(folder, stamp, files):
             say(f"{folder}: already built")
             return
         go = shutil.which("go", path=environ.get("PATH", ""))
         if go is None:
             raise BuildFailed(
-                "Go is needed to build the control plane, and there is no `go` on the PATH. "
-                "Install Go 1.26 or newer, or set KUBEBUILDER_ASSETS to a folder with the binaries."
+                f"Go is needed to build {' and '.join(files)}, and there is no `go` on the PATH. "
+                "Install Go 1.26 or newer, or set KUBEBUILDER_ASSETS to a folder with the control plane's binaries."
             )
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
-            _compile(go, Path(temporary), say, environ)
-            _move(Path(temporary), folder, stamp)
+            for module in modules:
+                say(f"building {module.about}")
+                _go_build(go, _MODULES / module.folder, module.target(Path(temporary)), environ)
+            _move(Path(temporary), folder, stamp, files)
         say(f"{folder}: built")
-
-
-def _compile(go: str, into: Path, say: Callable[[str], None], environ: Mapping[str, str]) -> None:
-    say("building etcd (about 1 minute on 2 cores, the first time)")
-    target = ["-ldflags", "-s -w", "-o", str(into / ETCD_FILE), "go.etcd.io/etcd/server/v3"]
-    _go_build(go, _MODULES / "etcd", target, environ)
-    say("building kube-apiserver and kube-controller-manager (about 5 minutes on 2 cores, the first time)")
-    target = ["-ldflags", _KUBERNETES_LDFLAGS, "-o", f"{into}/", "tool"]
-    _go_build(go, _MODULES / "kubernetes", target, environ)
 
 
 def _go_build(go: str, module: Path, target: list[str], environ: Mapping[str, str]) -> None:
@@ -79,25 +132,26 @@ def _go_build(go: str, module: Path, target: list[str], environ: Mapping[str, st
         )
 
 
-def _move(source: Path, folder: Path, stamp: str) -> None:
+def _move(source: Path, folder: Path, stamp: str, files: Sequence[str]) -> None:
     folder.mkdir(exist_ok=True)
     (folder / _STAMP).unlink(missing_ok=True)
-    for file in FILES:
+    for file in files:
         (source / file).replace(folder / file)
     (folder / _STAMP).write_text(stamp)
 
 
-def _is_built(folder: Path, stamp: str) -> bool:
+def _is_built(folder: Path, stamp: str, files: Sequence[str]) -> bool:
     try:
-        return (folder / _STAMP).read_text() == stamp and all((folder / file).exists() for file in FILES)
+        return (folder / _STAMP).read_text() == stamp and all((folder / file).exists() for file in files)
     except FileNotFoundError:
         return False
 
 
-def _source_digest() -> str:
-    digest = hashlib.sha256(_KUBERNETES_LDFLAGS.encode())
-    for file in sorted(_MODULES.glob("*/go.*")):
-        digest.update(file.read_bytes())
+def _source_digest(modules: Sequence[Module]) -> str:
+    digest = hashlib.sha256((_HELM_LDFLAGS if modules == HELM else _KUBERNETES_LDFLAGS).encode())
+    for module in modules:
+        for file in sorted((_MODULES / module.folder).glob("go.*")):
+            digest.update(file.read_bytes())
     return digest.hexdigest()
 
 

@@ -34,6 +34,7 @@ _VALUES = {
     '(.Values.settings.leaderElection).leaseName | default "multikueue"': "multikueue",
     "toJson .Values.networkPolicy.metricsFrom": '[{"namespaceSelector": {}}]',
     "toJson .Values.networkPolicy.webhookFrom": '[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
+    "toJson .Values.serviceAccount.annotations": "{}",
     'include "multikueued.webhook" .': WEBHOOK,
     'include "multikueued.webhookConfiguration" .': WEBHOOK_CONFIGURATION,
 }

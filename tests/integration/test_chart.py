@@ -1,0 +1,113 @@
+"""The chart, rendered with Helm: a real API server takes every object, and Helm refuses values that cannot be right."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
+from tests.controlplane.binaries import find_helm
+from tests.controlplane.credentials import write_kubeconfig
+from tests.controlplane.errors import BinariesMissing
+from tests.controlplane.interface import Cluster, ClusterFactory, together
+from tests.integration.chart_values import MONITORING_CRDS, VALUES
+
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
+
+_CHART = Path(__file__).parents[2] / "charts" / "multikueued"
+_NAMESPACE = "multikueue"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _has_helm() -> None:
+    """Without it the tests fail in CI and are skipped elsewhere, as without a control plane."""
+    try:
+        find_helm()
+    except BinariesMissing as error:
+        (pytest.fail if os.environ.get("CI", "").lower() == "true" else pytest.skip)(str(error))
+
+
+def helm(*arguments: str, values: Json | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Helm, with these values if any."""
+    command = [str(find_helm()), *arguments, "--namespace", _NAMESPACE]
+    command += [] if values is None else ["--values", "-"]
+    return subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=False)
+
+
+def rendered(values: Json) -> list[Json]:
+    """The objects that the chart makes of values."""
+    result = helm("template", "release", str(_CHART), values=values)
+    assert result.returncode == 0, result.stderr
+    return [obj for obj in yaml.safe_load_all(result.stdout) if obj is not None]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def cluster(clusters: ClusterFactory) -> AsyncIterator[Cluster]:
+    """A cluster with the namespaces and definitions that the chart's objects need."""
+    found = clusters("chart", controller_manager=False, crds=MONITORING_CRDS)
+    async with together(found):
+        for name in (_NAMESPACE, KUEUE_NAMESPACE, "monitoring"):
+            await found.admin.apply(namespace(name))
+        yield found
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+async def test_an_api_server_takes_every_object(cluster: Cluster, values: Json) -> None:
+    for obj in rendered(values):
+        await cluster.admin.dry_run(obj)
+
+
+async def test_each_object_is_there_once_and_says_whose_it_is() -> None:
+    found = rendered(VALUES["everything"])
+    names = [(obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]) for obj in found]
+    assert len(set(names)) == len(names)
+    assert {"ServiceMonitor", "PrometheusRule", "PodDisruptionBudget", "NetworkPolicy"} <= {kind for kind, *_ in names}
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"replicas": "two"}, "replicas"),
+        ({"replica": 2}, "replica"),
+        ({"metrics": {"serviceMonitor": {"interval": "soon"}}}, "interval"),
+        ({"image": {"repository": ""}}, "repository"),
+        ({"extraVolumeMounts": [{"name": "x"}]}, "mountPath"),
+    ],
+    ids=str,
+)
+async def test_values_that_cannot_be_right_are_refused_by_name(values: Json, named: str) -> None:
+    result = helm("lint", str(_CHART), values=values)
+    assert result.returncode != 0
+    assert named in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+async def test_helm_has_nothing_to_say_against_it(values: Json) -> None:
+    result = helm("lint", str(_CHART), "--strict", values=values)
+    assert result.returncode == 0, result.stdout
+
+
+async def test_helm_installs_changes_and_removes_it_and_warns_of_replicas_without_a_leader(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Without election they would all dispatch."""
+    kubeconfig = str(write_kubeconfig(tmp_path / "kubeconfig", cluster.kubeconfig()))
+
+    def run(verb: str, *more: str, values: Json | None = None) -> str:
+        result = helm(verb, "release", *more, "--kubeconfig", kubeconfig, values=values)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    assert "WARNING" not in run("install", str(_CHART), values={})
+    unelected = {**VALUES["everything"], "settings": {"leaderElection": {"leaderElect": False}}}
+    assert "WARNING: 2 replicas run without leader election" in run("upgrade", str(_CHART), values=unelected)
+    run("uninstall")
+    left = await cluster.admin.get(f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments")
+    assert left["items"] == []
