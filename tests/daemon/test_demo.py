@@ -50,6 +50,18 @@ def test_every_job_finishes_on_some_worker_and_nothing_is_left_there() -> None:
     assert 0 < outcome["first_finished_s"] < outcome["seconds"]
 
 
+@pytest.mark.timeout(120)
+def test_a_worker_that_is_taken_away_loses_its_jobs_to_others_and_none_is_left_there() -> None:
+    """A job long enough to be moved; the demo's own are drawn."""
+    done = run("--jobs", "12", "--workers", "3", "--break", "worker1", "--json")
+    outcome = orjson.loads(done.stdout.splitlines()[-1])
+
+    assert done.returncode == 0, done.stderr
+    assert (outcome["finished"], outcome["failed"], outcome["leftovers"]) == (12, 0, 0)
+    assert outcome["moved"] == sum(len(item["placements"]) - 1 for item in outcome["items"]) > 0
+    assert "worker1 is out of reach" in done.stderr, "progress is told where there is no terminal"
+
+
 def test_the_users_own_job_is_submitted_and_a_failure_is_reported(tmp_path: Path) -> None:
     """`-f` takes a file; a job that fails makes the demo fail, and says where it ran."""
     file = tmp_path / "job.yaml"

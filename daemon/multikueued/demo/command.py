@@ -19,11 +19,12 @@ from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.config import LoggingSettings, ObjectName, Port, ServingSettings, Settings
+from multikueued.demo.breaking import break_worker, check_broken, with_short_patience
+from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
 from multikueued.demo.keeping import keep
 from multikueued.demo.running import CPUS, Demo, config_of
-from multikueued.demo.showing import giving_up, print_table, problems, render, summary
-from multikueued.demo.tally import Tally
+from multikueued.demo.showing import giving_up, print_table, problems, progress_line, render, summary
 from multikueued.logs import configure_logging
 from multikueued.wiring import work
 
@@ -66,6 +67,9 @@ class Output(Console):
     metavar="KIND",
     help="Submit jobs of this kind, such as rayjob; may be given more than once; all for every kind in turn.",
 )
+@click.option(
+    "--break", "broken", metavar="WORKER", help="Cut the way to this worker while it runs jobs, then mend it."
+)
 @click.option("--keep", "keep_up", is_flag=True, help="Leave the clusters up, with a kubeconfig for each.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object, as the last line.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn: jobs and their times.")
@@ -81,6 +85,8 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], **options: Any) -
     jobs = load_jobs(files) if files else []
     if options["port"] and options["port"] + options["workers"] > 65_535:
         raise SettingsError("--port: leaves no room for the workers' ports above it")
+    if options["broken"] is not None:
+        check_broken(options["broken"], options["workers"])
     kinds = tuple(dict.fromkeys(job.kind for job in jobs)) or kinds_named(kind_names)
     jobs = jobs or drawn_jobs(kinds, options["jobs"] or max(20, len(kinds)), random.Random(options["seed"]))
     configure_logging(_DAEMON.logging, sys.stderr)
@@ -93,13 +99,17 @@ async def _demo(
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
     async with running.sandbox, anyio.create_task_group() as tasks:
         dispatcher = config_of(running.sandbox.manager.server.kubeconfig("multikueue"))
-        tasks.start_soon(work, with_kinds(_DAEMON, running.sandbox.kinds), dispatcher)
+        daemon = with_short_patience(_DAEMON) if options["broken"] else _DAEMON
+        tasks.start_soon(work, with_kinds(daemon, running.sandbox.kinds), dispatcher)
+        tasks.start_soon(running.follow_workers)
         for cluster in running.sandbox.clusters:
             tasks.start_soon(running.follow, cluster)
         tasks.start_soon(running.retire)
+        if options["broken"]:
+            tasks.start_soon(break_worker, running, options["broken"])
         in_time = await _watch(running, jobs, options["timeout"], console)
         outcome = summary(running.tally, list(running.sandbox.workers), running.elapsed)
-        _report(running.tally, outcome, console, in_time=in_time)
+        _report(running, outcome, console, in_time=in_time)
         if options["as_json"]:
             click.echo(orjson.dumps(outcome).decode())
         if options["keep_up"]:
@@ -110,26 +120,45 @@ async def _demo(
 
 async def _watch(running: Demo, jobs: Sequence[Submission], timeout: float, console: Console) -> bool:
     """Submit the jobs and show them until all have ended; False if that takes too long."""
-    with Live(console=console, refresh_per_second=_FRAMES_PER_SECOND, transient=True) as live:
-        async with anyio.create_task_group() as drawing:
-            drawing.start_soon(_draw, running, live)
-            await running.submit(jobs)
-            with anyio.move_on_after(timeout) as limit:
-                await running.wait()
-            drawing.cancel_scope.cancel()
+    async with anyio.create_task_group() as drawing:
+        drawing.start_soon(_draw if console.is_terminal else _print_progress, running, console)
+        await running.submit(jobs)
+        with anyio.move_on_after(timeout) as limit:
+            await running.wait()
+        drawing.cancel_scope.cancel()
     return not limit.cancelled_caught
 
 
-async def _draw(running: Demo, live: Live) -> None:
+async def _draw(running: Demo, console: Console) -> None:
+    quota = dict.fromkeys(running.sandbox.workers, CPUS)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        while True:
+            size = console.size
+            view = render(running.tally, quota, running.elapsed, width=size.width, height=size.height)
+            live.update(view, refresh=True)
+            await anyio.sleep(1 / _FRAMES_PER_SECOND)
+
+
+async def _print_progress(running: Demo, console: Console) -> None:
+    """A line each second in which something has changed."""
+    said = ""
     while True:
-        live.update(render(running.tally, dict.fromkeys(running.sandbox.workers, CPUS), running.elapsed))
-        await anyio.sleep(1 / _FRAMES_PER_SECOND)
+        await anyio.sleep(1)
+        line = progress_line(running.tally, running.sandbox.workers, running.elapsed)
+        if line.partition("  ")[2] != said:
+            console.print(line, highlight=False, soft_wrap=True)
+        said = line.partition("  ")[2]
 
 
-def _report(tally: Tally, outcome: Mapping[str, Any], console: Console, *, in_time: bool) -> None:
+def _report(running: Demo, outcome: Mapping[str, Any], console: Console, *, in_time: bool) -> None:
+    tally = running.tally
     print_table(console, tally)
+    for line in gantt(tally, list(running.sandbox.workers), console.width, colours=console.color_system is not None):
+        console.print(line, no_wrap=True, crop=True)
     spread = ", ".join(f"{count} on {worker}" for worker, count in outcome["per_cluster"].items())
     console.print(f"{outcome['finished']} of {outcome['jobs']} jobs finished: {spread}.")
+    if outcome["moved"]:
+        console.print(f"{outcome['moved']} moved to another worker: theirs could not be reached.")
     if not in_time:
         console.print(giving_up(tally), style="red")
     for problem in problems(tally):

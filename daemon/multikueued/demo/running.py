@@ -12,12 +12,13 @@ import attrs
 import orjson
 
 from multikueue import Informer, Json, KubeClient, NotFound, ObjectKey, parse_worker_kubeconfig
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.kube import ClusterConfig
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxKind, SandboxOptions
 from multikueued.demo.jobs import Submission
-from multikueued.demo.tally import Story, Tally
+from multikueued.demo.tally import WORKLOAD_KIND, Story, Tally
 
 SETTLE_TIMEOUT: Final = 10.0
 """Seconds until the copies are gone after the last job has ended; it takes less than one."""
@@ -87,6 +88,17 @@ class Demo:
                 informer = Informer(client, resource, label_selector=ORIGIN_LABEL if worker else "", on_change=saw)
                 tasks.start_soon(informer.run)
 
+    async def follow_workers(self) -> None:
+        """Follow which workers the manager can reach, until cancelled."""
+        async with self._user() as client:
+            await Informer(client, MULTIKUEUE_CLUSTER, on_change=self._saw_worker).run()
+
+    def _saw_worker(self, key: ObjectKey, _: Json | None, new: Json | None) -> None:
+        active = condition(new or {}, "Active")
+        if active is not None:
+            self.tally.saw_worker(key.name, active["status"] == "True", self.elapsed)
+            self._tell()
+
     async def wait(self) -> None:
         """Wait until every job has ended, and then until no copy is left on a worker, for `SETTLE_TIMEOUT`."""
         while not self.tally.all_ended:
@@ -99,7 +111,7 @@ class Demo:
         """An object was added, changed or deleted; `worker` is empty for the manager, `kind` is None for a Workload."""
         tally = self.tally
         if worker:
-            tally.saw_copy(worker, kind.name if kind else "workload", key, new)
+            tally.saw_copy(worker, kind.name if kind else WORKLOAD_KIND, key, new)
         if kind is not None and not worker:
             tally.saw_job(kind, new, key.name, self.elapsed)
         elif kind is not None and new is not None:
@@ -108,8 +120,15 @@ class Demo:
             tally.saw_workload(new, self.elapsed)
         elif new is not None:
             tally.saw_offer(worker, new)
+        self._tell()
+
+    def _tell(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
+
+    async def changed(self) -> None:
+        """Wait for the next event."""
+        await self._changed.wait()
 
 
 def config_of(kubeconfig: Json) -> ClusterConfig:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich import box
@@ -14,56 +14,95 @@ from rich.text import Text
 
 from multikueued.demo.tally import Stage, Story, Tally
 
-_SHOWN_NAMES = 5
-"""Job names shown in a line; more would wrap."""
+_WIDE = 70
+"""Columns from which on all times of the jobs are shown."""
+_NEWS = 4
+"""Lines of what happened last, where there is room."""
+_FIXED = 5
+"""Rows that are always there: the frame, the manager, an empty line, the progress."""
 
 
-def render(tally: Tally, quota: Mapping[str, float], elapsed: float) -> RenderableType:
-    """The whole view.
+def render(tally: Tally, quota: Mapping[str, float], elapsed: float, *, width: int = 80, height: int = 24) -> Panel:
+    """The whole view, in the room there is: what does not fit is counted, not cut off.
 
     Args:
         tally: the jobs so far.
         quota: CPUs of each worker.
         elapsed: seconds since the start.
+        width: columns of the screen.
+        height: its rows.
     """
-    return Panel(
-        Group(_queue(tally), Text(), _clusters(tally, quota), Text(), _progress(tally)),
-        title=f"multikueue demo · {elapsed:.0f} s",
-        title_align="left",
-    )
+    inner, rows = max(20, width - 4), max(1, height - _FIXED - 1)
+    workers = list(quota)
+    shown = workers if len(workers) <= rows else workers[: rows - 1]
+    lines = [_queue(tally, inner), *(_cluster(tally, name, quota[name], elapsed, inner) for name in shown)]
+    if hidden := workers[len(shown) :]:
+        running = sum(1 for name in hidden for _ in tally.running_on(name))
+        lines.append(Text(f"and {len(hidden)} more workers, which run {running}", style="dim"))
+    room = min(_NEWS, height - len(lines) - _FIXED - 1)
+    news = [_news(at, told, inner) for at, told in list(tally.news)[-room:]] if room > 0 else []
+    body = Group(*lines, *([Text(), *news] if news else []), Text(), _progress(tally, inner))
+    return Panel(body, title=f"multikueue demo · {elapsed:.0f} s", title_align="left", width=width)
 
 
-def _queue(tally: Tally) -> RenderableType:
+def _queue(tally: Tally, width: int) -> Text:
     waiting = [story.key.name for story in tally.stories.values() if story.stage is Stage.QUEUED]
-    return Text.assemble(("manager  ", "bold"), f"{len(waiting)} queued  ", (_names(waiting), "dim"))
+    head = f"manager  {len(waiting)} queued  "
+    return Text.assemble(("manager", "bold"), head[7:], (_names(waiting, width - len(head)), "dim"), no_wrap=True)
 
 
-def _clusters(tally: Tally, quota: Mapping[str, float]) -> RenderableType:
-    table = Table.grid(padding=(0, 2))
-    for worker, total in quota.items():
-        running = list(tally.running_on(worker))
-        in_use = min(sum(story.cpus for story in running), total)
-        table.add_row(
-            Text(worker, style="bold"),
-            ProgressBar(total=total, completed=in_use, width=20),
-            f"{in_use:g}/{total:g} CPUs",
-            Text(_names([story.key.name for story in running]), style="green"),
+def _cluster(tally: Tally, worker: str, total: float, elapsed: float, width: int) -> Text:
+    running = list(tally.running_on(worker))
+    in_use = min(sum(story.cpus for story in running), total)
+    cells = 12 if width >= 60 else 6
+    full = round(cells * in_use / total) if total else 0
+    head = f"{worker:<9}"
+    bar = (("━" * full, "green"), ("━" * (cells - full), "bright_black"), (f" {in_use:g}/{total:g} CPUs  ", ""))
+    room = width - len(head) - sum(len(text) for text, _ in bar)
+    if (since := tally.lost.get(worker)) is not None:
+        return Text.assemble(
+            (head, "bold red"), *bar, (f"out of reach for {elapsed - since:.0f} s", "red"), no_wrap=True
         )
-    return table
+    names = _names([story.key.name for story in running], room)
+    offered = [story.key.name for story in tally.offered_to(worker)]
+    offers = f"  offered {_names(offered, room - len(names) - 10)}" if offered and room - len(names) > 18 else ""
+    return Text.assemble((head, "bold"), *bar, (names, "green"), (offers, "dim"), no_wrap=True)
 
 
-def _progress(tally: Tally) -> RenderableType:
-    ended = tally.count(Stage.FINISHED, Stage.SERVED, Stage.FAILED)
-    failed = tally.count(Stage.FAILED)
-    grid = Table.grid(padding=(0, 2))
+def _news(at: float, told: str, width: int) -> Text:
+    text = Text.assemble((f"{at:5.1f} s  ", "dim"), told, no_wrap=True)
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def _progress(tally: Tally, width: int) -> RenderableType:
+    ended, failed = tally.count(Stage.FINISHED, Stage.SERVED, Stage.FAILED), tally.count(Stage.FAILED)
     text = f"{ended} of {len(tally.stories)} jobs ended" + (f", {failed} failed" if failed else "")
-    grid.add_row(ProgressBar(total=max(1, len(tally.stories)), completed=ended, width=40), text)
+    bar = ProgressBar(total=max(1, len(tally.stories)), completed=ended, width=max(6, min(40, width - len(text) - 4)))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row(bar, text)
     return grid
 
 
-def _names(names: list[str]) -> str:
-    shown = " ".join(names[:_SHOWN_NAMES])
-    return f"{shown} …" if len(names) > _SHOWN_NAMES else shown
+def progress_line(tally: Tally, workers: Iterable[str], elapsed: float) -> str:
+    """The same in one line, for an output that is no terminal."""
+    ended = tally.count(Stage.FINISHED, Stage.SERVED, Stage.FAILED)
+    jobs = f"{tally.count(Stage.QUEUED)} queued, {ended} of {len(tally.stories)} ended"
+    runs = {worker: f"runs {sum(1 for _ in tally.running_on(worker))}" for worker in workers}
+    told = [f"{worker} {'is out of reach' if worker in tally.lost else what}" for worker, what in runs.items()]
+    return f"{elapsed:5.1f} s  {', '.join((jobs, *told))}"
+
+
+def _names(names: list[str], room: int) -> str:
+    """As many names as there is room for."""
+    shown = ""
+    for number, name in enumerate(names):
+        longer = f"{shown} {name}".lstrip()
+        rest = "" if number == len(names) - 1 else " …"
+        if len(longer) + len(rest) > room:
+            return f"{shown} …".lstrip() if room > 0 else ""
+        shown = longer
+    return shown
 
 
 def summary(tally: Tally, workers: list[str], seconds: float) -> dict[str, Any]:
@@ -75,24 +114,56 @@ def summary(tally: Tally, workers: list[str], seconds: float) -> dict[str, Any]:
         "failed": tally.count(Stage.FAILED),
         "per_cluster": {worker: sum(worker in story.ran_on for story in tally.stories.values()) for worker in workers},
         "leftovers": tally.leftovers,
+        "moved": sum(story.moves for story in tally.stories.values()),
         "first_finished_s": round(min(ends), 3) if ends else None,
         "seconds": round(seconds, 3),
+        "items": [_item(story) for story in tally.stories.values()],
     }
+
+
+def _item(story: Story) -> dict[str, Any]:
+    """One job in the object that `--json` prints; times are seconds since the start, null: it never came."""
+    return {
+        "kind": story.kind.name,
+        "namespace": story.key.namespace,
+        "name": story.key.name,
+        "outcome": str(story.stage),
+        "cluster": story.cluster or None,
+        "queued_s": _rounded(story.queued),
+        "admitted_s": _rounded(story.admitted),
+        "finished_s": _rounded(story.ended),
+        "placements": [
+            {"cluster": stay.worker, "since_s": _rounded(stay.since), "until_s": _rounded(stay.until)}
+            for stay in story.stays
+        ],
+        "waits_for": story.waits_for or None,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
 
 
 def print_table(console: Console, tally: Tally) -> None:
     """One line for each job; with the kinds, and fewer times, if there are several kinds."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     several = len({story.kind for story in tally.stories.values()}) > 1
-    columns = ["finished"] if several else ["queued", "admitted", "finished", "ran"]
-    for column in ["kind", "job", "cluster"] if several else ["job", "cluster"]:
+    texts, times = (["kind"] if several else []) + ["job", "cluster"], _times(several, console.width)
+    for column in texts:
         table.add_column(column, no_wrap=True)
-    for column in columns:
+    for column in times:
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("outcome")
+    table.add_column("outcome", no_wrap=True)
     for story in tally.stories.values():
-        table.add_row(*_row(story, several=several))
+        row = _row(story)
+        table.add_row(*(row[column] for column in (*texts, *times, "outcome")))
     console.print(table)
+
+
+def _times(several: bool, width: int) -> tuple[str, ...]:
+    if width < _WIDE:
+        return ()
+    return ("finished",) if several else ("queued", "admitted", "finished", "ran")
 
 
 def problems(tally: Tally) -> list[str]:
@@ -107,12 +178,18 @@ def giving_up(tally: Tally) -> str:
     return "Gave up waiting: raise --timeout to wait longer."
 
 
-def _row(story: Story, *, several: bool) -> list[str]:
-    name, cluster, ended = story.key.name, story.cluster or "-", _seconds(story.ended)
-    if several:
-        return [story.kind.name, name, cluster, ended, str(story.stage)]
-    ran = _difference(story.admitted, story.ended)
-    return [name, cluster, _seconds(story.queued), _seconds(story.admitted), ended, ran, str(story.stage)]
+def _row(story: Story) -> dict[str, str]:
+    """By column."""
+    return {
+        "kind": story.kind.name,
+        "job": story.key.name,
+        "cluster": story.cluster or "-",
+        "queued": _seconds(story.queued),
+        "admitted": _seconds(story.admitted),
+        "finished": _seconds(story.ended),
+        "ran": _difference(story.admitted, story.ended),
+        "outcome": str(story.stage),
+    }
 
 
 def _problem(story: Story) -> str:

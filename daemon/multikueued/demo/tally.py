@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TypeAlias
+from itertools import pairwise
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -16,6 +18,8 @@ from multikueued.demo.jobs import Submission
 
 Place: TypeAlias = tuple[Resource, str]
 """A job's kind and its name; for a group of pods the group's name."""
+WORKLOAD_KIND: Final = "workload"
+"""What `Tally.saw_copy` takes for a Workload."""
 _MANAGER = ""
 
 
@@ -28,6 +32,15 @@ class Stage(StrEnum):
     SERVED = "served"
     """It does not end by itself, and ran until it was deleted."""
     FAILED = "failed"
+
+
+@attrs.define
+class Stay:
+    """A time on a worker, in seconds since the start."""
+
+    worker: str
+    since: float
+    until: float | None = None
 
 
 @attrs.define(eq=False)
@@ -54,6 +67,8 @@ class Story:
     """Whether its status shows that it runs."""
     held_up: dict[str, str] = attrs.field(factory=dict)
     """What its Workload waits for, by worker; an empty name: the manager."""
+    stays: list[Stay] = attrs.field(factory=list)
+    """The workers that had it, one after the other."""
 
     @property
     def clusters(self) -> set[str]:
@@ -72,7 +87,7 @@ class Story:
             if self.failed:
                 return Stage.FAILED
             return Stage.SERVED if self.retired else Stage.FINISHED
-        return Stage.QUEUED if self.admitted is None else Stage.RUNNING
+        return Stage.RUNNING if self.placed else Stage.QUEUED
 
     @property
     def serves(self) -> bool:
@@ -92,9 +107,30 @@ class Story:
         return "; ".join(f"{why} ({', '.join(workers)})" for why, workers in said.items() if why)
 
     @property
+    def moves(self) -> int:
+        """How often it went from one worker to another."""
+        return sum(one.worker != other.worker for one, other in pairwise(self.stays))
+
+    @property
     def went_well(self) -> bool:
-        """Whether it finished, and ran only on the worker that the manager names."""
-        return self.stage in (Stage.FINISHED, Stage.SERVED) and self.ran_on == self.clusters
+        """Whether it finished, and ran only on workers that the manager named, on the last one in any case."""
+        named = {stay.worker for stay in self.stays} | self.clusters
+        return self.stage in (Stage.FINISHED, Stage.SERVED) and self.clusters <= self.ran_on <= named
+
+    def placed_on(self, workload: str, worker: str | None, at: float) -> None:
+        """The manager names a worker for one of its Workloads, or none any more."""
+        if worker is not None:
+            self.admitted = at if self.admitted is None else self.admitted
+            self.placed[workload] = worker
+        elif self.ended is None:
+            self.placed.pop(workload, None)
+        if self.ended is not None:
+            return
+        now = {stay.worker for stay in self.stays if stay.until is None}
+        for stay in self.stays:
+            if stay.until is None and stay.worker not in self.clusters:
+                stay.until = at
+        self.stays += [Stay(name, at) for name in sorted(self.clusters - now)]
 
     def saw(self, job: Json, at: float) -> None:
         """An object of it was added or changed on the manager."""
@@ -103,13 +139,18 @@ class Story:
         self.ready = self.ready or all(self.kind.course.pods_ready(found) for found in self.objects.values())
         if self.ended is None and all(ending is not None for ending in endings):
             self.failed = any(ending.reason == "Failed" for ending in endings if ending is not None)
-            self.ended = at
+            self._end(at)
 
     def lost(self, name: str, at: float) -> None:
         """An object of it was deleted on the manager."""
         del self.objects[name]
         if self.retired and not self.objects and self.ended is None:
-            self.ended = at
+            self._end(at)
+
+    def _end(self, at: float) -> None:
+        self.ended = at
+        for stay in self.stays:
+            stay.until = at if stay.until is None else stay.until
 
 
 @attrs.define(eq=False)
@@ -123,6 +164,14 @@ class Tally:
     """The jobs by the names of their Workloads, which are the same on the workers."""
     copies: dict[str, set[str]] = attrs.field(factory=dict)
     """Our objects on each worker now."""
+    offers: dict[str, set[str]] = attrs.field(factory=dict)
+    """The workers that have a copy of each Workload now."""
+    lost: dict[str, float] = attrs.field(factory=dict)
+    """Since when which workers cannot be reached, as the manager says."""
+    losses: list[Stay] = attrs.field(factory=list)
+    """The times in which a worker could not be reached."""
+    news: deque[tuple[float, str]] = attrs.field(factory=lambda: deque(maxlen=50))
+    """What happened last, and when."""
 
     def submitted(self, job: Submission, at: float) -> None:
         """A job was created on the manager."""
@@ -138,9 +187,26 @@ class Tally:
             return
         self.workloads[name] = story
         story.held_up[_MANAGER] = obstacle(workload)
-        if place is not None:
-            story.placed[name] = place
-            story.admitted = at if story.admitted is None else story.admitted
+        before = story.placed.get(name)
+        story.placed_on(name, place, at)
+        if place is not None and place != before:
+            self._tell_placed(story, name, place, at)
+        elif before is not None and place is None and story.ended is None:
+            self.news.append((at, f"{story.key.name} has to leave {before}"))
+
+    def _tell_placed(self, story: Story, workload: str, place: str, at: float) -> None:
+        others = sorted(self.offers.get(workload, set()) - {place})
+        rest = f", withdrawn from {', '.join(others)}" if others else ""
+        self.news.append((at, f"{story.key.name} goes to {place}{rest}"))
+
+    def saw_worker(self, name: str, active: bool, at: float) -> None:
+        """The manager says whether a worker can be reached."""
+        if active and name in self.lost:
+            self.losses.append(Stay(name, self.lost.pop(name), at))
+            self.news.append((at, f"{name} is back"))
+        elif not active and name not in self.lost:
+            self.lost[name] = at
+            self.news.append((at, f"{name} cannot be reached"))
 
     def saw_job(self, kind: SandboxKind, job: Json | None, name: str, at: float) -> None:
         """A job was added, changed or deleted on the manager."""
@@ -158,6 +224,9 @@ class Tally:
         """An object with our label was added, changed or deleted on a worker."""
         copies = self.copies.setdefault(worker, set())
         (copies.discard if copy is None else copies.add)(f"{kind} {key}")
+        if kind == WORKLOAD_KIND:
+            offers = self.offers.setdefault(key.name, set())
+            (offers.discard if copy is None else offers.add)(worker)
 
     def saw_offer(self, worker: str, workload: Json) -> None:
         """A Workload copy was added or changed on a worker."""
@@ -180,6 +249,14 @@ class Tally:
     def running_on(self, worker: str) -> Iterable[Story]:
         """The jobs that run on a worker now."""
         return (story for story in self.stories.values() if story.stage is Stage.RUNNING and worker in story.clusters)
+
+    def offered_to(self, worker: str) -> Iterable[Story]:
+        """The jobs that a worker has a copy of and has not got."""
+        return (
+            story
+            for workload, story in self.workloads.items()
+            if story.stage is Stage.QUEUED and worker in self.offers.get(workload, ())
+        )
 
     @property
     def all_ended(self) -> bool:
