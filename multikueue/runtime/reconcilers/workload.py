@@ -15,7 +15,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION, noted_worker
-from multikueue.core.workload.guarded_plan import guarded_plan
+from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
 from multikueue.runtime.job_event_handlers import log_problems
@@ -141,6 +141,8 @@ class WorkloadReconciler:
     settings: PlanSettings
     dispatcher: Dispatcher
     clock: Callable[[], datetime]
+    _left_out: dict[ObjectKey, dict[ClusterName, str]] = attrs.field(factory=dict, init=False)
+    """What was logged of workers that a plan was made without."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
@@ -148,13 +150,22 @@ class WorkloadReconciler:
         snapshot = self.reader.read(key)
         guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
         decision = guarded.plan
-        for cluster, error in guarded.left_out.items():
-            log.error("worker left out of a plan", cluster=cluster, exc_info=error)
+        self._log_left_out(key, guarded)
         log_problems(self.reader.adapters.problems)
         if decision.effects:
             log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
             await self.executor.execute(key, snapshot.workload, decision.effects)
         return Action.earliest(decision.look_again)
+
+    def _log_left_out(self, key: ObjectKey, guarded: GuardedPlan) -> None:
+        """Log what a worker made the plan raise, once for as long as that lasts."""
+        found = {cluster: repr(error) for cluster, error in guarded.left_out.items()}
+        logged = self._left_out.pop(key, {})
+        for cluster, error in guarded.left_out.items():
+            if logged.get(cluster) != found[cluster]:
+                log.error("worker left out of a plan", cluster=cluster, exc_info=error)
+        if found:
+            self._left_out[key] = found
 
 
 def _named_by(workload: Json | None) -> Iterator[str]:

@@ -1,0 +1,66 @@
+"""Objects with any JSON in place of any field, and what the entry check makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+from hypothesis import strategies as st
+
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import clone
+from multikueue.core.model.shape import job_flaw, workload_flaw
+from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.unreadable import hidden, with_hidden_jobs
+
+SCALARS = st.none() | st.booleans() | st.integers(-5, 2**63) | st.floats(allow_nan=False) | st.text(max_size=5)
+ODD = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2))
+
+
+def paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of each field and entry below a value."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in steps:
+        yield (*before, step)
+        yield from paths(inner, (*before, step))
+
+
+def spoiled(obj: Json, path: tuple[Any, ...], value: Any) -> Json:
+    """A copy of the object with another value at a path."""
+    made: Json = clone(obj)
+    parent: Any = made
+    for step in path[:-1]:
+        parent = parent[step]
+    parent[path[-1]] = value
+    return made
+
+
+@st.composite
+def odd(draw: st.DrawFn, obj: Json) -> Json:
+    """An object with any JSON in place of some field but its name and namespace, which lists and watches check."""
+    found = [path for path in paths(obj) if path[:2] not in (("metadata", "name"), ("metadata", "namespace"))]
+    return spoiled(obj, draw(st.sampled_from([path for path in found if path != ("metadata",)])), draw(ODD))
+
+
+def as_read(worker: Worker) -> Worker:
+    """The worker as informers show it: without objects whose shape is wrong."""
+    if worker.workload is not None and workload_flaw(worker.workload):
+        return hidden(worker, "Workload cannot be read")
+    jobs = (*worker.jobs, *worker.shared)
+    return with_hidden_jobs(worker, "Job cannot be read") if any(job_flaw(copy.object) for copy in jobs) else worker
+
+
+@st.composite
+def with_odd_objects(draw: st.DrawFn, seen: Snapshot) -> Snapshot:
+    """The snapshot with odd objects on its workers, before anybody has checked them."""
+
+    def made_odd(worker: Worker) -> Worker:
+        copy, jobs = worker.workload, worker.jobs
+        if copy is not None and draw(st.booleans()):
+            copy = draw(odd(copy))
+        if jobs and draw(st.booleans()):
+            jobs = (attrs.evolve(jobs[0], object=draw(odd(jobs[0].object))), *jobs[1:])
+        return attrs.evolve(worker, workload=copy, jobs=jobs)
+
+    return attrs.evolve(seen, workers=tuple(map(made_odd, seen.workers)))
