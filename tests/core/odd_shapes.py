@@ -56,11 +56,11 @@ def with_odd_objects(draw: st.DrawFn, seen: Snapshot) -> Snapshot:
     """The snapshot with odd objects on its workers, before anybody has checked them."""
 
     def made_odd(worker: Worker) -> Worker:
-        copy, jobs = worker.workload, worker.jobs
+        copy, first, others = worker.workload, worker.jobs[:1], worker.jobs[1:]
         if copy is not None and draw(st.booleans()):
             copy = draw(odd(copy))
-        if jobs and draw(st.booleans()):
-            jobs = (attrs.evolve(jobs[0], object=draw(odd(jobs[0].object))), *jobs[1:])
-        return attrs.evolve(worker, workload=copy, jobs=jobs)
+        spoil_job = draw(st.booleans())
+        jobs = [attrs.evolve(job, object=draw(odd(job.object))) if spoil_job else job for job in first]
+        return attrs.evolve(worker, workload=copy, jobs=(*jobs, *others))
 
     return attrs.evolve(seen, workers=tuple(map(made_odd, seen.workers)))

@@ -7,11 +7,13 @@ them, as if it could not be decoded: see `kube.informer`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, TypeAlias
 
 from multikueue.core.model.names import Json
+from multikueue.core.model.quantities import Quantity
 from multikueue.core.model.workloads import CheckState
 
 Schema: TypeAlias = Any
@@ -34,6 +36,24 @@ def _is_reference(value: Any) -> bool:
     if type(value) is not dict:
         return False
     return _TEXT.issuperset([type(value.get(field, "")) for field in ("apiVersion", "kind", "name", "uid")])
+
+
+_LONGEST_AMOUNT: Final = 40
+_LARGE_EXPONENT: Final = re.compile(r"[eE]\+?-?\d{3}")
+
+
+def _is_nominal(value: Any) -> bool:
+    """Whether it is the quota of a resource."""
+    if type(value) is not dict or type(value.get("name")) is not str:
+        return False
+    amount = str(value.get("nominalQuota") or 0)
+    if len(amount) > _LONGEST_AMOUNT or _LARGE_EXPONENT.search(amount):  # a number of a million digits
+        return False
+    try:
+        Quantity.parse(amount)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_state(value: Any) -> bool:
@@ -81,6 +101,14 @@ _WORKLOAD: Final[Schema] = {
     },
 }
 
+_QUEUE: Final[Schema] = {
+    **_OBJECT,
+    "spec": {
+        "clusterQueue": str,
+        "resourceGroups": [{"flavors": [{"name": str, "resources": [_is_nominal]}]}],
+    },
+}
+
 Check: TypeAlias = Callable[[Json], str]
 """What is wrong with an object's shape, by its path; empty: nothing that matters."""
 
@@ -103,6 +131,11 @@ def job_flaw(obj: Json) -> str:
 def any_job_flaw(obj: Json) -> str:
     """What is wrong with a job of a kind whose status only its row knows: a rule that fails for one is told."""
     return _flaw(obj, _ANY_JOB) or _unidentified(obj)
+
+
+def queue_flaw(obj: Json) -> str:
+    """What is wrong with a ClusterQueue or a LocalQueue: what sums of quota are made of."""
+    return _flaw(obj, _QUEUE)
 
 
 def has_name(obj: Any) -> bool:

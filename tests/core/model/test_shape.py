@@ -16,6 +16,7 @@ from multikueue.core.model.shape import (
     job_flaw,
     object_flaw,
     outline,
+    queue_flaw,
     workload_flaw,
 )
 from tests.core.building import PLACED, copy_of, job, job_copy_of, workload
@@ -82,6 +83,24 @@ def test_what_only_a_row_from_elsewhere_reads_is_left_to_it() -> None:
     assert any_job_flaw(other) == ""
     assert "status.conditions" in job_flaw(other)
     assert any_job_flaw({**other, "status": 7})
+
+
+@pytest.mark.parametrize(
+    ("spec", "sound"),
+    [
+        ({"clusterQueue": "cq"}, True),
+        ({"clusterQueue": 1}, False),
+        ({"resourceGroups": [{"flavors": [{"resources": [{"name": "cpu", "nominalQuota": "500m"}]}]}]}, True),
+        ({"resourceGroups": [{"flavors": [{"resources": [{"name": "cpu", "nominalQuota": 4}]}]}]}, True),
+        ({"resourceGroups": [{"flavors": [{"resources": [{"name": "cpu", "nominalQuota": "much"}]}]}]}, False),
+        ({"resourceGroups": [{"flavors": [{"resources": [{"name": "cpu", "nominalQuota": "1e999999"}]}]}]}, False),
+        ({"resourceGroups": [{"flavors": [{"resources": [{"name": "cpu", "nominalQuota": "9" * 50}]}]}]}, False),
+        ({"resourceGroups": [{"flavors": [{"resources": [{"nominalQuota": "4"}]}]}]}, False),
+        ({"resourceGroups": {}}, False),
+    ],
+)
+def test_what_sums_of_quota_are_made_of_is_checked(spec: Json, sound: bool) -> None:
+    assert (queue_flaw({"metadata": {"name": "q"}, "spec": spec}) == "") == sound
 
 
 def test_fields_may_be_missing_or_null() -> None:
