@@ -176,18 +176,33 @@ def _flaw(obj: Json, schema: Schema) -> str:
 
 
 def _fits(value: Any, schema: Schema) -> bool:
+    """Every object of every event is asked: plain loops, which take half the time of `all`."""
     kind = type(schema)
     if kind is dict:
-        if type(value) is not dict:
-            return False
-        for field, inner in schema.items():
-            found = value.get(field)
-            if found is not None and not (type(found) is inner if type(inner) is type else _fits(found, inner)):
-                return False
-        return True
+        return type(value) is dict and _has_fields(value, schema)
     if kind is list:
-        return type(value) is list and all(_fits(entry, schema[0]) for entry in value)
+        if type(value) is not list:
+            return False
+        for entry in value:
+            if not _fits(entry, schema[0]):
+                break
+        else:
+            return True
+        return False
     return bool(schema(value)) if kind is FunctionType else type(value) is schema
+
+
+def _has_fields(value: Json, schema: Schema) -> bool:
+    found = value.get
+    for field, inner in schema.items():
+        inside = found(field)
+        if inside is None or type(inside) is inner:
+            continue
+        if type(inner) is type or not _fits(inside, inner):
+            break
+    else:
+        return True
+    return False
 
 
 def _told(value: Any, schema: Schema, path: str) -> str:
