@@ -207,6 +207,24 @@ async def test_what_a_tenant_of_a_worker_names_like_a_workload_keeps_nobody_from
         await until(runs, within=200)
 
 
+async def test_a_plan_that_always_raises_is_told_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the workers show: then something of the manager's is to blame."""
+    scene = await Scene.set_up()
+
+    def raising(snapshot: Any, *rest: Any) -> Any:
+        if snapshot.workload is not None and "bad" in snapshot.key.name:
+            raise ZeroDivisionError("secret of a tenant")
+        return plan(snapshot, *rest)
+
+    monkeypatch.setattr(guarded_plan, "plan", raising)
+    async with scene.fleet.kueues(), scene.fleet.running(scene.build()):
+        await scene.fleet.submit("bad")
+        await scene.fleet.submit("good")
+        await scene.until_running("good")
+        await scene.until_told("It cannot be decided what to do (ZeroDivisionError)")
+        assert not any("secret" in note for note in await scene.told())
+
+
 async def test_a_plan_that_raises_for_a_worker_is_told_and_another_one_gets_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

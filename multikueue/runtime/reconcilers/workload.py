@@ -15,6 +15,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION, noted_worker
+from multikueue.core.workload.effects import Announce
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
@@ -148,7 +149,12 @@ class WorkloadReconciler:
         """See `Reconciler`."""
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
         snapshot = self.reader.read(key)
-        guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
+        try:
+            guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
+        except Exception as error:  # a defect: the controller logs it, and tries again with back-off
+            told = f"It cannot be decided what to do ({type(error).__name__}), see the log of the controller"
+            await self.executor.execute(key, snapshot.workload, (Announce("Warning", told),))
+            raise
         decision = guarded.plan
         self._log_left_out(key, guarded)
         log_problems(self.reader.adapters.problems)
