@@ -15,7 +15,28 @@ from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.core.workload.unreadable import hidden, with_hidden_jobs
 
 SCALARS = st.none() | st.booleans() | st.integers(-5, 2**63) | st.floats(allow_nan=False) | st.text(max_size=5)
-ODD = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2))
+LIKELY: list[Any] = [[1], [None], ["a"], [{"type": 1}], [{"name": [1]}], {"a": 1}, {"a": []}, "x", 7, True]
+"""What many fields are not."""
+READ = [
+    ("metadata", "labels"),
+    ("metadata", "annotations"),
+    ("metadata", "ownerReferences"),
+    ("metadata", "finalizers"),
+    ("spec",),
+    ("spec", "podSets"),
+    ("spec", "priorityClassRef"),
+    ("spec", "preemptionGates"),
+    ("status",),
+    ("status", "conditions"),
+    ("status", "admission"),
+    ("status", "admissionChecks"),
+    ("status", "preemptionGates"),
+    ("status", "schedulingStats"),
+]
+"""Fields that decisions read, whether an object has them or not."""
+ODD = st.sampled_from(LIKELY) | st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner, max_size=2)
+)
 
 
 def paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -31,7 +52,7 @@ def spoiled(obj: Json, path: tuple[Any, ...], value: Any) -> Json:
     made: Json = clone(obj)
     parent: Any = made
     for step in path[:-1]:
-        parent = parent[step]
+        parent = parent.setdefault(step, {}) if isinstance(parent, dict) else parent[step]
     parent[path[-1]] = value
     return made
 
@@ -39,8 +60,9 @@ def spoiled(obj: Json, path: tuple[Any, ...], value: Any) -> Json:
 @st.composite
 def odd(draw: st.DrawFn, obj: Json) -> Json:
     """An object with any JSON in place of some field but its name and namespace, which lists and watches check."""
-    found = [path for path in paths(obj) if path[:2] not in (("metadata", "name"), ("metadata", "namespace"))]
-    return spoiled(obj, draw(st.sampled_from([path for path in found if path != ("metadata",)])), draw(ODD))
+    kept = (("metadata",), ("metadata", "name"), ("metadata", "namespace"))
+    found = [path for path in paths(obj) if path not in kept]
+    return spoiled(obj, draw(st.sampled_from(READ) | st.sampled_from(found)), draw(ODD))
 
 
 def as_read(worker: Worker) -> Worker:

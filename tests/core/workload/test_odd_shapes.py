@@ -25,8 +25,23 @@ TAKEN = workload(check="Ready", cluster="w1", nominated=("w1", "w2"))
 RUNNING = worker("w1", copy_of(TAKEN, admitted=True), job_copy_of(TAKEN))
 
 
+BUSY = [
+    snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local)), worker("w2", copy_of(local)))
+    for local in (
+        TAKEN,
+        workload(nominated=("w1", "w2")),
+        workload(cluster="w1", nominated=("w1", "w2")),
+        workload(cluster="w1", evicted="by hand", evictions=1),
+        workload(quota=False, evictions=1),
+        workload(finished="Succeeded", check="Ready", cluster="w1"),
+        workload(deleting=True, check="Ready", cluster="w1"),
+    )
+]
+"""A Workload in the stages of its life, with copies and a job."""
+
+
 @slow
-@given(snapshots().flatmap(with_odd_objects))
+@given((st.sampled_from(BUSY) | snapshots()).flatmap(with_odd_objects))
 def test_the_plan_never_raises_after_the_check(seen: Snapshot) -> None:
     read = attrs.evolve(seen, workers=tuple(map(as_read, seen.workers)))
     on_jobs = CreateJob | DeleteJob | PatchJob
