@@ -23,11 +23,22 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 @attrs.frozen
+class UnreadableObject:
+    """An object that is there and cannot be read."""
+
+    object: Json
+    """Its metadata, as far as that can be told: its name and namespace at least."""
+    why: str
+
+
+@attrs.frozen
 class ObjectList:
     """One consistent list: the items and the resourceVersion from which a watch continues."""
 
     items: list[Json]
     resource_version: str
+    unreadable: tuple[UnreadableObject, ...] = ()
+    """Items that could not be decoded."""
 
 
 @attrs.frozen
@@ -38,6 +49,8 @@ class WatchEvent:
     object: Json
     size: int = 0
     """Bytes of the line; 0: not known."""
+    unreadable: str = ""
+    """Why the object could not be decoded: then `object` is what can be told of its metadata. Empty: it could be."""
 
 
 class Reader(Protocol):

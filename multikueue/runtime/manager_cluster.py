@@ -16,7 +16,17 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, resource_version, uid
-from multikueue.core.model.workloads import Owner, checks, cluster_queue, has_members, is_made_for, is_replaced, owner
+from multikueue.core.model.shape import workload_flaw
+from multikueue.core.model.workloads import (
+    Owner,
+    checks,
+    cluster_queue,
+    has_members,
+    is_made_for,
+    is_replaced,
+    owner,
+    owner_names,
+)
 from multikueue.errors import NotFound
 from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
@@ -114,6 +124,8 @@ class ManagerCluster(Target):
             followed = informer(
                 kind.resource,
                 label_selector=kind.row.membership.selector,
+                flaw=kind.flaw,
+                keeps_unreadable=True,
                 indexes={"workload": functools.partial(kind.job_entries, noted=True)},
                 transform=lambda job: drop_managed_fields(kind.slim_job(job, controller_name)),
                 on_change=job_handler(kind),
@@ -125,7 +137,7 @@ class ManagerCluster(Target):
 
         return cls(
             client,
-            MutationCache(required(WORKLOAD, indexes=indexes)),
+            MutationCache(required(WORKLOAD, indexes=indexes, flaw=workload_flaw, keeps_unreadable=True)),
             {kind.resource.gvk: jobs(kind) for kind in adapters.followed},
             controller_name,
             required(ADMISSION_CHECK),
@@ -214,7 +226,8 @@ class ManagerCluster(Target):
         return self._found_by("owner", gvk, key)
 
     def _found_by(self, index: str, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
-        return [ObjectKey.of(workload) for workload in self.workloads.informer.by(index, _owner_entry(gvk, key))]
+        entry, informer = _owner_entry(gvk, key), self.workloads.informer
+        return sorted(informer.keys_by(index, entry) | informer.unreadable.outlines.keys_by(index, entry))
 
     def is_ours(self, check: Json | None) -> bool:
         """Whether an AdmissionCheck is for this controller."""
@@ -277,16 +290,9 @@ def _kubeconfig_only(secret: Json) -> Json | None:
     return drop_managed_fields(secret) if "kubeconfig" in (secret.get("data") or {}) else identity(secret)
 
 
-def _owners(workload: Json, gvk: GVK) -> dict[str, str]:
-    """The UIDs of a Workload's owners of one kind, by name."""
-    references = dig(workload, "metadata", "ownerReferences") or []
-    wanted = (gvk.api_version, gvk.kind)
-    return {one["name"]: one["uid"] for one in references if (one["apiVersion"], one["kind"]) == wanted}
-
-
 def _claimed(cache: MutationCache, key: ObjectKey, workload: Json) -> Iterator[Json]:
     """The jobs that cannot say which group they belong to, and that the group's Workload names: it must be whole."""
-    for name, job_uid in _owners(workload, cache.informer.resource.gvk).items():
+    for name, job_uid in owner_names(workload, cache.informer.resource.gvk).items():
         job = cache.get(ObjectKey(key.namespace, name))
         if job is not None and uid(job) == job_uid and cache.index(job) is None:
             yield job

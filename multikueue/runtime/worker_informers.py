@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import attrs
@@ -17,6 +17,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unreadable, Unserved, Unusable
 from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
@@ -78,16 +79,17 @@ class WorkerInformers(Target):
             report: called when the status of any informer changes.
             earlier: the informers so far of a server of the same address.
         """
-        probe = WorkerProbe()
+        probe, origin = WorkerProbe(), settings.origin
         client = HeardClient(client, probe.heard)
-        origin, fraction, limits = settings.origin, settings.fraction, settings.limits
-        informer = partial(Informer, client, on_status=lambda _: report(), fraction=fraction, limits=limits)
+        common: Any = {"on_status": lambda _: report(), "fraction": settings.fraction, "limits": settings.limits}
+        informer = partial(Informer, client, **common, keeps_unreadable=True)
         informer = partial(informer, label_selector=f"{ORIGIN_LABEL}={origin}", belongs=partial(_is_ours, origin))
 
         def jobs(kind: SafeAdapter) -> MutationCache:
             before = earlier.cache_of(kind.resource.gvk) if earlier is not None else None
             followed = informer(
                 kind.resource,
+                flaw=kind.flaw,
                 indexes={"workload": partial(kind.copy_entries, noted=True)},
                 transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
                 on_change=copy_handler(kind, settings.on_workload, settings.on_job),
@@ -97,6 +99,7 @@ class WorkerInformers(Target):
 
         workloads = informer(
             WORKLOAD,
+            flaw=workload_flaw,
             transform=_without_templates,
             on_change=lambda key, _old, _new: settings.on_workload(key, 0.0),
             backoff=CONNECTION_BACKOFF,
@@ -108,9 +111,7 @@ class WorkerInformers(Target):
             client,
             MutationCache(workloads),
             {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
-            QueueInformers.build(
-                client, settings.on_queue, on_status=lambda _: report(), fraction=fraction, limits=limits
-            ),
+            QueueInformers.build(client, settings.on_queue, **common),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
         )
@@ -226,8 +227,9 @@ class WorkerInformers(Target):
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads with copies there, or with jobs."""
         yield from self.workloads.informer.keys()
+        yield from self.workloads.informer.unreadable.outlines.keys()
         for cache in self.jobs.values():
-            for job in cache.informer.values():
+            for job in (*cache.informer.values(), *cache.informer.unreadable.outlines.values()):
                 namespace = job["metadata"].get("namespace", "")
                 yield from (ObjectKey(namespace, entry.rpartition("/")[2]) for entry in cache.entries(job))
 

@@ -198,6 +198,13 @@ def owner(workload: Json) -> Owner | None:
     return Owner(GVK.of(chosen.get("apiVersion", ""), chosen.get("kind", "")), chosen.get("name", ""))
 
 
+def owner_names(workload: Json, gvk: GVK) -> dict[str, str]:
+    """The UIDs of a Workload's owners of one kind, by name."""
+    references = dig(workload, "metadata", "ownerReferences") or []
+    wanted = (gvk.api_version, gvk.kind)
+    return {one["name"]: one["uid"] for one in references if (one["apiVersion"], one["kind"]) == wanted}
+
+
 def attempt(workload: Json, *, evictions_ago: int = 0) -> str:
     """Which attempt at running this is: it changes with every new reservation of quota.
 

@@ -37,6 +37,7 @@ from multikueue.core.workload.siblings import with_carried_jobs
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
+from multikueue.core.workload.unreadable import tell_unreadable
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.core.workload.unregistered import follow_copy
 from multikueue.core.workload.waiting import offered, tell_wait
@@ -44,7 +45,7 @@ from multikueue.errors import RuleError
 
 
 def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Plan:
-    """Decide what to do about one Workload.
+    """Decide what to do about one Workload. See `guarded_plan` for what happens if it raises.
 
     Args:
         snapshot: everything known about it.
@@ -59,7 +60,8 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     except RuleError as error:
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
-    warnings = tuple(Announce("Warning", told) for told in (*problems, *_adopted(situation)))
+    unread = tell_unreadable(situation) if _is_ours(situation) else ()
+    warnings = (*unread, *(Announce("Warning", told) for told in (*problems, *_adopted(situation))))
     told = tell_wait(situation, row.waits_for, decided.effects) if row.waits_for is not None else ()
     effects = (*decided.effects, *told, *warnings)
     return Plan(effects, look_again=look_again, row=row.name, problems=problems)
@@ -196,13 +198,20 @@ def _wait(situation: Situation) -> Plan:
     return Plan()
 
 
+def _tell_unknown(situation: Situation) -> Plan:
+    """Warn, and touch nothing."""
+    return Plan((Announce("Warning", situation.snapshot.unreadable),))
+
+
 def _job(situation: Situation) -> str:
-    del situation
-    return "Waiting for its job to be seen"
+    why = situation.snapshot.unreadable_job
+    return f"Waiting for its job to be seen: {why}" if why else "Waiting for its job to be seen"
 
 
 def _recorded_worker(situation: Situation) -> str:
-    return f'Waiting for worker cluster "{situation.assigned_to}"'
+    worker = situation.assigned_worker
+    why = f": {worker.unreadable}" if worker is not None and worker.unreadable else ""
+    return f'Waiting for worker cluster "{situation.assigned_to}"{why}'
 
 
 def _delegation(situation: Situation) -> str:
@@ -230,6 +239,8 @@ class Row:
 
 
 TABLE: tuple[Row, ...] = (
+    # nothing follows from what cannot be read
+    Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
     Row("gone", _is_gone, clean_up_deleted),
     # a check deleted by mistake must not stop running jobs

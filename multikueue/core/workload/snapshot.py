@@ -192,6 +192,8 @@ class Worker:
     """Its jobs there: those that name it."""
     shared: tuple[JobCopy, ...] = ()
     """The owner's job there, where it names another Workload of the same owner or none: see `siblings`."""
+    unreadable: str = ""
+    """Which object of this Workload there cannot be read, and why; empty: all can be. See `unreadable.hidden`."""
 
     @property
     def reachable(self) -> bool:
@@ -242,6 +244,11 @@ class Snapshot:
     """Whether a check of it refers to an AdmissionCheck that cannot be seen: it may be ours."""
     adapter: JobAdapter | None = None
     """How to handle the owner's kind; None if the kind is not registered."""
+    unreadable: str = ""
+    """Which object cannot be read of those that every decision needs: this Workload on the manager, or another one of
+    the same job. And why; empty: all can be. `workload` is then what can be told of its metadata."""
+    unreadable_job: str = ""
+    """Which of the manager's jobs cannot be read, and why; empty: all can be. `jobs` is empty then."""
     missing_setting: str = ""
     """What to do so that jobs of the kind are dispatched; empty if they are."""
     jobs: Mapping[str, Json] = attrs.field(factory=dict)

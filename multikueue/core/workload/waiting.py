@@ -52,6 +52,8 @@ def offered(situation: Situation, names: tuple[str, ...]) -> str:
 
 def _why_not(worker: Worker) -> str:
     """Why a worker cannot be offered the job now, in a few words."""
+    if worker.unreadable:
+        return worker.unreadable
     match worker.reach, worker.kind:
         case Connecting(), _:
             return "connecting"

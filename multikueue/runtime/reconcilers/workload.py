@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 
 import attrs
@@ -15,11 +15,13 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION, noted_worker
-from multikueue.core.workload.plan import plan
+from multikueue.core.workload.effects import Announce
+from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
 from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.manager_cluster import ManagerCluster, check_names
+from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.worker_executor import WorkerExecutor
 from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, view
 from multikueue.runtime.workload_memory import WorkloadMemory
@@ -39,14 +41,17 @@ class SnapshotReader:
 
     def read(self, key: ObjectKey) -> Snapshot:
         """Everything known about one Workload."""
-        workload = self.manager.workloads.get(key)
+        workload = self.manager.workloads.informer.unreadable.outlines.get(key) or self.manager.workloads.get(key)
         owned_by = owner(workload) if workload is not None else self._former_owner(key)
+        if unreadable := unreadable_workload(self.manager, key, owned_by):
+            return Snapshot(key, workload, unreadable=unreadable)
         siblings = tuple(self.manager.siblings(key, owned_by)) if owned_by is not None else ()
         if workload is None:
             return Snapshot(key, None, siblings=siblings, workers=tuple(self._workers(key, None, None, owned_by)))
         self.memory.observe(key, workload)
         check, check_unknown = self.manager.our_check(check_names(workload))
-        jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None else {}
+        unreadable = unreadable_job(self.manager, key, workload, owned_by) if owned_by is not None else ""
+        jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None and not unreadable else {}
         return Snapshot(
             key,
             workload,
@@ -54,13 +59,14 @@ class SnapshotReader:
             check_unknown=check_unknown,
             adapter=self.adapters.get(owned_by.gvk) if owned_by is not None else None,
             missing_setting=self.adapters.missing_setting(owned_by.gvk) if owned_by is not None else "",
+            unreadable_job=unreadable,
             jobs=jobs,
             in_vain=self._in_vain(owned_by, jobs),
             last_worker=self.memory.last_worker(key),
             running_for=self.workers.running_for,
             quiet_for=self.memory.quiet_for(key),
             siblings=siblings,
-            workers=tuple(self._workers(key, workload, self.manager.config_of(check), owned_by)),
+            workers=tuple(self._workers(key, workload, self.manager.config_of(check), owned_by, jobs)),
         )
 
     def _in_vain(self, owned_by: Owner | None, jobs: dict[str, Json]) -> dict[str, Json]:
@@ -74,7 +80,12 @@ class SnapshotReader:
         return next((found for informers in known if (found := informers.owner_of(key)) is not None), None)
 
     def _workers(
-        self, key: ObjectKey, workload: Json | None, config: Json | None, owned_by: Owner | None
+        self,
+        key: ObjectKey,
+        workload: Json | None,
+        config: Json | None,
+        owned_by: Owner | None,
+        names: Collection[str] = (),
     ) -> Iterator[Worker]:
         """All workers that may matter: those of the config first, then all others, then those that are not known."""
         configured = clusters(config) if config is not None else []
@@ -96,6 +107,8 @@ class SnapshotReader:
                     creation=self.memory.creation(cluster.name, key, of_attempt),
                     source=source or {},
                 )
+                if (informers := cluster.known) is not None:
+                    worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
@@ -122,24 +135,43 @@ class SnapshotReader:
 
 @attrs.define(eq=False)
 class WorkloadReconciler:
-    """Executes `multikueue.core.workload.plan` for one Workload at a time."""
+    """Executes `multikueue.core.workload.guarded_plan` for one Workload at a time."""
 
     reader: SnapshotReader
     executor: WorkerExecutor
     settings: PlanSettings
     dispatcher: Dispatcher
     clock: Callable[[], datetime]
+    _left_out: dict[ObjectKey, dict[ClusterName, str]] = attrs.field(factory=dict, init=False)
+    """What was logged of workers that a plan was made without."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
         snapshot = self.reader.read(key)
-        decision = plan(snapshot, self.clock(), self.settings, self.dispatcher)
+        try:
+            guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
+        except Exception as error:  # a defect: the controller logs it, and tries again with back-off
+            told = f"It cannot be decided what to do ({type(error).__name__}), see the log of the controller"
+            await self.executor.execute(key, snapshot.workload, (Announce("Warning", told),))
+            raise
+        decision = guarded.plan
+        self._log_left_out(key, guarded)
         log_problems(self.reader.adapters.problems)
         if decision.effects:
             log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
             await self.executor.execute(key, snapshot.workload, decision.effects)
         return Action.earliest(decision.look_again)
+
+    def _log_left_out(self, key: ObjectKey, guarded: GuardedPlan) -> None:
+        """Log what a worker made the plan raise, once for as long as that lasts."""
+        found = {cluster: repr(error) for cluster, error in guarded.left_out.items()}
+        logged = self._left_out.pop(key, {})
+        for cluster, error in guarded.left_out.items():
+            if logged.get(cluster) != found[cluster]:
+                log.error("worker left out of a plan", cluster=cluster, exc_info=error)
+        if found:
+            self._left_out[key] = found
 
 
 def _named_by(workload: Json | None) -> Iterator[str]:
