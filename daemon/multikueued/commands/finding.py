@@ -1,0 +1,67 @@
+"""Finds the job that a command is about."""
+
+from __future__ import annotations
+
+import attrs
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import is_finished
+from multikueue.errors import Forbidden, NotFound
+from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
+from multikueued.commands.reading import Manager, job_behind, read_objects
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.typenames import JobName, matching, resource_of, suggestions, type_name
+
+
+@attrs.frozen
+class Found:
+    """The job that was asked for."""
+
+    name: str
+    """TYPE/NAME."""
+    objects: ManagerObjects
+    workload: Json | None
+    """None: Kueue has none for it."""
+    job: Json | None
+    """None: there is none, or it may not be read."""
+
+    @property
+    def about(self) -> list[Json]:
+        """What events are about: the job and its Workload."""
+        return [one for one in (self.workload, self.job) if one is not None]
+
+
+async def find_job(client: Manager, text: str, namespace: str, daemon_namespace: str) -> Found:
+    """Find a job by TYPE/NAME, by NAME if no other has it, or by workload/NAME.
+
+    Raises:
+        CommandError: there is none, or there are several.
+        ApiError: the manager cannot be read.
+    """
+    wanted = JobName.parse(text)
+    if not wanted.name:
+        raise CommandError(f'"{text}" names no job: write TYPE/NAME, as job/train-1', USAGE)
+    objects = await read_objects(client, "", daemon_namespace)
+    here = [one for one in objects.workloads if ObjectKey.of(one).namespace == namespace]
+    found = matching(wanted, here)
+    names = sorted({type_name(one) for one in found if not is_finished(one)} or {type_name(one) for one in found})
+    if len(names) > 1:
+        raise CommandError(f'"{text}" is the name of several jobs: say which of {", ".join(names)}', USAGE)
+    if found:
+        return Found(names[0], objects, found[0], await job_behind(client, found[0]))
+    job = await _without_workload(client, wanted, namespace)
+    if job is not None:
+        return Found(f"{job['kind'].lower()}/{wanted.name}", objects, None, job)
+    hint = suggestions(wanted, objects.workloads, namespace)
+    raise CommandError(f"there is no {wanted} in namespace {namespace}{f': {hint}' if hint else ''}", NOT_FOUND)
+
+
+async def _without_workload(client: Manager, wanted: JobName, namespace: str) -> Json | None:
+    """The job of that name, though Kueue has no Workload for it. A NAME alone is taken for that of a Job."""
+    resource = resource_of(wanted.type or "job")
+    if resource is None:
+        return None
+    try:
+        return await client.get(resource, ObjectKey(namespace, wanted.name))
+    except (NotFound, Forbidden):
+        return None
