@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import is_finished
 from multikueue.errors import Forbidden, NotFound
@@ -41,9 +42,8 @@ async def find_job(client: Manager, text: str, namespace: str, daemon_namespace:
     wanted = JobName.parse(text)
     if not wanted.name:
         raise CommandError(f'"{text}" names no job: write TYPE/NAME, as job/train-1', USAGE)
-    objects = await read_objects(client, "", daemon_namespace)
-    here = [one for one in objects.workloads if ObjectKey.of(one).namespace == namespace]
-    found = matching(wanted, here)
+    objects = await read_objects(client, namespace, daemon_namespace)
+    found = matching(wanted, objects.workloads)
     names = sorted({type_name(one) for one in found if not is_finished(one)} or {type_name(one) for one in found})
     if len(names) > 1:
         raise CommandError(f'"{text}" is the name of several jobs: say which of {", ".join(names)}', USAGE)
@@ -52,8 +52,16 @@ async def find_job(client: Manager, text: str, namespace: str, daemon_namespace:
     job = await _without_workload(client, wanted, namespace)
     if job is not None:
         return Found(f"{job['kind'].lower()}/{wanted.name}", objects, None, job)
-    hint = suggestions(wanted, objects.workloads, namespace)
+    hint = suggestions(wanted, await _everywhere(client) or objects.workloads, namespace)
     raise CommandError(f"there is no {wanted} in namespace {namespace}{f': {hint}' if hint else ''}", NOT_FOUND)
+
+
+async def _everywhere(client: Manager) -> tuple[Json, ...]:
+    """The Workloads of all namespaces, for a hint; none if they may not be listed."""
+    try:
+        return tuple((await client.list(WORKLOAD)).items)
+    except Forbidden:
+        return ()
 
 
 async def _without_workload(client: Manager, wanted: JobName, namespace: str) -> Json | None:

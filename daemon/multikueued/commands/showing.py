@@ -92,7 +92,8 @@ def totals_line(status: StatusReport) -> str:
 def explanation_lines(found: Explanation, now: datetime, width: int) -> list[str]:
     """The whole explanation."""
     job = found.job
-    lines = [f"{job.job} in namespace {job.namespace}: {paint(str(job.state))}", *paragraph(found.summary, width), ""]
+    *first, last = paragraph(f"{job.job} in namespace {job.namespace}: {job.state}", width)
+    lines = [*first, last.removesuffix(job.state) + paint(str(job.state)), *paragraph(found.summary, width), ""]
     chain = [[link.kind, link.name or "-", link.state, link.told] for link in found.chain]
     lines += table(["CHAIN", "NAME", "STATE", "SAYS"], chain, width, wrapped=True)
     if found.workers:

@@ -52,15 +52,15 @@ def _fit(widths: list[int], room: int) -> None:
 
 def _line(row: Sequence[str], widths: Sequence[int], *, colour: bool) -> str:
     cut = [cell if len(cell) <= width else cell[: width - 1] + "…" for cell, width in zip(row, widths, strict=True)]
-    padded = [cell.ljust(width + GAP) for cell, width in zip(cut, widths, strict=True)]
-    painted = [paint(cell) if colour else cell for cell in padded]
-    return "".join(painted).rstrip()
+    padding = [" " * (width + GAP - len(cell)) for cell, width in zip(cut, widths, strict=True)]
+    painted = [paint(cell) if colour else cell for cell in cut]
+    return "".join(cell + space for cell, space in zip(painted, padding, strict=True)).rstrip()
 
 
-def paint(cell: str) -> str:
-    """A cell that is a state's word in its colour."""
-    colour = COLOURS.get(cell.strip())
-    return click.style(cell, fg=colour) if colour is not None else cell
+def paint(word: str) -> str:
+    """A state's word in its colour; anything else as it is."""
+    colour = COLOURS.get(word)
+    return click.style(word, fg=colour) if colour is not None else word
 
 
 def paragraph(text: str, width: int, *, first: str = "", rest: str = "") -> list[str]:
