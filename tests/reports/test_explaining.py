@@ -15,6 +15,7 @@ from multikueued.reports.explaining import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding
+from multikueued.reports.workers import CORDON_ANNOTATION
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 
 TRAIN = stored(job("train"))
@@ -122,7 +123,19 @@ def test_where_a_job_ran_and_why_it_moved() -> None:
     made["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: noted}
     explanation = explained(made)
 
-    assert [(one.worker, one.why) for one in explanation.placements] == [("worker1", "lost for 15m")]
+    assert [(one.worker, one.until, one.why) for one in explanation.placements] == [
+        ("worker1", NOW, "lost for 15m"),
+        ("worker2", None, ""),
+    ]
+
+
+def test_a_cordoned_worker() -> None:
+    made = workload(TRAIN, nominated=("worker2",))
+    known = (worker("worker1", annotations={CORDON_ANNOTATION: "disks are changed"}), worker("worker2"))
+    explanation = explained(made, fleet(made, workers=known))
+
+    assert explanation.workers[0].told == "cordoned: disks are changed"
+    assert [(one.id, one.blocking) for one in explanation.findings] == [("cordoned", False)]
 
 
 @pytest.mark.parametrize(

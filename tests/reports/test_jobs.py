@@ -146,8 +146,18 @@ def test_the_status_of_a_fleet() -> None:
     assert (queue.name, queue.queued, queue.waiting, queue.running) == ("cluster-queue", 1, 0, 1)
     assert queue.total == {"cpu": "4"}
     assert queue.local_queues == ("default/user-queue",)
-    assert [one.id for one in status.findings] == ["worker-down"]
+    assert [(one.id, one.blocking) for one in status.findings] == [("worker-down", True)]
     assert not status.daemon.seen
+
+
+def test_workers_that_nobody_uses_or_that_lack_a_kind_need_nobody_at_once() -> None:
+    lost = worker("unused", "cannot connect: refused", reason="ClientConnectionFailed")
+    degraded = worker(
+        "worker1", "Connected; not usable for: RayJob.v1.ray.io (the server could not find the requested resource)"
+    )
+    status = status_report(fleet(workers=(degraded, lost), listed=("worker1",)), NOW, "kueue-system")
+
+    assert [(one.where, one.blocking) for one in status.findings] == [("unused", False), ("worker1", False)]
 
 
 def test_an_inactive_queue_says_why() -> None:

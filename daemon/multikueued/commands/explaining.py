@@ -73,7 +73,8 @@ async def gather_explanation(
         summary, finding = unqueued(found.job, found.name, found.objects)
         return Unqueued(found.name, namespace, summary, (finding,))
     events, not_checked = await _events_if_permitted(client, found)
-    return explain(Seen(found.workload, found.job, found.objects, events, now, daemon_namespace, not_checked))
+    unread = (*found.not_checked, *not_checked)
+    return explain(Seen(found.workload, found.job, found.objects, events, now, daemon_namespace, unread))
 
 
 async def _events_if_permitted(client: Manager, found: Found) -> tuple[tuple[EventReport, ...], tuple[str, ...]]:

@@ -25,6 +25,8 @@ class Found:
     """None: Kueue has none for it."""
     job: Json | None
     """None: there is none, or it may not be read."""
+    not_checked: tuple[str, ...] = ()
+    """What could not be read."""
 
     @property
     def about(self) -> list[Json]:
@@ -48,12 +50,20 @@ async def find_job(client: Manager, text: str, namespace: str, daemon_namespace:
     if len(names) > 1:
         raise CommandError(f'"{text}" is the name of several jobs: say which of {", ".join(names)}', USAGE)
     if found:
-        return Found(names[0], objects, found[0], await job_behind(client, found[0]))
+        return await _with_job(client, names[0], objects, found[0])
     job = await _without_workload(client, wanted, namespace)
     if job is not None:
         return Found(f"{job['kind'].lower()}/{wanted.name}", objects, None, job)
     hint = suggestions(wanted, await _everywhere(client) or objects.workloads, namespace)
     raise CommandError(f"there is no {wanted} in namespace {namespace}{f': {hint}' if hint else ''}", NOT_FOUND)
+
+
+async def _with_job(client: Manager, name: str, objects: ManagerObjects, workload: Json) -> Found:
+    unread = [] if objects.lease is not None else ["whether the daemon runs: there is no Lease, or you may not get it"]
+    try:
+        return Found(name, objects, workload, await job_behind(client, workload), tuple(unread))
+    except Forbidden:
+        return Found(name, objects, workload, None, (*unread, f"the job itself: you may not get {name}"))
 
 
 async def _everywhere(client: Manager) -> tuple[Json, ...]:

@@ -108,15 +108,19 @@ async def job_resource(client: Manager, gvk: GVK) -> Resource | None:
 
 
 async def job_behind(client: Manager, workload: Json) -> Json | None:
-    """The job behind a Workload; None if there is none, or if it may not be read."""
+    """The job behind a Workload; None if there is none.
+
+    Raises:
+        Forbidden: it may not be read.
+    """
     found = owner(workload)
     if found is None or has_members(workload):
         return None
+    resource = await job_resource(client, found.gvk)
     try:
-        resource = await job_resource(client, found.gvk)
         key = ObjectKey(ObjectKey.of(workload).namespace, found.name)
         return await client.get(resource, key) if resource is not None else None
-    except (NotFound, Forbidden):
+    except NotFound:
         return None
 
 

@@ -78,7 +78,7 @@ def terminal_width() -> int:
 
 
 async def _watch(client: Manager, target: Target, printed: Printed[R], output: Format) -> None:
-    """Print again and again until cancelled. A manager that is away for a while is told and asked again."""
+    """Print again and again until cancelled. At a terminal a manager that is away is told, and asked again."""
     if sys.stdout.isatty() and output in ("table", "wide"):
         with Live(console=LiveConsole(), refresh_per_second=4) as live:
             while True:

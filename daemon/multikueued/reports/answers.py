@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import attrs
 
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of
@@ -47,31 +48,32 @@ class Placement:
 
 
 def placements(workload: Json) -> tuple[Placement, ...]:
-    """The last workers that had a Workload, the earliest first; none if the annotation cannot be read."""
+    """The last workers that had a Workload, the earliest first, the one that has it or had it at its end included.
+
+    The annotation has those that are over; what cannot be read of it is left out.
+    """
     try:
         listed = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
     except ValueError:
-        return ()
-    found = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return tuple(
-        Placement(
-            str(entry.get("worker") or ""),
-            _time(entry.get("since")),
-            _time(entry.get("until")),
-            str(entry.get("why") or ""),
-        )
-        for entry in found
-    )
+        listed = []
+    ended = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return (*map(_placement, ended), *_last_placement(workload))
 
 
-@attrs.frozen
-class Answer:
-    """What one worker says, or what is said of it."""
+def _placement(entry: Json) -> Placement:
+    since, until = _time(entry.get("since")), _time(entry.get("until"))
+    return Placement(str(entry.get("worker") or ""), since, until, str(entry.get("why") or ""))
 
-    worker: str
-    text: str
-    source: str
-    """Where that is told: `check`, `event`, `condition` or `config`."""
+
+def _last_placement(workload: Json) -> Iterator[Placement]:
+    """The worker that is recorded: since the Workload was Admitted, or before that since it got quota."""
+    worker = workloads.cluster_name(workload)
+    if worker is None:
+        return
+    began = condition(workload, "Admitted" if workloads.is_admitted(workload) else "QuotaReserved") or {}
+    ended = condition(workload, "Finished") if workloads.is_finished(workload) else None
+    until, why = (ended.get("lastTransitionTime"), "it has ended") if ended is not None else (None, "")
+    yield Placement(worker, _time(began.get("lastTransitionTime")), _time(until), why)
 
 
 def parts_of(message: str, workers: Iterable[str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedy_table import WORKER_RULES
-from multikueued.reports.workers import is_cordoned
+from multikueued.reports.workers import cordon_of
 
 _TROUBLE: Final = ("Refused", "Lost", "NotConnected", "Unusable", "Cordoned")
 
@@ -32,7 +32,7 @@ class WorkerAnswer:
     told: str
     """Its words, or those of the daemon about it."""
     source: str
-    """Where they stand: `check`, `event`, `condition`; empty: nowhere."""
+    """Where they stand: `check`, `event`, `condition`, `annotation`; empty: nowhere."""
     next_attempt: datetime | None = None
     """When a worker that is not connected, or refuses the job, is asked again."""
 
@@ -101,8 +101,8 @@ def _answer(
         return WorkerAnswer(name, state, told, "check", again)
     if name in refused:
         return WorkerAnswer(name, "Refused", *refused[name])
-    if is_cordoned(cluster) and name not in job.offered_to:
-        return WorkerAnswer(name, "Cordoned", "cordoned", "condition")
+    if cordon_of(cluster) and name not in job.offered_to:
+        return WorkerAnswer(name, "Cordoned", cordon_of(cluster), "annotation")
     return WorkerAnswer(name, "Offered" if name in job.offered_to else "NotOffered", "", "")
 
 

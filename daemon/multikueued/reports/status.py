@@ -64,10 +64,16 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
     totals = Counter(str(job.state) for job in jobs)
     daemon = daemon_report(objects.lease, now)
     findings = [*daemon_findings(daemon, daemon_namespace), *check_findings(objects)]
-    context = {"secrets": daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
-    findings += [about_worker(one.name, one.error, context) for one in workers if one.error and one.state != "Missing"]
+    findings += [_about(one, daemon_namespace) for one in workers if one.error and one.state != "Missing"]
     queues = queue_reports(objects, jobs)
     return StatusReport(now, daemon, workers, queues, dict(sorted(totals.items())), tuple(findings))
+
+
+def _about(worker: WorkerReport, daemon_namespace: str) -> Finding:
+    """Why a worker is not connected. One that nobody uses, or that lacks a kind alone, needs nobody at once."""
+    context = {"secrets": daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
+    found = about_worker(worker.name, worker.error, context)
+    return attrs.evolve(found, blocking=found.blocking and bool(worker.checks) and worker.state != "Degraded")
 
 
 def daemon_report(lease: Json | None, now: datetime) -> DaemonReport:

@@ -17,7 +17,7 @@ from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
 
 CORDON_ANNOTATION = "multikueue.dev/cordoned"
-"""On a MultiKueueCluster: it is offered nothing new."""
+"""On a MultiKueueCluster: it is offered nothing new. `true`, or why in words."""
 
 
 @attrs.frozen
@@ -82,7 +82,7 @@ def _report(
     return WorkerReport(
         name=name,
         state=_state(said.connected, said.reason, flaws),
-        cordoned=is_cordoned(cluster),
+        cordoned=bool(cordon_of(cluster)),
         since=said.since,
         running=running,
         waiting=waiting,
@@ -94,9 +94,10 @@ def _report(
     )
 
 
-def is_cordoned(cluster: Json) -> bool:
-    """Whether a MultiKueueCluster is to get nothing new."""
-    return annotations_of(cluster).get(CORDON_ANNOTATION, "false") not in ("false", "")
+def cordon_of(cluster: Json) -> str:
+    """Why a MultiKueueCluster is to get nothing new, in words; empty: it may get something."""
+    noted = annotations_of(cluster).get(CORDON_ANNOTATION, "")
+    return "" if noted in ("", "false") else "cordoned" if noted == "true" else f"cordoned: {noted}"
 
 
 def _state(connected: bool, reason: str, flaws: str) -> str:
