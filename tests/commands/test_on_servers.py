@@ -175,6 +175,24 @@ async def test_a_name_alone_of_two_jobs_is_asked_about(tmp_path: Path) -> None:
     assert "rayjob/train in namespace default" in by_type.stdout
 
 
+async def test_a_job_with_several_workloads(tmp_path: Path) -> None:
+    async with shell(tmp_path) as person:
+        made = await person.submit()
+        owners = made["metadata"]["ownerReferences"]
+        metadata = {"name": "part-2", "namespace": "default", "ownerReferences": owners}
+        part = {"apiVersion": made["apiVersion"], "kind": "Workload", "metadata": metadata, "spec": made["spec"]}
+        await person.admin.create(WORKLOAD, part)
+        of_the_job = await person.run("explain", "job/train", "-o", "json")
+        of_the_part = await person.run("explain", "workload/part-2", "-o", "json")
+
+    found = json.loads(of_the_job.stdout)
+    assert {f"workload/{found['job']['workload']}", *found["others"]} == {
+        f"workload/{made['metadata']['name']}",
+        "workload/part-2",
+    }
+    assert json.loads(of_the_part.stdout)["job"]["workload"] == "part-2"
+
+
 async def test_a_job_without_a_workload(tmp_path: Path) -> None:
     async with shell(tmp_path) as person:
         await person.admin.create(JOB, job("alone"))

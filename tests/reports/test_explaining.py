@@ -53,7 +53,7 @@ def test_quota_too_small_on_one_of_them_needs_nobody() -> None:
 
     (small,) = explanation.findings
     assert not small.blocking
-    assert [one.state for one in explanation.workers] == ["Refused", "Offered"]
+    assert [one.state for one in explanation.workers] == ["Waiting", "Offered"]
     assert explanation.next[0].text.startswith("the first of worker1, worker2 that admits it gets it")
 
 

@@ -74,7 +74,8 @@ async def gather_explanation(
         return Unqueued(found.name, namespace, summary, (finding,))
     events, not_checked = await _events_if_permitted(client, found)
     unread = (*found.not_checked, *not_checked)
-    return explain(Seen(found.workload, found.job, found.objects, events, now, daemon_namespace, unread))
+    seen = Seen(found.workload, found.job, found.objects, events, now, daemon_namespace, unread, found.others)
+    return explain(seen)
 
 
 async def _events_if_permitted(client: Manager, found: Found) -> tuple[tuple[EventReport, ...], tuple[str, ...]]:

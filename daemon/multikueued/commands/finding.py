@@ -6,6 +6,7 @@ import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import name_of
 from multikueue.core.model.workloads import is_finished
 from multikueue.errors import Forbidden, NotFound
 from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
@@ -27,6 +28,8 @@ class Found:
     """None: there is none, or it may not be read."""
     not_checked: tuple[str, ...] = ()
     """What could not be read."""
+    others: tuple[str, ...] = ()
+    """The other Workloads of the job that have not ended (LeaderWorkerSets have several), as `workload/NAME`."""
 
     @property
     def about(self) -> list[Json]:
@@ -50,7 +53,10 @@ async def find_job(client: Manager, text: str, namespace: str, daemon_namespace:
     if len(names) > 1:
         raise CommandError(f'"{text}" is the name of several jobs: say which of {", ".join(names)}', USAGE)
     if found:
-        return await _with_job(client, names[0], objects, found[0])
+        going = (name_of(one) for one in found[1:] if not is_finished(one))
+        return attrs.evolve(
+            await _with_job(client, names[0], objects, found[0]), others=tuple(f"workload/{name}" for name in going)
+        )
     job = await _without_workload(client, wanted, namespace)
     if job is not None:
         return Found(f"{job['kind'].lower()}/{wanted.name}", objects, None, job)

@@ -99,6 +99,8 @@ def explanation_lines(found: Explanation, now: datetime, width: int) -> list[str
     if found.workers:
         answers = [[one.worker, one.state, one.told] for one in found.workers]
         lines += ["", *table(["WORKER", "STATE", "SAYS"], answers, width, wrapped=True)]
+    if found.others:
+        lines += ["", *paragraph(f"The job has other Workloads, too: {', '.join(found.others)}.", width)]
     if found.placements:
         placed = [
             [one.worker, _moment(one.since), _moment(one.until) if one.until else "now", one.why]

@@ -15,7 +15,7 @@ _LEAST: Final = 8
 COLOURS: Final = {
     **dict.fromkeys(("Running", "Connected", "Finished", "Active", "Admitted", "Ready"), "green"),
     **dict.fromkeys(("Lost", "Rejected", "Failed", "Missing", "NotConnected", "Inactive", "Refused"), "red"),
-    **dict.fromkeys(("Degraded", "Unusable", "Cordoned", "Retrying", "Stopping", "Warning"), "yellow"),
+    **dict.fromkeys(("Degraded", "Unusable", "Cordoned", "Retrying", "Stopping", "Waiting", "Warning"), "yellow"),
 }
 """Of words that tell a state."""
 

@@ -18,7 +18,7 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedy_table import WORKER_RULES
 from multikueued.reports.workers import cordon_of
 
-_TROUBLE: Final = ("Refused", "Lost", "NotConnected", "Unusable", "Cordoned")
+_TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
 
 
 @attrs.frozen
@@ -27,8 +27,9 @@ class WorkerAnswer:
 
     worker: str
     state: str
-    """`Running`, `Finished`, `Offered`, `Refused`, `NotOffered`, `Lost`, `NotConnected`, `Unusable` (it does not serve
-    the kind), `Cordoned`, `Missing` (listed, and there is no such MultiKueueCluster)."""
+    """`Running`, `Finished`, `Offered`, `Waiting` (its Kueue says why it does not admit it), `Refused`, `NotOffered`,
+    `Lost`, `NotConnected`, `Unusable` (it does not serve the kind), `Cordoned`, `Missing` (listed, and there is no such
+    MultiKueueCluster)."""
     told: str
     """Its words, or those of the daemon about it."""
     source: str
@@ -107,9 +108,9 @@ def _answer(
 
 
 def _state_of_part(told: str, name: str, job: JobReport) -> str:
-    """A part that a rule knows says why the worker does not take it; any other is only a word."""
+    """A part that a rule knows says why the worker does not admit it; any other is only a word."""
     if any(rule.pattern.search(told) is not None for rule in WORKER_RULES):
-        return "Refused"
+        return "Waiting"
     return "Offered" if name in job.offered_to else "NotOffered"
 
 

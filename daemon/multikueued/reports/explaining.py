@@ -42,6 +42,8 @@ class Seen:
     daemon_namespace: str
     not_checked: tuple[str, ...] = ()
     """What could not be read."""
+    others: tuple[str, ...] = ()
+    """The other Workloads of the job that have not ended, as `workload/NAME`."""
 
 
 @attrs.frozen
@@ -63,6 +65,8 @@ class Explanation:
     """The last workers that had it."""
     not_checked: tuple[str, ...]
     """What could not be read, and so says nothing."""
+    others: tuple[str, ...]
+    """The other Workloads of the same job, as `workload/NAME`: each is explained by itself."""
 
     @property
     def needs_somebody(self) -> bool:
@@ -84,6 +88,7 @@ def explain(seen: Seen) -> Explanation:
         findings=tuple(dict.fromkeys(findings)),
         placements=placements(seen.workload),
         not_checked=seen.not_checked,
+        others=seen.others,
     )
 
 
