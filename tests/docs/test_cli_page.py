@@ -10,7 +10,8 @@ import click
 from multikueued.cli import SUBCOMMANDS, main
 from multikueued.commands.exits import EXIT_CODES
 from multikueued.commands.reference import written_into
-from multikueued.reports.remedy_table import CHECK_RULES, MANAGER_RULES, WORKER_RULES
+from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
+from multikueued.reports.remedy_table import WORKER_RULES
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "cli.md").read_text()

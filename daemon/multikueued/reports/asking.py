@@ -38,6 +38,11 @@ class WorkerAnswer:
     """When a worker that is not connected, or refuses the job, is asked again."""
 
     @property
+    def is_connected(self) -> bool:
+        """Whether the daemon can ask it."""
+        return self.state not in ("Lost", "NotConnected", "Missing")
+
+    @property
     def is_trouble(self) -> bool:
         """Whether it says why it does not take the job."""
         return self.state in _TROUBLE

@@ -14,6 +14,7 @@ from multikueue.core.model.objects import dig, name_of
 from multikueued.reports.answers import Placement, placements
 from multikueued.reports.asking import WorkerAnswer, ask_workers
 from multikueued.reports.chain import check_findings, queue_findings
+from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
 from multikueued.reports.clocks import clock_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, check_message, job_report
@@ -22,7 +23,7 @@ from multikueued.reports.next_steps import Step, next_steps
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.rejections import why_rejected
 from multikueued.reports.remedies import Finding, found_by
-from multikueued.reports.remedy_table import CHECK_RULES, MANAGER_RULES, about_worker
+from multikueued.reports.remedy_table import about_worker
 from multikueued.reports.status import daemon_findings, daemon_report
 
 _WITHOUT_TROUBLE = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
@@ -150,7 +151,11 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
 
 def _about_workers(job: JobReport, answers: Sequence[WorkerAnswer], context: dict[str, str]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
-    found = {one.worker: about_worker(one.worker, one.told, context) for one in answers if one.is_trouble}
+    found = {
+        one.worker: about_worker(one.worker, one.told, context, connected=one.is_connected)
+        for one in answers
+        if one.is_trouble
+    }
     may_take = any(one.worker not in found or not found[one.worker].blocking for one in answers)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
     for worker, finding in found.items():

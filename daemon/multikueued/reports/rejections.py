@@ -9,9 +9,9 @@ from multikueue.adapters.available import AVAILABLE, setting_for
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import Owner, owner
+from multikueued.reports.check_remedies import CHECK_RULES
 from multikueued.reports.events import EventReport
 from multikueued.reports.remedies import Finding, found_by
-from multikueued.reports.remedy_table import CHECK_RULES
 
 _REJECTED: Final = "were rejected"
 """In Kueue's words about a Workload that it deactivated because a check was Rejected."""

@@ -60,3 +60,8 @@ def found_by(rules: tuple[Rule, ...], where: str, told: str, context: Mapping[st
         if (match := rule.pattern.search(told)) is not None:
             return rule.applied(match, where, told, {**context, "told": told})
     return None
+
+
+def row(id: str, pattern: str, why: str, remedy: str, *, blocking: bool = True) -> Rule:
+    """A row: patterns ignore case, and `.` is any character."""
+    return Rule(id, re.compile(pattern, re.IGNORECASE | re.DOTALL), why, remedy, blocking)
