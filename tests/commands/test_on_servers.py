@@ -103,6 +103,21 @@ async def test_status_get_and_explain(tmp_path: Path) -> None:
         assert "\x1b" not in printed.stdout  # no terminal, no colours
 
 
+async def test_wide_tables_have_more_columns(tmp_path: Path) -> None:
+    async with shell(tmp_path) as person:
+        await person.submit("a" * 60)
+        jobs = await person.run("get", "jobs", "-A", "-o", "wide", "--user-label", "team")
+        workers = await person.run("get", "workers", "-o", "wide")
+        status = await person.run("status", "-o", "wide")
+
+    heading, line = jobs.stdout.splitlines()
+    assert heading.split()[:5] == ["NAMESPACE", "JOB", "CLUSTER", "STATE", "AGE"]
+    assert heading.split()[5:] == ["USER", "QUEUE", "CLUSTERQUEUE", "OFFERED", "SINCE", "WORKLOAD", "REASON"]
+    assert f"job/{'a' * 60}" in line  # nothing is cut
+    for printed in (workers, status):
+        assert {"CHECKS", "ATTEMPTS"} <= set(printed.stdout.split())
+
+
 async def test_a_finding_is_exit_code_1(tmp_path: Path) -> None:
     async with shell(tmp_path) as person:
         await person.submit()

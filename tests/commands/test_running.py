@@ -47,6 +47,21 @@ async def test_watch_prints_what_has_changed(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "a 80\n\nb 80\n\n"
 
 
+@pytest.mark.looptime
+async def test_watch_reads_a_tenth_of_the_time() -> None:
+    looks: list[float] = []
+
+    async def make(_client: object, _now: datetime) -> str:
+        looks.append(anyio.current_time())
+        await anyio.sleep(3)
+        return "a"
+
+    with anyio.move_on_after(70):
+        await running._watch(NOBODY, TARGET, Printed(make, lambda report, _now, _width: [report]), "table")
+
+    assert [round(look - looks[0]) for look in looks] == [0, 30, 60]
+
+
 async def test_at_a_terminal_a_manager_that_is_away_is_told_and_asked_again() -> None:
     printed = printing(iter([Unreachable("manager: cannot connect"), "back"]))
     away = Console(width=80, record=True, file=None)

@@ -76,7 +76,12 @@ def output_option(command: F) -> F:
 
 def watch_option(command: F) -> F:
     """The option --watch."""
-    return click.option("-w", "--watch", is_flag=True, help="Print anew every 2 seconds until stopped.")(command)
+    return click.option(
+        "-w",
+        "--watch",
+        is_flag=True,
+        help="Print anew every 2 seconds, or more rarely where reading takes long, until stopped.",
+    )(command)
 
 
 def target_of(options: dict[str, Any]) -> Target:

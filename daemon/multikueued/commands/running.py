@@ -26,7 +26,10 @@ from multikueued.commands.structured import as_json, as_yaml
 R = TypeVar("R")
 
 EVERY: Final = 2.0
-"""Seconds between two looks of --watch."""
+"""Seconds between two looks of --watch, at least."""
+SHARE: Final = 10
+"""A look that takes long is followed by a pause that is so many times as long, less one: a manager with very many jobs
+is read a tenth of the time at most."""
 
 
 @attrs.frozen
@@ -82,15 +85,22 @@ async def _watch(client: Manager, target: Target, printed: Printed[R], output: F
     if sys.stdout.isatty() and output in ("table", "wide"):
         with Live(console=LiveConsole(), refresh_per_second=4) as live:
             while True:
+                began = anyio.current_time()
                 live.update(await _view(client, target, printed, output))
-                await anyio.sleep(EVERY)
+                await _pause(began)
     last = ""
     while True:
+        began = anyio.current_time()
         text = text_of(await printed.make(client, utc_now()), printed, output)
         if text != last:
             echo(f"{text}\n")
         last = text
-        await anyio.sleep(EVERY)
+        await _pause(began)
+
+
+async def _pause(began: float) -> None:
+    took = anyio.current_time() - began
+    await anyio.sleep(max(EVERY, took * (SHARE - 1)))
 
 
 async def _view(client: Manager, target: Target, printed: Printed[R], output: Format) -> RenderableType:
