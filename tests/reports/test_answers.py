@@ -86,7 +86,7 @@ def event(note: str, minutes_ago: float = 1) -> EventReport:
 
 def test_refusals_that_events_tell_the_newest_counts_and_old_ones_do_not() -> None:
     events = [
-        event('worker cluster "w3" refuses jobs.batch "default/x": long ago', minutes_ago=16),
+        event('worker cluster "w3" refuses jobs.batch "default/x": long ago', minutes_ago=6),
         event('worker cluster "w1" refuses jobs.batch "default/x": first', minutes_ago=3),
         event('worker cluster "w1" refuses jobs.batch "default/x": then', minutes_ago=2),
         event('jobs.batch "default/x" exists on worker cluster "w2" and is not known as a copy of ours: rename it'),

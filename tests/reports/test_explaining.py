@@ -11,6 +11,7 @@ import pytest
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.names import Json
 from multikueued.reports.answers import PLACEMENTS_ANNOTATION
+from multikueued.reports.events import EventReport
 from multikueued.reports.explaining import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
@@ -259,6 +260,26 @@ def test_a_deactivated_job() -> None:
     (inactive,) = explained(made).findings
     assert inactive.id == "inactive"
     assert "kubectl -n default patch workload" in inactive.remedy
+
+
+def test_a_job_that_was_deactivated_by_hand_was_not_rejected_whatever_was_said_before() -> None:
+    made = workload(TRAIN, quota=False)
+    made["spec"]["active"] = False
+    note = "Jobs of this kind are not dispatched: add it"
+    told = EventReport("workload/x", "Warning", "MultiKueue", note, NOW, NOW, 1, "multikueue")
+    explanation = explain(Seen(made, TRAIN, fleet(made), (told,), NOW, "kueue-system"))
+
+    assert [one.id for one in explanation.findings] == ["inactive"]
+
+
+def test_a_config_with_a_misspelt_name_and_a_worker_that_is_away() -> None:
+    """Nobody is left who could take it."""
+    made = workload(TRAIN)
+    lost = worker("worker1", "cannot connect: refused", reason="ClientConnectionFailed")
+    explanation = explained(made, fleet(made, workers=(lost,), listed=("worker1", "wroker2")))
+
+    assert [one.blocking for one in found(explanation, "worker-down")] == [True]
+    assert [one.blocking for one in found(explanation, "cluster-missing")] == [False]
 
 
 def test_a_job_that_has_ended_needs_nothing() -> None:

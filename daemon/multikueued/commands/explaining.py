@@ -12,7 +12,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
-from multikueue.errors import Conflict, Forbidden
+from multikueue.errors import Conflict, Forbidden, NotFound
 from multikueue.protocols import Writer
 from multikueued.commands.exits import FINDING, FINE, NOT_FOUND, CommandError
 from multikueued.commands.finding import Found, find_job
@@ -186,8 +186,8 @@ async def ask_again(client: Editor, job: str, namespace: str, now: datetime, dae
     metadata: Json = {"uid": uid(found.workload), "annotations": {RETRY_ANNOTATION: timestamp(now)}}
     try:
         await client.merge_patch(WORKLOAD, key, {"metadata": metadata})
-    except Conflict as error:
-        raise CommandError(f"{found.name} was made again meanwhile: try once more", FINDING) from error
+    except (Conflict, NotFound) as error:
+        raise CommandError(f"{found.name} was deleted, or made again, meanwhile: try once more", NOT_FOUND) from error
     told = (
         f"wrote {RETRY_ANNOTATION}={timestamp(now)} on Workload {key}: workers that refuse {found.name} are asked again"
     )

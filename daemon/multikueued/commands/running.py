@@ -6,7 +6,6 @@ import errno
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
@@ -121,6 +120,4 @@ class LiveConsole(Console):
 
     def on_broken_pipe(self) -> None:
         """The reader is gone: the command line ends without an error message."""
-        with suppress(OSError):
-            sys.stdout.close()
         raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone")

@@ -26,8 +26,8 @@ BETWEEN: Final = " · "
 """Between two of these parts."""
 _ATTEMPTS: Final = re.compile(r"; connection attempts: (\d+), next connection attempt: (\S+)$")
 _ASKED_AGAIN: Final = re.compile(r"refuses it, is asked again at (\S+): (.+)", re.DOTALL)
-_FRESH: Final = timedelta(minutes=15)
-"""How long a refusal that was told by an event counts."""
+_FRESH: Final = timedelta(minutes=5)
+"""How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
 _REFUSAL_EVENT: Final = re.compile(r'^worker cluster "(?P<worker>[^"]+)" refuses (?P<text>.+)$', re.DOTALL)
 _TAKEN_EVENT: Final = re.compile(r'^(?P<text>\S+ "[^"]+" exists on worker cluster "(?P<worker>[^"]+)" .+)$', re.DOTALL)
 _SENT_BACK: Final = re.compile(

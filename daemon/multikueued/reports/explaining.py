@@ -156,7 +156,8 @@ def _about_workers(job: JobReport, answers: Sequence[WorkerAnswer], context: dic
         for one in answers
         if one.is_trouble
     }
-    may_take = any(one.worker not in found or not found[one.worker].blocking for one in answers)
+    known = [one.worker for one in answers if one.state != "Missing"]
+    may_take = any(worker not in found or not found[worker].blocking for worker in known)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
     for worker, finding in found.items():
         own = job.state is JobState.LOST and worker == job.worker

@@ -31,7 +31,7 @@ def why_rejected(
     """
     where = f"Workload {context.get('workload', '')}".rstrip()
     notes = [event.note for event in reversed(events) if event.type == "Warning"]
-    for text in (told, *notes):
+    for text in (told, *(notes if _REJECTED in told else ())):
         if (found := found_by(CHECK_RULES, where, text, context)) is not None:
             return found
     found_owner = owner(workload)
