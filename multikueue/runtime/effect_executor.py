@@ -10,7 +10,7 @@ import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.workloads import attempt_of_copy, cluster_queue
+from multikueue.core.model.workloads import attempt, cluster_queue
 from multikueue.core.workload import effects
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.protocols import ApiClient, ManagerHook, Subresource
@@ -122,7 +122,7 @@ class EffectExecutor:
             else:
                 self.memory.unanswered(*where)
             raise
-        self.memory.created(*where, attempt_of_copy(effect.object))
+        self.memory.created(*where, attempt(workload))
         if (cache := target.cache_of(effect.resource.gvk)) is not None:
             cache.wrote(created)
 

@@ -19,7 +19,6 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, CreateWorkload
 from multikueue.core.workload.snapshot import Lost, Refusal, Removing, Unserved, Worker
 from tests.core.applying import carry_out
@@ -33,6 +32,7 @@ from tests.core.building import (
     decide,
     job,
     job_copy_of,
+    mark_on,
     snapshot,
     worker,
     workload,
@@ -57,7 +57,7 @@ class TestOffering:
         metadata = made.object["metadata"]
         assert metadata["labels"][ORIGIN_LABEL] == "multikueue"
         assert JOB_UID_LABEL not in metadata["labels"]
-        assert metadata["annotations"][ATTEMPT_ANNOTATION] == attempt(local)
+        assert metadata["annotations"][ATTEMPT_ANNOTATION] == mark_on("w1", local)
         assert "ownerReferences" not in metadata
         assert made.object["spec"] == local["spec"]
         assert "status" not in made.object
