@@ -307,12 +307,12 @@ class TestWinning:
         seen = snapshot(local, worker("w1", refused, job_copy_of(local)))
         assert in_words(seen, decide(seen)) == ADMIT_W1
 
-    def test_copies_of_kueues_own_controller_are_taken_over(self) -> None:
-        """Whoever moves from the built-in controller keeps the running jobs."""
+    def test_a_copy_without_a_proof_does_not_win(self) -> None:
+        """Whoever may create objects on the worker could have made it; see `test_unproven_copies`."""
         local = workload(nominated=("w1",))
-        taken = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
-        seen = snapshot(local, taken)
-        assert in_words(seen, decide(seen)) == ADMIT_W1
+        there = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
+        seen = snapshot(local, there)
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
 
     def test_a_kind_that_ready_would_start_is_recorded_in_kueues_words(self) -> None:
         """Its check stays Pending for good, so the record is all that is written."""
