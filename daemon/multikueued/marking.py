@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import secrets
 from typing import Final, Protocol
 
@@ -88,10 +87,7 @@ def _read(found: Json) -> bytes | None:
     text = dig(found, "data", FIELD)
     if not text:
         return None
-    try:
-        key = base64.b64decode(text, validate=True)
-    except (binascii.Error, TypeError, ValueError):
-        key = b""
+    key = base64.b64decode(text)
     if len(key) < SHORTEST:
         log.warning(
             f"the key is not usable and is replaced: it must be {SHORTEST} bytes or more, in base64", field=FIELD

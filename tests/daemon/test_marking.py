@@ -61,10 +61,10 @@ async def test_of_several_that_start_at_once_all_get_the_same(made: bool) -> Non
     assert keys == [await stored(manager)] * 5
 
 
-@pytest.mark.parametrize("text", ["not base64", base64.b64encode(b"short").decode()], ids=["no base64", "too short"])
-async def test_one_that_cannot_be_used_is_replaced(text: str) -> None:
+async def test_one_that_is_too_short_is_replaced() -> None:
+    """It might be guessed."""
     manager = server("manager")
-    await DirectClient(manager).create(SECRET, a_secret(key=text))
+    await DirectClient(manager).create(SECRET, a_secret(key=base64.b64encode(b"short").decode()))
     assert len(await shared_key(DirectClient(manager), KEY)) == LENGTH
 
 

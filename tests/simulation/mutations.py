@@ -55,7 +55,7 @@ def _row(name: str, change: Callable[[Decide], Decide]) -> Iterator[None]:
 
 def _create_job(seen: Situation, worker: Worker) -> Effect:
     assert seen.job is not None, "the row before waits for it"
-    return CreateJob(worker.name, seen.adapter.resource, seen.adapter.copy(seen.job, seen.stamp))
+    return CreateJob(worker.name, seen.adapter.resource, seen.adapter.copy(seen.job, seen.stamp_on(worker)))
 
 
 def earliest_admission_wins() -> AbstractContextManager[None]:
