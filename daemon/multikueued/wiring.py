@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 import anyio.abc
@@ -48,6 +48,9 @@ ELECTION: Final = ClientOptions(connections=2)
 tried."""
 
 log = structlog.get_logger(__name__)
+
+Build: TypeAlias = Callable[[AdapterRegistry, datetime | None], Manager]
+"""Builds a manager for these kinds; the time is `Elector.led_until`."""
 
 
 @attrs.define(eq=False)
@@ -168,8 +171,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
                 known, until = found, led_until
-                key = await shared_key(client, ObjectKey(settings.namespace, settings.marks.secret_name))
-                build = functools.partial(build_manager, settings, client, metrics, key)
+                build = await _builder(settings, client, metrics)
                 while await _lead_until_more_served(term, build, client, metrics, known, until, hook):
                     until = utc_now()
                     known = await known_kinds(kinds, client)
@@ -186,9 +188,15 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             await elector.run(lambda: lead(elector.led_until))
 
 
+async def _builder(settings: Settings, client: ApiClient, metrics: Metrics) -> Build:
+    """What builds the managers of one term: they mark copies with the key that all replicas share."""
+    key = await shared_key(client, ObjectKey(settings.namespace, settings.marks.secret_name))
+    return functools.partial(build_manager, settings, client, metrics, key)
+
+
 async def _lead_until_more_served(
     term: Term,
-    build: Callable[[AdapterRegistry, datetime | None], Manager],
+    build: Build,
     client: KubeClient,
     metrics: Metrics,
     known: AdapterRegistry,
