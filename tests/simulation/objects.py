@@ -12,6 +12,8 @@ from multikueue.core.model.objects import labels_of
 from tests.simulation.world import SimCluster
 
 ORIGIN = "multikueue"
+IMPOSTOR_LABEL = "example.com/impostor"
+"""On what users of a worker have made under the names of ours; see `impostors`."""
 MARKS = Marks(b"of the simulation")
 """By which the daemon marks its copies."""
 
@@ -31,8 +33,9 @@ def find(cluster: SimCluster, resource: Resource, key: ObjectKey) -> Json | None
 
 
 def is_ours(copy: Json) -> bool:
-    """Whether it carries our origin label."""
-    return labels_of(copy).get(ORIGIN_LABEL) == ORIGIN
+    """Whether it carries our origin label, and no impostor has put it there."""
+    labels = labels_of(copy)
+    return labels.get(ORIGIN_LABEL) == ORIGIN and IMPOSTOR_LABEL not in labels
 
 
 def is_of_present_attempt(cluster: SimCluster, copy: Json, workload: Json) -> bool:
