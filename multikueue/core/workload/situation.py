@@ -227,7 +227,15 @@ class Situation:
 
     def proof(self, worker: Worker, copy: Json) -> Proof:
         """What the mark of a copy on a worker says of this attempt."""
-        return self.marks.proof(copy, self.workload, worker.name, self.attempt)
+        asked = worker.name, id(copy)  # of the snapshot, so it lives on; rows ask about the same few several times
+        found = self._proofs.get(asked)
+        if found is None:
+            found = self._proofs[asked] = self.marks.proof(copy, self.workload, worker.name, self.attempt)
+        return found
+
+    @cached_property
+    def _proofs(self) -> dict[tuple[str, int], Proof]:
+        return {}
 
     def is_proven(self, worker: Worker, copy: Json) -> bool:
         """Whether we have made a copy there for this attempt: by its mark, which nobody else can make."""
