@@ -130,6 +130,14 @@ class WorkerLimitSettings:
 
 
 @attrs.frozen
+class MarkSettings:
+    """How copies are marked, so that nobody on a worker can make one that is taken for ours."""
+
+    secret_name: ObjectName = ObjectName("multikueue-marks")
+    """The Secret in the daemon's namespace with the key. It is made at the first start, and all replicas share it."""
+
+
+@attrs.frozen
 class LoggingSettings:
     """What is written to standard error."""
 
@@ -236,6 +244,7 @@ class Settings:
     quota_automation: bool = False
     """Whether the daemon sets quotas to the sum of the workers' where a MultiKueueConfig asks for it. Off as in Kueue:
     it changes ClusterQueues of the manager, and needs permissions for that."""
+    marks: MarkSettings = attrs.field(factory=MarkSettings)
     worker_limits: WorkerLimitSettings = attrs.field(factory=WorkerLimitSettings)
     preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)

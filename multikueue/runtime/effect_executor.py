@@ -10,9 +10,10 @@ import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, labels_of
-from multikueue.core.model.workloads import attempt_of_copy, cluster_queue
+from multikueue.core.model.workloads import attempt, cluster_queue
 from multikueue.core.workload import effects
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.protocols import ApiClient, ManagerHook, Subresource
@@ -124,7 +125,7 @@ class EffectExecutor:
             else:
                 self.memory.unanswered(*where)
             raise
-        self.memory.created(*where, attempt_of_copy(effect.object))
+        self.memory.created(*where, attempt(workload))
         if (cache := target.cache_of(effect.resource.gvk)) is not None:
             cache.wrote(created)
 
@@ -176,8 +177,8 @@ async def _made_before(target: Target, resource: Resource, wanted: Json) -> Json
         found = await target.client.get(resource, ObjectKey.of(wanted))
     except ApiError:
         return None
-    origin, attempt = labels_of(wanted).get(ORIGIN_LABEL), attempt_of_copy(wanted)
-    is_it = origin and labels_of(found).get(ORIGIN_LABEL) == origin and attempt_of_copy(found) == attempt
+    origin = labels_of(wanted).get(ORIGIN_LABEL)
+    is_it = origin and labels_of(found).get(ORIGIN_LABEL) == origin and mark_of(found) == mark_of(wanted)
     return found if is_it and not is_terminating(found) else None
 
 

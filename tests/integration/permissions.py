@@ -31,6 +31,7 @@ _VALUES = {
     ".Release.Namespace": _NAMESPACE,
     ".Values.kueueNamespace": KUEUE_NAMESPACE,
     ".Values.settings.webhook.servicePort | default 443": "443",
+    '(.Values.settings.marks).secretName | default "multikueue-marks"': "multikueue-marks",
     '(.Values.settings.leaderElection).leaseName | default "multikueue"': "multikueue",
     "toJson .Values.networkPolicy.metricsFrom": '[{"namespaceSelector": {}}]',
     "toJson .Values.networkPolicy.webhookFrom": '[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
@@ -92,7 +93,7 @@ async def install_chart_permissions(manager: Cluster) -> Json:
     """Create the daemon's service account as the chart does; return a kubeconfig for it once its rules are in force."""
     for name in (_NAMESPACE, KUEUE_NAMESPACE):
         await manager.admin.apply(namespace(name))
-    for obj in chart_objects():
+    for obj in (*chart_objects(), *chart_objects("marks.yaml")):
         await manager.admin.apply(obj)
     path = f"/api/v1/namespaces/{_NAMESPACE}/serviceaccounts/{_ACCOUNT}/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}

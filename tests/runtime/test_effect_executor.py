@@ -12,7 +12,7 @@ import pytest
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.workloads import attempt_of_copy
+from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import (
     MANAGER,
     Announce,
@@ -331,8 +331,8 @@ async def test_it_is_remembered_whether_the_job_may_exist(fault: Reset | Refuse 
     executing, _ = executor(fleet)
     with contextlib.suppress(ApiError):
         await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
-    assert isinstance(fleet.memory.creation(W1, KEY, attempt_of_copy(a_job())), expected)
-    assert isinstance(fleet.memory.creation(W2, KEY, attempt_of_copy(a_job())), Untracked)
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), expected)
+    assert isinstance(fleet.memory.creation(W2, KEY, attempt(a_workload(uid="u"))), Untracked)
 
 
 @pytest.mark.parametrize("then", [Refuse(409), Refuse(429), Refuse(403)], ids=["409", "429", "403"])
@@ -347,7 +347,7 @@ async def test_a_creation_in_doubt_stays_so_when_it_is_refused_the_next_time(the
         faults.add(fault, on=Match(verbs=("create",)))
         with contextlib.suppress(ApiError):
             await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
-    assert isinstance(fleet.memory.creation(W1, KEY, attempt_of_copy(a_job())), Unanswered)
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Unanswered)
 
 
 async def test_nothing_was_sent_to_a_cluster_that_is_gone() -> None:
@@ -355,7 +355,7 @@ async def test_nothing_was_sent_to_a_cluster_that_is_gone() -> None:
     executing, _ = executor(fleet)
     with pytest.raises(NotSent):
         await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
-    assert isinstance(fleet.memory.creation(W1, KEY, attempt_of_copy(a_job())), Untracked)
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Untracked)
 
 
 @pytest.mark.parametrize("status", [403, 422], ids=["forbidden", "invalid"])

@@ -22,6 +22,7 @@ from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.draining import with_draining
 from multikueue.runtime.manager import Manager, ManagerSettings
+from tests.simulation.objects import MARKS
 from tests.simulation.session import Session
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Life
@@ -29,7 +30,7 @@ from tests.simulation.world import World
 
 WORKER_LOST_TIMEOUT = timedelta(minutes=3)
 PREEMPTION_TIMEOUT = timedelta(minutes=1)
-SETTINGS = ManagerSettings(plan=PlanSettings(worker_lost_timeout=WORKER_LOST_TIMEOUT))
+SETTINGS = ManagerSettings(plan=PlanSettings(mark_key=MARKS.key, worker_lost_timeout=WORKER_LOST_TIMEOUT))
 
 
 def with_plan(settings: ManagerSettings, **changes: Any) -> ManagerSettings:

@@ -16,6 +16,7 @@ from tests.simulation.endings import leaks, orphans, overspent, unfinished
 from tests.simulation.foreign import Foreigners
 from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
+from tests.simulation.impostors import Impostors
 from tests.simulation.nominating import DISPATCHERS, Nominator
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
@@ -82,12 +83,16 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             promises.listen()
             taking.listen()
             Gating(world, reach, promises).listen()
+            impostors = Impostors(world, promises)
+            impostors.listen()
             await tasks.start(world.run)
             if world.dispatcher == External():
                 tasks.start_soon(Nominator(world, promises).run)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
             await tasks.start(scene.daemon.run)
             tasks.start_soon(_keep_checking, scene, holding)
+            if not script.calm:
+                tasks.start_soon(impostors.run)
             await script.run()
             await _wait_until_done(scene, serving=True)
             await script.end_serving()

@@ -22,6 +22,7 @@ FIRST = {
     "origins_are_not_checked": 0,
     "removed_clusters_are_forgotten": 0,
     "stale_copies_are_believed": 50,
+    "unmarked_copies_win": 40,
     "an_erased_worker_is_a_lost_job": 14,
     "external_nominations_are_ignored": 4,
     "kinds_taken_out_are_forgotten": 1,

@@ -27,6 +27,7 @@ class Stamp:
     workload: str
     """Name of the Workload that carries the job."""
     attempt: str
+    """The mark of the attempt on the worker that the copy is for (`core.model.marks`)."""
     counts: Mapping[str, int] = attrs.field(factory=dict)
     """How many pods an elastic job's Workload has quota for, by pod set; empty for other jobs."""
     pod_sets: tuple[Json, ...] = ()

@@ -75,7 +75,7 @@ HOLDING_GATE: Final = "multikueue.dev/dispatched"
 """Our own scheduling gate, on pods of the manager that run on a worker: Kueue may open its gate, and they stay where
 they are. Only new pods can get it; nobody opens it."""
 ATTEMPT_ANNOTATION: Final = "multikueue.dev/attempt"
-"""On every copy: the attempt it was made for (`core.model.workloads.attempt`)."""
+"""On every copy: the mark of the attempt it was made for (`core.model.marks`)."""
 SPEC_ANNOTATION: Final = "multikueue.dev/spec"
 """On a Workload copy: digest of the manager's spec it was made from."""
 

@@ -226,16 +226,6 @@ def evictions(workload: Json) -> int:
     return sum(int(entry.get("count") or 0) for entry in listed)
 
 
-def attempt_of_copy(copy: Json) -> str:
-    """The attempt that a copy was made for; empty if it does not say."""
-    return annotations_of(copy).get(labels.ATTEMPT_ANNOTATION) or ""
-
-
-def is_of_attempt(copy: Json, wanted: str) -> bool:
-    """Whether a copy was made for that attempt. Copies of Kueue's own controller do not say: they are taken over."""
-    return attempt_of_copy(copy) in ("", wanted)
-
-
 def pod_counts(workload: Json) -> dict[str, int]:
     """How many pods it is for, by pod set, in their order; one where a pod set does not tell (the API's default)."""
     return {str(pod_set.get("name")): pod_set.get("count", 1) for pod_set in dig(workload, "spec", "podSets") or []}

@@ -143,7 +143,7 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     copy = worker.workload
     if situation.state is not CheckState.PENDING or situation.traits.workload_only or situation.jobs_on(worker):
         return False
-    if copy is None or not workloads.is_of_attempt(copy, situation.attempt) or workloads.has_had_owner(copy):
+    if copy is None or not situation.is_believed(worker, copy) or workloads.has_had_owner(copy):
         return False
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
@@ -200,6 +200,6 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
     local = situation.job_of(job)
     if job is situation.shared_job_on(worker):
         return  # it is changed once, for the part of the group that it belongs to
-    patch = situation.adapter.forward_patch(local, job, situation.stamp) if local is not None else None
+    patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker)) if local is not None else None
     if patch is not None:
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)

@@ -60,8 +60,15 @@ def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
     elsewhere = hidden(situation, others)
     if any(_runs_for_other_slice(situation, worker) for worker in others):
         elsewhere.append(LATE_CREATION)  # that slice has to take it away
+    if any(may_run_unproven(situation, worker) for worker in others):
+        elsewhere.append(LEFTOVER_GRACE)
     waiting = situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE
     return max(elsewhere, default=LEFTOVER_GRACE if waiting else None)
+
+
+def may_run_unproven(situation: Situation, worker: Worker) -> bool:
+    """Whether a worker that can be seen may run the job though nothing proves that it is ours; see `unproven_on`."""
+    return worker.in_sight and situation.unproven_on(worker)
 
 
 def hidden(situation: Situation, workers: Iterable[Worker]) -> list[timedelta]:
@@ -75,7 +82,8 @@ def may_run_for(situation: Situation, worker: Worker) -> timedelta | None:
         return FIRST_ANSWER
     if worker.in_sight:
         return _positive(LATE_CREATION - worker.creation.ago) if isinstance(worker.creation, Unanswered) else None
-    if worker.reachable and worker.workload is not None:  # only its jobs are hidden: its Kueue's word counts
+    if worker.reachable and worker.workload is not None and _may_matter(situation, worker):
+        # Only its jobs are hidden: its Kueue's word counts.
         return None if is_stopping(worker.workload) else situation.settings.worker_lost_timeout
     return left_of_loss(situation, worker) if _may_have_one(situation, worker) else None
 
@@ -126,7 +134,7 @@ def noted_worker(workload: Json) -> ClusterName | None:
 
 def _is_in_doubt(situation: Situation, worker: Worker) -> bool:
     recorded = situation.assigned_to is not None
-    return not recorded and worker.name == _last_worker(situation) and may_run_for(situation, worker) is not None
+    return not recorded and worker.name == last_worker(situation) and may_run_for(situation, worker) is not None
 
 
 def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
@@ -134,20 +142,25 @@ def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
     if not is_elastic(situation.workload):
         return False
     job = situation.shared_job_on(worker)
-    return job is not None and situation.adapter.outcome(job) is None
+    return job is not None and situation.is_current(worker, job) and situation.adapter.outcome(job) is None
 
 
 def _may_have_one(situation: Situation, worker: Worker) -> bool:
     """Whether a job of this Workload may be on a worker out of sight."""
-    known = situation.jobs_on(worker)
+    known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
     if isinstance(worker.creation, Unanswered) or not all(_has_stopped(situation, worker, job) for job in known):
         return True
     if any(worker.name in (cluster_name(one), noted_worker(one)) for one in _earlier_slices(situation)):
         return True
-    last = _last_worker(situation)
+    last = last_worker(situation)
     if last is not None:
         return last == worker.name and not worker.seen
     return not worker.seen and (is_evicted(situation.workload) or evictions(situation.workload) > 0)
+
+
+def _may_matter(situation: Situation, worker: Worker) -> bool:
+    """Whether what shows there may be ours: it is in the config, or it has had the Workload."""
+    return worker.configured or worker.name == last_worker(situation)
 
 
 def _earlier_slices(situation: Situation) -> list[Json]:
@@ -165,7 +178,8 @@ def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
     return showed_it and (worker.workload is None or is_stopping(worker.workload))
 
 
-def _last_worker(situation: Situation) -> ClusterName | None:
+def last_worker(situation: Situation) -> ClusterName | None:
+    """The worker that is recorded, or was recorded last."""
     return situation.assigned_to or situation.snapshot.last_worker or noted_worker(situation.workload)
 
 

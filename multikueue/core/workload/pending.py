@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
@@ -14,7 +15,13 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import admit, nominate, record
-from multikueue.core.workload.earlier_attempts import FIRST_ANSWER, may_run_for, note_last_worker, until_stopped
+from multikueue.core.workload.earlier_attempts import (
+    FIRST_ANSWER,
+    may_run_for,
+    may_run_unproven,
+    note_last_worker,
+    until_stopped,
+)
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
@@ -59,32 +66,39 @@ def dispatch(situation: Situation) -> Plan:
 def _tell_held_up(situation: Situation, chosen: Worker | None) -> Iterator[Effect]:
     """Tell which workers keep an admitted Workload from being recorded."""
     for worker in situation.workers if chosen is not None else ():
+        why = ""
         if worker is not chosen and not worker.in_sight and may_run_for(situation, worker) is not None:
             why = "it cannot be seen and may still run an earlier attempt"
+        elif worker is not chosen and may_run_unproven(situation, worker):
+            why = "what it has under this name is not of our making, and must be gone first"
+        if why:
             yield Announce("Warning", f'Waiting for worker cluster "{worker.name}": {why}')
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
     """Whether another controller, if one nominates, has nominated it. A worker that has the job keeps it."""
-    return not nomination.binding or chosen.name in nomination.names or situation.job_on(chosen) is not None
+    return not nomination.binding or chosen.name in nomination.names or _has_job(situation, chosen)
 
 
 def winner(situation: Situation) -> Worker | None:
     """The worker that gets the Workload: the first of the config that has admitted it, of those it is offered to.
 
-    One that has this attempt's job comes first: Kueue's own controller creates the job before it records the worker.
-    One with a job that an earlier attempt has left behind comes last: the new job cannot be created before that is
-    deleted. Times of admission do not count, since workers' clocks differ. Of a group, only its worker can win.
+    Only a copy with the mark of this attempt on that worker counts: what anybody else has made there wins nothing.
+    A worker that has this attempt's job comes first, also if it is not nominated any more: somebody has erased the
+    record. One with a job that an earlier attempt has left behind comes last: the new job cannot be created before that
+    is deleted. Times of admission do not count, since workers' clocks differ. Of a group, only its worker can win.
     """
     places = situation.group_workers or [worker.name for worker in situation.workers]
     able = [worker for worker in situation.workers if worker.name in places and worker.can_run]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
-    having = [
-        worker for worker in admitted if any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
-    ]
-    free = [worker for worker in admitted if not situation.stale_jobs_on(worker)] or admitted
-    offered = [worker for worker in free if worker.name in workloads.nominated(situation.workload)]
-    return next(iter(having or offered or free), None)
+    having = [worker for worker in admitted if _has_job(situation, worker)]
+    offered = [worker for worker in admitted if worker.name in workloads.nominated(situation.workload)]
+    free = [worker for worker in offered if not situation.stale_jobs_on(worker)]
+    return next(iter(having or free or offered), None)
+
+
+def _has_job(situation: Situation, worker: Worker) -> bool:
+    return any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
 
 
 def _has_admitted(situation: Situation, worker: Worker) -> bool:
@@ -104,7 +118,7 @@ def _has_admitted(situation: Situation, worker: Worker) -> bool:
 def _has_ended_on(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""
     jobs = situation.jobs_on(worker)
-    if not jobs or any(workloads.attempt_of_copy(job) != situation.attempt for job in jobs):
+    if not jobs or not all(situation.is_proven(worker, job) for job in jobs):
         return False
     return situation.adapter.outcome_of(jobs) is not None
 
@@ -155,14 +169,14 @@ def wait_for_group(situation: Situation) -> Plan:
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:
-    """Remove copies of an earlier attempt: its end may not have been seen."""
+    """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
     for worker in situation.workers:
-        yield from clean(worker, unless=lambda copy: workloads.is_of_attempt(copy, situation.attempt))
+        yield from clean(worker, unless=partial(situation.is_believed, worker))
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove what `clean_stale` leaves, so that no object is deleted by both."""
-    return clean(worker, unless=lambda copy: not workloads.is_of_attempt(copy, situation.attempt))
+    return clean(worker, unless=lambda copy: not situation.is_believed(worker, copy))
 
 
 def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
@@ -226,7 +240,7 @@ def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
 
 def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if worker.is_empty:
-        made = situation.new_copy
+        made = situation.copy_for(worker)
         alone = situation.settings.orchestrated_preemption and not situation.group_workers
         yield CreateWorkload(worker.name, gated(made) if alone else made)
     elif worker.workload is None:

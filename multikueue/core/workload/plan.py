@@ -30,7 +30,7 @@ from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.earlier_attempts import may_run_for
 from multikueue.core.workload.effects import Announce, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
-from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, stop_evicted
+from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
 from multikueue.core.workload.groups import is_split, must_wait, tell_split
 from multikueue.core.workload.pending import dispatch, wait_for_group
 from multikueue.core.workload.siblings import with_carried_jobs
@@ -116,8 +116,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
         return False
     if is_finished(situation.workload) or not has_quota(situation.workload):
         return False
-    copied = any(not worker.is_empty for worker in situation.workers)
-    return copied if is_evicted(situation.workload) else situation.assigned_to is not None
+    return is_being_stopped(situation) if is_evicted(situation.workload) else situation.assigned_to is not None
 
 
 def _follow_unchecked(situation: Situation) -> Plan:

@@ -21,6 +21,10 @@ class PlanSettings:
     """`spec.controllerName` of our AdmissionChecks, and what delegated jobs say in `managedBy`."""
     origin: str = "multikueue"
     """Value of the origin label: tells our copies from those of another manager on the same worker."""
+    mark_key: bytes = attrs.field(default=b"", repr=False)
+    """The secret by which copies are marked: whoever knows it can make a copy that is believed. All processes that take
+    turns need the same one. One that is lost takes no job: see `core.model.marks`. Empty only where nobody else can
+    create objects on workers, as in tests."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
     """How long a job stays assigned to a worker that cannot be reached. Kueue's default: long enough for a
     worker's API server to be upgraded, short enough that a dead worker's jobs run elsewhere the same hour."""

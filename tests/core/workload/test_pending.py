@@ -19,7 +19,6 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, CreateWorkload
 from multikueue.core.workload.snapshot import Lost, Refusal, Removing, Unserved, Worker
 from tests.core.applying import carry_out
@@ -33,6 +32,7 @@ from tests.core.building import (
     decide,
     job,
     job_copy_of,
+    mark_on,
     snapshot,
     worker,
     workload,
@@ -57,7 +57,7 @@ class TestOffering:
         metadata = made.object["metadata"]
         assert metadata["labels"][ORIGIN_LABEL] == "multikueue"
         assert JOB_UID_LABEL not in metadata["labels"]
-        assert metadata["annotations"][ATTEMPT_ANNOTATION] == attempt(local)
+        assert metadata["annotations"][ATTEMPT_ANNOTATION] == mark_on("w1", local)
         assert "ownerReferences" not in metadata
         assert made.object["spec"] == local["spec"]
         assert "status" not in made.object
@@ -307,12 +307,12 @@ class TestWinning:
         seen = snapshot(local, worker("w1", refused, job_copy_of(local)))
         assert in_words(seen, decide(seen)) == ADMIT_W1
 
-    def test_copies_of_kueues_own_controller_are_taken_over(self) -> None:
-        """Whoever moves from the built-in controller keeps the running jobs."""
+    def test_a_copy_without_a_proof_does_not_win(self) -> None:
+        """Whoever may create objects on the worker could have made it; see `test_unproven_copies`."""
         local = workload(nominated=("w1",))
-        taken = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
-        seen = snapshot(local, taken)
-        assert in_words(seen, decide(seen)) == ADMIT_W1
+        there = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
+        seen = snapshot(local, there)
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
 
     def test_a_kind_that_ready_would_start_is_recorded_in_kueues_words(self) -> None:
         """Its check stays Pending for good, so the record is all that is written."""
