@@ -222,7 +222,7 @@ async def test_a_copy_whose_creation_was_not_answered_is_found_under_its_name() 
     await fleet.clusters[W1].client.create(JOB, marked("a"))
     executing, _ = executor(fleet)
     await executing.execute(a_workload(), (CreateJob(W1, JOB, marked("a")),))
-    assert fleet.memory.creation(W1, KEY, "a") == Created()
+    assert fleet.memory.creation(W1, KEY, attempt(a_workload())) == Created()
 
 
 @pytest.mark.parametrize(
