@@ -64,7 +64,7 @@ class PartBackoffs:
         delay = self.backoff.delay(times, self.fraction())
         if isinstance(error, ApiError):
             delay = max(delay, error.retry_after or 0.0)
-            report = log.debug if isinstance(error, Conflict) or times > 1 else log.info
+            report = log.debug if isinstance(error, Conflict) or times > 1 or error.told else log.info
             report("retry", cluster=part[0], key=str(part[1]), error=str(error), seconds=round(delay, 3))
         else:
             log.error("unexpected exception", cluster=part[0], key=str(part[1]), exc_info=error)
@@ -75,6 +75,11 @@ class PartBackoffs:
     def succeeded(self, part: Part) -> None:
         """Forget the failures of a part."""
         self._failed.pop(part, None)
+
+    def forget(self, key: ObjectKey) -> None:
+        """End the back-offs of a Workload: its user asks for that."""
+        for part in [part for part in self._failed if part[1] == key]:
+            del self._failed[part]
 
     def connected(self, cluster: ClusterName) -> None:
         """End the back-offs of a worker: it is connected again."""

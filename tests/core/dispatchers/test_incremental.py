@@ -285,7 +285,7 @@ class TestWriting:
         assert check(write.object, CHECK) == {
             "name": CHECK,
             "state": "Pending",
-            "message": "The workload is offered to [w1], round 1 since 2026-11-21T12:00:00.000Z",
+            "message": "The workload is offered to [w1], round 1 since 2026-11-21T12:00:00.000Z — w2: not nominated yet",
             "lastTransitionTime": RESERVED_AT,
         }
         assert check(write.object, "budget") == check(workload(other_checks={"budget": "Ready"}), "budget")
