@@ -107,15 +107,12 @@ def _message(copy: Json, kind: str) -> str:
     return str((condition(copy, kind) or {}).get("message") or "")
 
 
-def loss(situation: Situation) -> tuple[str, timedelta | None]:
+def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
     """What to tell about the recorded worker while it is out of sight: with the moment at which its job moves.
 
     Returns:
         The text, empty while there is nothing to tell; and after what time there may be.
     """
-    worker = situation.assigned_worker
-    if worker is None or isinstance(worker.reach, Connecting) or isinstance(worker.kind, Syncing):
-        return "", None
     if worker.in_sight:
         return (f"{worker.name} {_REMOVED}" if worker.removed else ""), None
     left, timeout = left_of_loss(situation, worker), situation.settings.worker_lost_timeout

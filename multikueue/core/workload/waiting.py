@@ -31,7 +31,8 @@ OURS: Final = ("Waiting for ", "Offered to ", "It cannot be told who runs the jo
 class Tail:
     """What stands behind the head of the message."""
 
-    parts: tuple[str, ...] = ()
+    parts: tuple[str, ...] | None = ()
+    """None: nothing new is known, and what stands there stays."""
     warning: str = ""
     """What is told in an event as well, once it stands there."""
     again: timedelta | None = None
@@ -64,10 +65,10 @@ def with_words(
     if any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in decided.effects):
         return decided
     head = _head(situation, waits_for)
-    message = with_reasons(head, tail.parts)
+    message = with_reasons(head, tail.parts or ())
     if head != situation.head:
         return attrs.evolve(decided, effects=(*decided.effects, say(situation, message)))
-    if tells is None or tells_the_same(message, situation.message):
+    if tells is None or tail.parts is None or tells_the_same(message, situation.message):
         return decided
     warned: Iterable[Effect] = [Announce("Warning", tail.warning)] if tail.warning else []
     return attrs.evolve(decided, telling=(say(situation, message), *warned))
@@ -106,5 +107,8 @@ def tell_reasons(situation: Situation) -> Tail:
 
 def tell_loss(situation: Situation) -> Tail:
     """That the recorded worker cannot be seen, and when the job moves."""
-    told, again = loss(situation)
+    worker = situation.assigned_worker
+    if worker is None or not worker.answered:
+        return Tail(None)
+    told, again = loss(situation, worker)
     return Tail((told,) if told else (), warning=told, again=again)
