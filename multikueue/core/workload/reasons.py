@@ -17,6 +17,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.workload.earlier_attempts import left_of_loss, may_run_for
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
+    Connected,
     Connecting,
     Lost,
     Syncing,
@@ -28,8 +29,8 @@ from multikueue.core.workload.snapshot import (
 from multikueue.core.workload.words import condensed, plain
 
 TELL_LOSS_AFTER: Final = timedelta(seconds=60)
-"""How long the recorded worker must be out of sight until the Workload tells it: an API server that is restarted is
-back by then, and thousands of Workloads need not be written twice for it."""
+"""How long a worker must be out of sight until Workloads tell it: an API server that is restarted is back by then, and
+thousands of Workloads need not be written twice for it."""
 
 
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
@@ -38,8 +39,20 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
     A worker says nothing while it has just been asked, or once it has admitted the Workload.
     """
     for worker in situation.workers:
-        if worker.configured and (why := _why_it_waits(situation, worker, worker.name in names)):
+        if worker.configured and (why := _why_it_waits(situation, worker, names)):
             yield part(worker, why)
+
+
+def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta | None:
+    """For how much longer a worker counts as if it were in sight; None: it is in sight, or out of it for longer."""
+    match worker.reach, worker.kind:
+        case Lost(datetime() as since), _:
+            left = TELL_LOSS_AFTER - (situation.now - since)
+        case Connected(), Unserved(failing_for):
+            left = TELL_LOSS_AFTER - failing_for
+        case _:
+            return None
+    return left if left > timedelta(0) else None
 
 
 def part(worker: Worker, why: str) -> str:
@@ -47,13 +60,15 @@ def part(worker: Worker, why: str) -> str:
     return f"{worker.name}: {plain(why)}"
 
 
-def _why_it_waits(situation: Situation, worker: Worker, nominated: bool) -> str:
-    if not worker.in_sight or isinstance(worker.kind, Unusable):
+def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) -> str:
+    # While it is offered to others, a short loss is not worth a write: what the worker said last holds.
+    passes = bool(names) and left_of_short_loss(situation, worker) is not None
+    if (not worker.in_sight and not passes) or isinstance(worker.kind, Unusable):
         return out_of_sight(worker) + _earlier_attempt(situation, worker)
     if worker.refusal is not None:
         again = timestamp(situation.now + worker.refusal.left)
         return f"refuses it, is asked again at {again}: {worker.refusal.why}"
-    if not nominated:
+    if worker.name not in names:
         return "not nominated yet"
     copy = situation.current(worker)
     if copy is None:

@@ -17,7 +17,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import say
 from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, Effect, PatchWorkload, Plan
-from multikueue.core.workload.reasons import loss, reasons
+from multikueue.core.workload.reasons import left_of_short_loss, loss, reasons
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.words import tells_the_same, with_reasons
 
@@ -102,7 +102,9 @@ def tell_reasons(situation: Situation) -> Tail:
     """What the workers say that it is offered to, and why it is not offered to the others."""
     if not workloads.other_checks_ready(situation.workload, situation.check):
         return Tail()
-    return Tail(tuple(reasons(situation, workloads.nominated(situation.workload))))
+    passing = (left_of_short_loss(situation, worker) for worker in situation.workers if worker.configured)
+    again = min((left for left in passing if left is not None), default=None)
+    return Tail(tuple(reasons(situation, workloads.nominated(situation.workload))), again=again)
 
 
 def tell_loss(situation: Situation) -> Tail:

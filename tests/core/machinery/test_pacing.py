@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,10 +45,10 @@ def test_writes_are_never_closer_than_promised(asks: list[tuple[int, float]]) ->
             pace.wrote(key, now)
             written.append((now, key))
     times = [at for at, _ in written]
-    assert all(after - before >= 1 / A_SECOND - 1e-9 for before, after in zip(times, times[1:], strict=False))
+    assert all(after - before >= 1 / A_SECOND - 1e-9 for before, after in itertools.pairwise(times))
     for one in {key for _, key in written}:
         own = [at for at, key in written if key == one]
-        assert all(after - before >= BETWEEN - 1e-9 for before, after in zip(own, own[1:], strict=False))
+        assert all(after - before >= BETWEEN - 1e-9 for before, after in itertools.pairwise(own))
 
 
 def test_what_is_gone_is_forgotten() -> None:

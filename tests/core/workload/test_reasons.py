@@ -168,7 +168,9 @@ class TestRounds:
             worker("w1", waiting("no room")), worker("w2"), head=self.ROUND.replace("11:58", "11:55") + tail
         )
         (write, _) = decide(later, Incremental(step=1)).effects
-        assert message_of(write).startswith("The workload is offered to [w1 w2], round 2 since 2026-11-21T12:00:00.000Z")
+        assert message_of(write).startswith(
+            "The workload is offered to [w1 w2], round 2 since 2026-11-21T12:00:00.000Z"
+        )
 
 
 class TestLosses:
