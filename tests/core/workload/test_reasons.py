@@ -89,7 +89,7 @@ class TestWaiting:
         [
             ({"reach": Connecting()}, "connecting"),
             ({"reach": Unreadable()}, "answers with more than may be read"),
-            ({"kind": Unserved()}, "does not serve the job's kind"),
+            ({"kind": Unserved(timedelta(minutes=2))}, "does not serve the job's kind"),
             (
                 {"refusal": Refusal("denied by 10.0.0.1:443", timedelta(minutes=1))},
                 "refuses it, is asked again at 2026-11-21T12:01:00Z: denied by [address]",
@@ -121,6 +121,17 @@ class TestWaiting:
             "admissionChecks": [{"name": "prov", "state": "Pending", "message": "no capacity"}],
         }
         assert told(offered(worker("w1", copy))) == 'Offered to w1 — w1: admission check "prov" is Pending no capacity'
+
+    @pytest.mark.parametrize(
+        "facts",
+        [{"reach": Lost(NOW - timedelta(seconds=20))}, {"kind": Unserved(timedelta(seconds=20))}],
+        ids=["lost", "kind not served"],
+    )
+    def test_a_short_loss_rewrites_nothing(self, facts: Json) -> None:
+        """What the worker said last holds for a minute; then it is told, without any event."""
+        local = saying("Offered to w1 — w1: no room", nominated=("w1",))
+        decided = decide(snapshot(local, worker("w1", waiting("no room"), **facts)))
+        assert (decided.telling, decided.look_again) == ((), 40.0)
 
     def test_one_that_was_just_asked_says_nothing(self) -> None:
         """So the usual case costs no write."""
@@ -168,9 +179,7 @@ class TestRounds:
             worker("w1", waiting("no room")), worker("w2"), head=self.ROUND.replace("11:58", "11:55") + tail
         )
         (write, _) = decide(later, Incremental(step=1)).effects
-        assert message_of(write).startswith(
-            "The workload is offered to [w1 w2], round 2 since 2026-11-21T12:00:00.000Z"
-        )
+        assert message_of(write).startswith("The workload is offered to [w1 w2], round 2 since 2026-11-21T12:00")
 
 
 class TestLosses:
