@@ -19,7 +19,6 @@ import structlog
 from aiohttp import web
 from prometheus_client.aiohttp import make_aiohttp_handler
 
-from multikueue import ApiClient
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError
@@ -47,6 +46,8 @@ REVIEW_TIMEOUT: Final = 10.0
 MAX_TOKEN: Final = 16 << 10
 """Bytes of an `Authorization` header."""
 
+Create = Callable[[Resource, Json], Awaitable[Json]]
+
 log = structlog.get_logger(__name__)
 
 
@@ -64,7 +65,8 @@ class Verdict(Enum):
 class Readers:
     """Who may read metrics, by the manager cluster's word."""
 
-    client: ApiClient
+    create: Create
+    """Asks the manager's API server."""
     _known: dict[str, tuple[Verdict, float]] = attrs.field(factory=dict, init=False, repr=False)
     """By digest of the token: the verdict, and until when it holds."""
     _turns: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(REVIEWS), init=False)
@@ -87,13 +89,13 @@ class Readers:
             return Verdict.UNCLEAR
 
     async def _ask(self, token: str) -> Verdict:
-        review = await self.client.create(TOKEN_REVIEW, _review(TOKEN_REVIEW, {"token": token}))
+        review = await self.create(TOKEN_REVIEW, _review(TOKEN_REVIEW, {"token": token}))
         if dig(review, "status", "authenticated") is not True:
             return Verdict.UNKNOWN
         user = dig(review, "status", "user") or {}
         spec: Json = {"user": user.get("username", ""), "nonResourceAttributes": {"path": PATH, "verb": "get"}}
         spec |= {field: user[field] for field in ("groups", "uid", "extra") if user.get(field)}
-        access = await self.client.create(ACCESS_REVIEW, _review(ACCESS_REVIEW, spec))
+        access = await self.create(ACCESS_REVIEW, _review(ACCESS_REVIEW, spec))
         return Verdict.ALLOWED if dig(access, "status", "allowed") is True else Verdict.FORBIDDEN
 
     def _kept(self, digest: str) -> Verdict | None:
@@ -110,12 +112,12 @@ class Readers:
 
 
 @asynccontextmanager
-async def serving_securely(settings: ServingSettings, client: ApiClient, metrics: Metrics) -> AsyncIterator[int]:
+async def serving_securely(settings: ServingSettings, create: Create, metrics: Metrics) -> AsyncIterator[int]:
     """Serve metrics over HTTPS while the context lasts; it yields the port.
 
     Args:
         settings: where to listen, and where the certificate is.
-        client: of the manager cluster.
+        create: sends a review to the manager's API server.
         metrics: served at `/metrics`.
 
     Raises:
@@ -127,7 +129,7 @@ async def serving_securely(settings: ServingSettings, client: ApiClient, metrics
         folder, tls, utc_now, setting="serving.metrics.certDir", otherwise=otherwise
     )
     where = settings.bind_address, chosen.port
-    application = _application(Readers(client), metrics)
+    application = _application(Readers(create), metrics)
     async with (
         listening(application, *where, settings="serving.metrics", tls=tls.context) as port,
         anyio.create_task_group() as tasks,

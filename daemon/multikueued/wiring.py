@@ -223,7 +223,7 @@ def _secure_metrics(settings: Settings, client: ApiClient, metrics: Metrics) -> 
         return nullcontext()
     from multikueued.secure_metrics import serving_securely  # imports what reads certificates, which few need
 
-    return serving_securely(settings.serving, client, metrics)
+    return serving_securely(settings.serving, client.create, metrics)
 
 
 def build_manager(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
+import anyio
 import attrs
 import pytest
 from structlog.testing import capture_logs
@@ -13,12 +14,14 @@ from multikueue.core.machinery.pacing import BETWEEN
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import CheckState, check
 from multikueue.sandbox.apiserver.faults import Match, Refuse
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME
+from tests.runtime.fleet import Fleet as Servers
+from tests.runtime.fleet import is_active, until
 from tests.scenarios.fleet import Fleet
 from tests.scenarios.in_memory import MemoryFleet, MemoryPlane, in_memory
 from tests.simulation.daemon import SETTINGS
@@ -237,6 +240,60 @@ async def test_a_check_that_cannot_be_used_and_a_lost_worker_are_warnings() -> N
         lost = [entry for entry in logged if entry["event"] == "lost"]
         assert {entry["log_level"] for entry in lost} == {"warning"}
         assert len(lost) == len({entry["error"] for entry in lost})
+
+
+@attrs.define(eq=False)
+class Counts:
+    """A hook that only notes."""
+
+    noted: list[tuple[str, str]] = attrs.field(factory=list)
+    lags: list[float] = attrs.field(factory=list)
+
+    def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
+        self.noted.append(("dispatched", cluster))
+
+    def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
+        self.noted.append(("admitted", cluster))
+
+    def round_begun(self, cluster_queue: str) -> None:
+        self.noted.append(("round", cluster_queue))
+
+    def placed(self, cluster: ClusterName, seconds: float) -> None:
+        assert seconds >= 0
+        self.noted.append(("placed", cluster))
+
+    def status_synced(self, cluster: ClusterName, seconds: float) -> None:
+        self.noted.append(("synced", cluster))
+        self.lags.append(seconds)
+
+    def refused(self, cluster: ClusterName, reason: str) -> None:
+        self.noted.append((reason, cluster))
+
+    def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
+        self.noted.append(("connected", cluster))
+
+    def cluster_removed(self, cluster: ClusterName) -> None:
+        self.noted.append(("removed", cluster))
+
+
+async def test_the_hook_hears_of_rounds_placements_lags_and_refusals() -> None:
+    fleet = Servers.of("worker1", "worker2")
+    fleet.workers["worker2"].faults.add(Refuse(422), on=Match(verbs=("create",), user="multikueue"))
+    hook = Counts()
+    async with fleet.kueues(), fleet.running(attrs.evolve(fleet.build(), hook=hook)) as manager:
+        await fleet.connect()
+        for name in fleet.workers:
+            await until(is_active(fleet, name))
+        await fleet.submit()
+        await anyio.sleep(60)
+        assert list(manager.cluster.counts()) == [("worker1", 1, 0), ("worker2", 0, 0)]
+    assert [one for one in hook.noted if one[0] in ("round", "placed")] == [
+        ("round", "cluster-queue"),
+        ("placed", "worker1"),
+    ]
+    assert ("Invalid", "worker2") in hook.noted
+    assert ("synced", "worker1") in hook.noted
+    assert all(0 <= lag < 5 for lag in hook.lags)
 
 
 async def shrink(fleet: MemoryFleet, number: int) -> None:
