@@ -107,9 +107,8 @@ class Promises:
         told = str(new) if new is not None and row.plural != "secrets" else ""
         if CANARY in told:
             self.broken.append(f"a credential is in {row.plural} {ObjectKey.of(new or {})}")
-        message = (
-            (check(new, CHECK) or {}).get("message") or "" if new is not None and row.plural == "workloads" else ""
-        )
+        said = check(new, CHECK) if new is not None and row.plural == WORKLOAD.plural else None
+        message = str((said or {}).get("message") or "")
         if not message.isprintable() or ".example.com" in message:
             self.broken.append(f"workload {ObjectKey.of(new or {})} says {message!r}")
         if (
