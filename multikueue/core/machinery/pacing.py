@@ -18,6 +18,7 @@ BETWEEN: Final = 10.0
 """Seconds between two writes of one object."""
 A_SECOND: Final = 5.0
 """Writes a second of all objects together."""
+_NEVER: Final = float("-inf")
 
 
 @attrs.define(eq=False)
@@ -29,21 +30,25 @@ class Pace(Generic[K]):
     _written: dict[K, float] = attrs.field(factory=dict, init=False)
     """When each object was written last, in that order; without those for which that does not matter any more."""
     _turns: dict[K, float] = attrs.field(factory=dict, init=False)
-    _last_turn: float = attrs.field(default=float("-inf"), init=False)
-    _last_write: float = attrs.field(default=float("-inf"), init=False)
+    _last_turns: dict[bool, float] = attrs.field(factory=lambda: dict.fromkeys((False, True), _NEVER), init=False)
+    """The last turn that was given to what is urgent, and to what is not."""
+    _last_write: float = attrs.field(default=_NEVER, init=False)
 
     def __len__(self) -> int:
         return len(self._written.keys() | self._turns.keys())
 
-    def wait(self, key: K, now: float) -> float:
-        """Seconds until the object may be written; 0: now, and then `wrote` must be called."""
-        if (left := self._written.get(key, float("-inf")) + self.between - now) > 0:
+    def wait(self, key: K, now: float, *, urgent: bool = False) -> float:
+        """Seconds until the object may be written; 0: now, and then `wrote` must be called.
+
+        What is urgent waits for nothing but what is urgent, too; what meets it loses its turn, and gets another one.
+        """
+        if (left := self._written.get(key, _NEVER) + self.between - now) > 0:
             self._turns.pop(key, None)
             return left
         turn = self._turns.get(key)
         if turn is None or (turn <= now < self._last_write + self.spacing):
-            turn = max(now, self._last_turn + self.spacing, self._last_write + self.spacing)
-            self._turns[key] = self._last_turn = turn
+            turn = max(now, self._last_turns[urgent] + self.spacing, self._last_write + self.spacing)
+            self._turns[key] = self._last_turns[urgent] = turn
         return max(0.0, turn - now)
 
     def wrote(self, key: K, now: float) -> None:

@@ -162,6 +162,7 @@ class Plan:
     row: str = ""
     """Which row of the table decided: for logs and tests."""
     telling: tuple[Effect, ...] = ()
-    """What only changes words, and may wait: see `core.machinery.pacing`. Nothing in `effects` writes the same."""
+    """What only changes words, and may wait: see `core.machinery.pacing`. Nothing in `effects` writes the same. With an
+    event it is urgent."""
     problems: tuple[str, ...] = ()
     """What failed for this Workload: rules of the job kind, the dispatcher. The user is told in `effects`."""

@@ -19,6 +19,7 @@ BEFORE_REASONS: Final = " — "
 BETWEEN_REASONS: Final = " · "
 MAX_PART: Final = 256
 """The most characters that one worker's words may have."""
+_LOOKED_AT: Final = 4 * MAX_PART
 SAME_TIME: Final = 5.0
 """Seconds by which two times in texts may differ that mean the same: they are computed anew with each look."""
 
@@ -37,19 +38,32 @@ _CAPACITY: Final = re.compile(
 _POD_SET: Final = re.compile(r"couldn't assign flavors to pod set \S+: (?!.*couldn't assign flavors)")
 
 
+def plain(text: str) -> str:
+    """A text of somebody else as a part of a message: one line, at most `MAX_PART` characters, without addresses."""
+    return _plain(_begin(text))
+
+
 @functools.lru_cache(maxsize=1024)
-def plain(text: str, limit: int = MAX_PART) -> str:
-    """A text of somebody else as a part of a message: one line, at most `limit` characters, without addresses."""
-    spaced = "".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in text[: 16 * limit])
+def _plain(text: str) -> str:
+    spaced = "".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in text)
     hidden = _ADDRESSES.sub(_HIDDEN, " ".join(spaced.split()))
     # What separates the parts of a message may not stand in one.
     whole = hidden.replace(BEFORE_REASONS.strip(), "-").replace(BETWEEN_REASONS.strip(), "*")
-    return whole if len(whole) <= limit else whole[: limit - 4] + " ..."
+    return whole if len(whole) <= MAX_PART else whole[: MAX_PART - 4] + " ..."
+
+
+def condensed(text: str) -> str:
+    """What a worker's Kueue says about quota, in its words and without those that do not help."""
+    return _condensed(_begin(text))
+
+
+def _begin(text: str) -> str:
+    """As much of a text as is looked at, in whole words: whoever writes it must not cost us time or memory."""
+    return text if len(text) <= _LOOKED_AT else text[:_LOOKED_AT].rpartition(" ")[0]
 
 
 @functools.lru_cache(maxsize=1024)
-def condensed(text: str) -> str:
-    """What a worker's Kueue says about quota, in its words and without those that do not help."""
+def _condensed(text: str) -> str:
     return _POD_SET.sub("", _CAPACITY.sub(r" (\g<wanted> > \g<most>)", text))
 
 

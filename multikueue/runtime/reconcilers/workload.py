@@ -15,7 +15,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION, noted_worker
-from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchJobStatus, Plan, describe
+from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, Effect, PatchJobStatus, Plan, describe
 from multikueue.core.workload.plan import plan
 from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
@@ -157,7 +157,7 @@ class WorkloadReconciler:
         if any(isinstance(one, ApplyStatus) and one.cluster == MANAGER for one in decision.effects):
             pace.touched(key, now)
         elif decision.telling:
-            if (left := pace.wait(key, now)) > 0:
+            if (left := pace.wait(key, now, urgent=any(isinstance(one, Announce) for one in decision.telling))) > 0:
                 return decision.effects, left if decision.look_again is None else min(left, decision.look_again)
             pace.wrote(key, now)
             return (*decision.effects, *decision.telling), decision.look_again

@@ -41,7 +41,7 @@ def test_writes_are_never_closer_than_promised(asks: list[tuple[int, float]]) ->
     pace, now, written = Pace[int](), 0.0, list[tuple[float, int]]()
     for key, later in asks:
         now += later
-        if pace.wait(key, now) <= 0.0:
+        if pace.wait(key, now, urgent=key % 3 == 0) <= 0.0:
             pace.wrote(key, now)
             written.append((now, key))
     times = [at for at, _ in written]
@@ -49,6 +49,15 @@ def test_writes_are_never_closer_than_promised(asks: list[tuple[int, float]]) ->
     for one in {key for _, key in written}:
         own = [at for at, key in written if key == one]
         assert all(after - before >= BETWEEN - 1e-9 for before, after in itertools.pairwise(own))
+
+
+def test_what_is_urgent_goes_before_all_that_wait() -> None:
+    """The deadline of a job on a lost worker must be told before it is over, whoever else has something to say."""
+    pace = Pace[int]()
+    for key in range(1_000):
+        pace.wait(key, 0.0)
+    urgent = [pace.wait(key, 1.0, urgent=True) for key in range(2_000, 2_010)]
+    assert [round(turn * A_SECOND) for turn in urgent] == list(range(10))
 
 
 def test_what_is_gone_is_forgotten() -> None:
