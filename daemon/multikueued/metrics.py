@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import itertools
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Final, Generic, Literal, TypeVar
 
 import attrs
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.registry import Collector
 
-from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName
+from multikueued.scraped import (
+    Counts,
+    CountSource,
+    Queues,
+    QueueSource,
+    Registry,
+    StatusSource,
+    WithKueuesPrefix,
+    Workers,
+)
 
 OTHER: Final = "other"
 """The label value of everything beyond a metric's limit."""
@@ -28,22 +34,10 @@ OTHER: Final = "other"
 MAX_PAIRS: Final = 280
 """Pairs of ClusterQueue and worker with series of their own: 14 queues on 20 workers, two counters under two names."""
 
-MAX_STATUSES: Final = 150
-"""Pairs of ClusterQueue and worker of which the status is shown, in three series each."""
-
-MAX_COUNTED: Final = 50
-"""Workers with series for what runs and waits there."""
-
 MAX_TIMED: Final = 20
 """Workers with histograms of their own."""
 
 Role = Literal["leader", "standalone"]
-QueueSource = Callable[[], Mapping[str, QueueStatistics]]
-CountSource = Callable[[], Iterable[tuple[str, int, int]]]
-"""Worker, how many Workloads it has, and how many are offered to it."""
-StatusSource = Callable[[], Iterable[tuple[str, str, str]]]
-"""ClusterQueue, worker, and the status of the worker's Active condition."""
-
 M = TypeVar("M", bound=MetricWrapperBase)
 
 _request_seconds = functools.partial(Histogram, buckets=(0.01, 0.05, 0.25, 1.0, 5.0, 30.0))
@@ -92,83 +86,6 @@ class Children(Generic[M]):
         self.metric.clear()
 
 
-@attrs.frozen(eq=False)
-class _WithKueuesPrefix(Collector):
-    """Shows metrics a second time with `kueue_` before their names, as all of Kueue's own metrics have it."""
-
-    metrics: tuple[MetricWrapperBase, ...]
-
-    def collect(self) -> Iterator[Metric]:
-        """The same series under the other name."""
-        for family in itertools.chain.from_iterable(metric.collect() for metric in self.metrics):
-            renamed = Metric(f"kueue_{family.name}", family.documentation, family.type)
-            totals = (sample for sample in family.samples if sample.name.endswith("_total"))
-            renamed.samples = [sample._replace(name=f"kueue_{sample.name}") for sample in totals]
-            yield renamed
-
-
-@attrs.define(eq=False)
-class _Queues(Collector):
-    """Reads the controllers' queues at each scrape."""
-
-    source: QueueSource | None = None
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The lengths of the queues right now."""
-        waiting = GaugeMetricFamily("multikueue_queue_waiting", "Keys due or delayed.", labels=["controller"])
-        active = GaugeMetricFamily("multikueue_queue_active", "Keys being reconciled.", labels=["controller"])
-        for controller, statistics in (self.source() if self.source else {}).items():
-            waiting.add_metric([controller], statistics.ready_or_delayed)
-            active.add_metric([controller], statistics.held)
-        yield waiting
-        yield active
-
-
-@attrs.define(eq=False)
-class _Workers(Collector):
-    """Reads at each scrape how the workers behind each ClusterQueue are: a metric of Kueue's (v0.20)."""
-
-    role: str
-    source: StatusSource | None = None
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """One series for each status, of which one is 1."""
-        labels = ("cluster_queue", "cluster", "active", "replica_role")
-        family = GaugeMetricFamily("multikueue_cluster_status", "The Active condition of workers.", labels=labels)
-        for queue, cluster, status in itertools.islice(self.source() if self.source else (), MAX_STATUSES):
-            for one in ("True", "False", "Unknown"):
-                family.add_metric([queue, cluster, one, self.role], one == status)
-        yield family
-
-
-@attrs.define(eq=False)
-class _Counts(Collector):
-    """Reads at each scrape what the workers have and are offered."""
-
-    source: CountSource | None = None
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Two series for each worker."""
-        running = GaugeMetricFamily("multikueue_workloads_running", "Workloads that a worker has.", labels=["cluster"])
-        about = "Workloads that are offered to a worker, and that no worker has."
-        waiting = GaugeMetricFamily("multikueue_workloads_waiting", about, labels=["cluster"])
-        for cluster, placed, offered in itertools.islice(self.source() if self.source else (), MAX_COUNTED):
-            running.add_metric([cluster], placed)
-            waiting.add_metric([cluster], offered)
-        yield running
-        yield waiting
-
-
-class Registry(CollectorRegistry):
-    """A registry without `_created` samples, which would double the series."""
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics, without `_created` samples."""
-        for metric in super().collect():
-            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-            yield metric
-
-
 class Metrics:
     """All metrics of one process.
 
@@ -180,7 +97,7 @@ class Metrics:
 
     def __init__(self, role: Role) -> None:
         self.registry = Registry()
-        self._queues, self._workers, self._counts = _Queues(), _Workers(role), _Counts()
+        self._queues, self._workers, self._counts = Queues(), Workers(role), Counts()
         for collector in (self._queues, self._workers, self._counts):
             self.registry.register(collector)
         self._describe_process()
@@ -192,7 +109,7 @@ class Metrics:
         self._admitted = new(
             Counter, "workloads_admitted", "Workloads given to the admitting one.", pairs, MAX_PAIRS, role
         )
-        self.registry.register(_WithKueuesPrefix((self._dispatched.metric, self._admitted.metric)))
+        self.registry.register(WithKueuesPrefix((self._dispatched.metric, self._admitted.metric)))
         self._requests = new(Counter, "requests", "Requests to API servers; code 0: no answer.", asked, 400)
         self._request_seconds = new(_request_seconds, "request_seconds", "How long requests took.", asked[:2], 90)
         self._reconcile_seconds = new(
