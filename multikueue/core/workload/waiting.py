@@ -60,10 +60,10 @@ def with_words(
     """
     if not workloads.has_quota(situation.workload) or situation.state not in (CheckState.PENDING, CheckState.READY):
         return decided
+    if any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in decided.effects):
+        return decided  # the next plan, after that write, has the words
     tail = tells(situation) if tells is not None else Tail()
     decided = attrs.evolve(decided, look_again=_earlier(decided.look_again, tail.again))
-    if any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in decided.effects):
-        return decided
     head = _head(situation, waits_for)
     message = with_reasons(head, tail.parts or ())
     if head != situation.head:
