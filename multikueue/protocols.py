@@ -218,6 +218,22 @@ class ManagerHook(Protocol):
         """A Workload of this ClusterQueue was given to the worker that admitted it."""
         ...
 
+    def round_begun(self, cluster_queue: str) -> None:
+        """A dispatcher has chosen workers for a Workload of this ClusterQueue, beyond those it had chosen before."""
+        ...
+
+    def placed(self, cluster: ClusterName, seconds: float) -> None:
+        """A worker was recorded for a Workload, so many seconds after it got its quota."""
+        ...
+
+    def status_synced(self, cluster: ClusterName, seconds: float) -> None:
+        """The status of a job was written to the manager, so many seconds after it had changed on the worker."""
+        ...
+
+    def refused(self, cluster: ClusterName, reason: str) -> None:
+        """A worker refused to create an object; the reason is the API's word, as `Forbidden`."""
+        ...
+
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         """A worker's connection came or went; also called without a change."""
         ...

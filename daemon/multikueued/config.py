@@ -144,7 +144,23 @@ class LoggingSettings:
     format: Literal["json", "console"] = "json"
     """`json`: one object a line, for a cluster's log collector. `console`: for people at a terminal."""
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """`info` reports what happens to clusters and what is retried. A workload without trouble causes no line."""
+    """`info` reports what happens to clusters and what is retried. A workload causes a line when it is placed, when it
+    is moved, and when it ends; `debug` tells what is done for it."""
+
+
+@attrs.frozen
+class MetricsSettings:
+    """Whether metrics are served to anybody who can connect, or over HTTPS to those who may read them."""
+
+    secure: bool = False
+    """On: `/metrics` is served on a port of its own over HTTPS, to bearers of a token who may `get` the path `/metrics`
+    on the manager cluster, as by other controllers. The daemon asks the manager's API server for that. Off: it is
+    beside health, over plain HTTP: nothing in it is secret."""
+    port: Port = Port(8443)
+    """HTTPS, if `secure`. The address is `serving.bindAddress`."""
+    cert_dir: str = ""
+    """A folder with `tls.crt` and `tls.key`, which somebody else renews; new ones are taken within 30 s. Needed if
+    `secure`."""
 
 
 @attrs.frozen
@@ -155,6 +171,7 @@ class ServingSettings:
     """Empty: all addresses, IPv4 and IPv6, because kubelet and Prometheus connect from outside the pod."""
     port: Port = Port(8080)
     """One port for `/healthz`, `/readyz` and `/metrics`: nothing on it is secret, so it is plain HTTP."""
+    metrics: MetricsSettings = attrs.field(factory=MetricsSettings)
 
 
 @attrs.frozen

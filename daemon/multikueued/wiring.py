@@ -75,7 +75,7 @@ class Term:
     async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
         """Run the manager and register the webhook until cancelled."""
         self.manager, self._ended = manager, anyio.Event()
-        metrics.began(manager.statistics, manager.cluster.worker_statuses)
+        metrics.began(manager.statistics, manager.cluster.worker_statuses, manager.cluster.counts)
         try:
             async with anyio.create_task_group() as beside:
                 if webhook is not None:
@@ -161,6 +161,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         KubeClient(config, name="manager", options=ClientOptions(limits=LISTS_UNLIMITED), hook=metrics) as client,
         KubeClient(config, name="manager", options=ELECTION, hook=metrics) as election_client,
         serving(settings.serving, metrics, why_not_ready) as port,
+        _secure_metrics(settings, client, metrics),
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
         log.info("dispatcher", name=dispatcher_name(settings), type=dispatcher, installed=list(installed_dispatchers()))
@@ -228,6 +229,14 @@ def _webhook(
     from multikueued.webhook.running import webhook  # imports what makes certificates, which few need
 
     return webhook(settings, client, adapters, metrics)
+
+
+def _secure_metrics(settings: Settings, client: ApiClient, metrics: Metrics) -> AbstractAsyncContextManager[int | None]:
+    if not settings.serving.metrics.secure:
+        return nullcontext()
+    from multikueued.secure_metrics import serving_securely  # imports what reads certificates, which few need
+
+    return serving_securely(settings.serving, client.create, metrics)
 
 
 def build_manager(

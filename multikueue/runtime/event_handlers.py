@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
@@ -10,19 +11,22 @@ import attrs
 
 from multikueue.adapters import SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
-from multikueue.core.model.conditions import condition
+from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
+from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, owner
 from multikueue.core.workload.siblings import affected, may_have_siblings
 from multikueue.kube.informer import Handler
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
+from multikueue.runtime.journal import Journal
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.worker_executor import PartBackoffs
 from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
+from multikueue.runtime.workload_indexes import check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 _Keys: TypeAlias = KeyQueue[ObjectKey]
@@ -49,7 +53,16 @@ class ManagerHandlers:
     """Called when the sums of the workers' quotas may have changed."""
     build: Callable[[Mapping[Resource, Handler], Callable[[SafeAdapter], Handler]], ManagerCluster]
     """Makes the caches with handlers by resource, and one for the jobs of each kind."""
+    clock: Callable[[], datetime]
+    hook: ManagerHook | None
+    ask_again: Callable[[ObjectKey], None]
+    """Called for a Workload whose user wants it to be tried again where it was refused."""
     cluster: ManagerCluster = attrs.field(init=False)
+    _journal: Journal = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """The journal asks the caches whose Workloads are ours."""
+        self._journal = Journal(self._is_ours, self.clock, self.hook)
 
     @cluster.default
     def _with_handlers(self) -> ManagerCluster:
@@ -73,6 +86,9 @@ class ManagerHandlers:
             self.memory.forget(key)
         else:
             self.memory.touched(key)
+        if old is not None and new is not None and asks_again(old, new):
+            self.ask_again(key)
+        self._journal.changed(key, old, new)
         self.work.workloads.enqueue(key)
         changed = new or old
         if changed is not None and may_have_siblings(changed) and (owned_by := owner(changed)) is not None:
@@ -107,6 +123,8 @@ class ManagerHandlers:
     def _cluster_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         if _spec_of(old) != _spec_of(new):
             self.work.clusters.enqueue(key)
+            for workload in self.cluster.placed_on(key.name) if old is not None else ():
+                self.work.workloads.enqueue(workload)  # it may be told that its worker is gone
         if old is None or new is None or _activity(old) != _activity(new):
             for config in self.cluster.configs_listing(key.name):
                 for check in self.cluster.checks_using(config):
@@ -116,6 +134,9 @@ class ManagerHandlers:
         for cluster in self.cluster.clusters.values():
             if dig(cluster, "spec", "clusterSource", "kubeConfig", "location") == key.name:
                 self.work.clusters.enqueue(ObjectKey.of(cluster))
+
+    def _is_ours(self, workload: Json) -> bool:
+        return self.cluster.our_check(check_names(workload))[0] is not None
 
     def _enqueue_workloads_with(self, check: str) -> None:
         for workload in self.cluster.workloads.informer.by("check", check):
@@ -138,7 +159,7 @@ class WorkerHandlers:
     def workload_changed(self, key: ObjectKey, after: float) -> None:
         """Something of this Workload changed on a worker; it may wait for so many seconds."""
         for concerned in self.manager.with_successors(key):
-            self.memory.touched(concerned)
+            self.memory.changed_there(concerned)
             self.work.workloads.enqueue(concerned, after)
 
     def job_changed(self, gvk: GVK, key: ObjectKey, after: float) -> None:
@@ -181,6 +202,12 @@ class WorkerHandlers:
         for workload in self.manager.workloads.informer.values():
             if has_quota(workload) and not is_finished(workload) and cluster_name(workload) in (None, cluster):
                 yield ObjectKey.of(workload)
+
+
+def asks_again(old: Json, new: Json) -> bool:
+    """Whether the user of a Workload has just asked for it to be tried again, with a time that can be read."""
+    asked = annotations_of(new).get(RETRY_ANNOTATION)
+    return asked != annotations_of(old).get(RETRY_ANNOTATION) and parse_timestamp(asked) is not None
 
 
 def _runs(workload: Json | None) -> bool:

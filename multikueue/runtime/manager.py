@@ -111,7 +111,9 @@ class Manager:
             namespace=settings.namespace,
             fraction=self.fraction,
         )
-        manager_handlers = ManagerHandlers(work, memory, recompute, build_cluster)
+        manager_handlers = ManagerHandlers(
+            work, memory, recompute, build_cluster, self.clock, self.hook, functools.partial(self._ask_again, backoffs)
+        )
         cluster = self.cluster = manager_handlers.cluster
         worker_handlers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
         workers = self.workers = self._worker_pool(worker_handlers)
@@ -123,10 +125,11 @@ class Manager:
         )
         recorder = functools.partial(EventRecorder, self.client, instance=self.instance, clock=self.clock)
         events, cluster_events = recorder("kueue-workload-controller"), recorder("multikueue-cluster")
-        effects = EffectExecutor(functools.partial(_target, cluster, workers), events, memory, self.hook)
+        target = functools.partial(_target, cluster, workers)
+        effects = EffectExecutor(target, events, memory, self.hook, work.workloads.enqueue)
         executor = self._executor = WorkerExecutor(effects, work.workloads.enqueue, backoffs)
         reader = SnapshotReader(cluster, workers, self.adapters, executor, memory)
-        workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock)
+        workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock, self.hook)
         clusters = ClusterReconciler(
             cluster, workers, files, cluster_events, settings.namespace, self.clock, self.led_until
         )
@@ -142,6 +145,13 @@ class Manager:
             quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
             self._controllers += (controller("multikueue_clusterqueue", quotas, queue=work.quotas),)
             self._services += (queues.run,)
+
+    def _ask_again(self, backoffs: PartBackoffs, key: ObjectKey) -> None:
+        """Forget why a Workload is not tried on workers: its user asks for that."""
+        backoffs.forget(key)
+        for worker in self.workers:
+            if worker.known is not None:
+                worker.known.create_conflicts.forget(key)
 
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
         informers = WorkerSettings(

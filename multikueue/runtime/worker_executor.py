@@ -39,6 +39,7 @@ class _Failed:
     times: int
     until: float
     """When its back-off ends, on the loop's clock."""
+    why: str = ""
 
 
 @attrs.define(eq=False)
@@ -60,21 +61,28 @@ class PartBackoffs:
 
     def failed(self, part: Part, error: Exception) -> float:
         """Begin a back-off; return its seconds."""
-        times = self._failed.pop(part).times + 1 if part in self._failed else 1
+        before = self._failed.pop(part, None)
+        times = before.times + 1 if before is not None else 1
         delay = self.backoff.delay(times, self.fraction())
         if isinstance(error, ApiError):
             delay = max(delay, error.retry_after or 0.0)
-            report = log.debug if isinstance(error, Conflict) or times > 1 else log.info
+            known = isinstance(error, Conflict) or error.told or (before is not None and before.why == str(error))
+            report = log.debug if known else log.info
             report("retry", cluster=part[0], key=str(part[1]), error=str(error), seconds=round(delay, 3))
         else:
             log.error("unexpected exception", cluster=part[0], key=str(part[1]), exc_info=error)
-        self._failed[part] = _Failed(times, loop_time() + delay)
+        self._failed[part] = _Failed(times, loop_time() + delay, str(error))
         self._forget_abandoned()
         return delay
 
     def succeeded(self, part: Part) -> None:
         """Forget the failures of a part."""
         self._failed.pop(part, None)
+
+    def forget(self, key: ObjectKey) -> None:
+        """End the back-offs of a Workload: its user asks for that."""
+        for part in [part for part in self._failed if part[1] == key]:
+            del self._failed[part]
 
     def connected(self, cluster: ClusterName) -> None:
         """End the back-offs of a worker: it is connected again."""

@@ -42,7 +42,7 @@ def view(
     workload_only: bool,
     in_flight: InFlight,
     creation: Creation,
-    source: Json,
+    source: Json | None,
 ) -> Worker:
     """What is known of a worker, and its copies and jobs of a Workload.
 
@@ -54,13 +54,14 @@ def view(
         workload_only: whether its jobs need not be seen.
         in_flight: what this process is doing there.
         creation: what it knows of creating the job there.
-        source: the MultiKueueCluster; empty if it is gone.
+        source: the MultiKueueCluster; None if it is gone.
     """
     gvk, informers = owned_by.gvk if owned_by is not None else None, worker.known
-    labels, annotations = labels_of(source), annotations_of(source)
+    labels, annotations, removed = labels_of(source or {}), annotations_of(source or {}), source is None
     if informers is None:
         reach = _reach(worker, seen=False)
-        return Worker(worker.name, configured, labels, annotations, reach, in_flight=in_flight, creation=creation)
+        unknown = Worker(worker.name, configured, labels, annotations, reach, removed=removed)
+        return attrs.evolve(unknown, in_flight=in_flight, creation=creation)
     own, shared = informers.jobs_of(key, owned_by)
     workload = informers.workloads.get(key)
     return Worker(
@@ -76,6 +77,7 @@ def view(
         workload=workload,
         jobs=own,
         shared=shared,
+        removed=removed,
     )
 
 

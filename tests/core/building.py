@@ -286,7 +286,7 @@ def mark_on(cluster: str, local: Json) -> str:
 
 def marked_on(cluster: str, copied: Json) -> Json:
     """What `copy_of` or `job_copy_of` has made, with the mark of this worker; anything else as it is."""
-    mark = mark_of(copied) if isinstance(dig(copied, "metadata", "annotations"), dict) else ""
+    mark = mark_of(copied) if isinstance(copied["metadata"].get("annotations"), dict) else ""
     if not mark.startswith(_TO_BE_MARKED):
         return copied
     _, uid, attempt = mark.split()

@@ -95,6 +95,7 @@ class Fleet:
     )
     dispatched_to: list[str] = attrs.field(factory=list)
     admitted_on: list[str] = attrs.field(factory=list)
+    refusals: list[tuple[str, str]] = attrs.field(factory=list)
     gone: set[str] = attrs.field(factory=set)
     memory: WorkloadMemory = attrs.field(factory=WorkloadMemory)
 
@@ -106,6 +107,18 @@ class Fleet:
 
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         self.admitted_on.append(cluster)
+
+    def round_begun(self, cluster_queue: str) -> None:
+        raise AssertionError("executing chooses no workers")
+
+    def placed(self, cluster: ClusterName, seconds: float) -> None:
+        raise AssertionError("it is told when the record shows")
+
+    def status_synced(self, cluster: ClusterName, seconds: float) -> None:
+        raise AssertionError("the reconciler tells it")
+
+    def refused(self, cluster: ClusterName, reason: str) -> None:
+        self.refusals.append((cluster, reason))
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         raise AssertionError("executing does not connect")

@@ -14,9 +14,10 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, MANAGED_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, labels_of
-from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_finished
+from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, check, finish_reason, is_finished
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
+from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.objects import find, is_ours
 from tests.simulation.reach import Reach
 from tests.simulation.running import KINDS, Item, has_ended, is_running, serves, workload_of
@@ -108,6 +109,10 @@ class Promises:
         told = str(new) if new is not None and row.plural != "secrets" else ""
         if CANARY in told:
             self.broken.append(f"a credential is in {row.plural} {ObjectKey.of(new or {})}")
+        said = check(new, CHECK) if new is not None and row.plural == WORKLOAD.plural else None
+        message = str((said or {}).get("message") or "")
+        if not message.isprintable() or ".example.com" in message:
+            self.broken.append(f"workload {ObjectKey.of(new or {})} says {message!r}")
         if (
             row.plural == POD_RESOURCE.plural
             and new is not None

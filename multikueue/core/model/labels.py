@@ -83,6 +83,14 @@ LAST_WORKER_ANNOTATION: Final = "multikueue.dev/last-worker"
 """On a Workload of the manager that was evicted while its worker was out of sight: that worker. It is gone once the
 worker has been seen, or has been lost for `workerLostTimeout`."""
 
+PLACEMENTS_ANNOTATION: Final = "multikueue.dev/placements"
+"""On a Workload of the manager that was moved: where it has run before (`core.workload.placements`)."""
+RETRY_ANNOTATION: Final = "multikueue.dev/retry-at"
+"""On a Workload of the manager, set by its user: a time (RFC 3339). With each new one, workers that have refused the
+Workload are asked again at once."""
+MANAGER_ONLY: Final = (LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION)
+"""Annotations that copies do not have."""
+
 MAX_LABEL_VALUE: Final = 63
 MAX_CONDITION_MESSAGE: Final = 32_768
 MAX_EVENT_NOTE: Final = 1_024

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import (
@@ -25,6 +25,7 @@ from multikueue.core.model.workloads import (
     reserved_at,
 )
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
+from multikueue.core.workload.placements import new_placements
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
     Connecting,
@@ -118,11 +119,19 @@ def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetim
 
 
 def note_last_worker(situation: Situation) -> Iterator[Effect]:
-    """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it."""
+    """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it.
+
+    The same write notes a placement that has ended.
+    """
     noted = noted_worker(situation.workload)
+    annotations: dict[str, str | None] = {}
     wanted = next((worker.name for worker in situation.workers if _is_in_doubt(situation, worker)), None)
     if noted != wanted:
-        metadata: Json = {"uid": uid(situation.workload), "annotations": {LAST_WORKER_ANNOTATION: wanted}}
+        annotations[LAST_WORKER_ANNOTATION] = wanted
+    if (ended := new_placements(situation)) is not None:
+        annotations[PLACEMENTS_ANNOTATION] = ended
+    if annotations:
+        metadata: Json = {"uid": uid(situation.workload), "annotations": annotations}
         yield PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
 
 

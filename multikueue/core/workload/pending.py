@@ -26,15 +26,15 @@ from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, P
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.preemption_gates import gated, open_next
+from multikueue.core.workload.reasons import reasons
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connected, Lost, Removing, Unserved, Worker
-from multikueue.core.workload.waiting import may_say, offered
+from multikueue.core.workload.waiting import NOBODY_TAKES_IT, may_say, offered
+from multikueue.core.workload.words import with_reasons
 
 SHORT_LOSS: Final = timedelta(seconds=60)
 """A nominated worker that answered more recently than this keeps its place, so a short loss rewrites no nominations.
 An API server that is restarted is away for less, and nobody waits meanwhile: other workers may admit the Workload."""
-NOBODY_TAKES_IT = "No worker cluster takes it: "
-"""How the check's message begins while all workers refuse."""
 
 
 def dispatch(situation: Situation) -> Plan:
@@ -138,7 +138,7 @@ def _candidates(situation: Situation) -> Candidates:
         for worker in situation.workers
         if worker.configured
     )
-    return Candidates(workers, names, situation.message)
+    return Candidates(workers, names, situation.head)
 
 
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
@@ -210,23 +210,14 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
 
 
 def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
-    told = nomination.message
-    if not nomination.names and not nomination.binding:
-        told = _refusals(situation) or told
-    elif told is None and situation.message.startswith(NOBODY_TAKES_IT):
-        told = ""
-    if told is None and may_say(situation.message):
-        told = offered(situation, nomination.names)
-    message = told if told != situation.message else None
-    if nomination.names != workloads.nominated(situation.workload) or message is not None:
-        yield nominate(situation, nomination.names, message)
-
-
-def _refusals(situation: Situation) -> str | None:
-    """What to tell while all workers of the config refuse it; None if one does not."""
-    configured = [worker for worker in situation.workers if worker.configured]
-    refused = [f"{worker.name}: {worker.refusal.why}" for worker in configured if worker.refusal is not None]
-    return NOBODY_TAKES_IT + "; ".join(refused) if refused and len(refused) == len(configured) else None
+    """Write new nominations, or another head of the message; with what the workers say, as it is one write."""
+    waits = offered(situation, nomination.names)
+    head = situation.head if nomination.message is None else nomination.message
+    if (nomination.message is None and may_say(head)) or (waits == NOBODY_TAKES_IT and not nomination.binding):
+        head = waits
+    if nomination.names != workloads.nominated(situation.workload) or head != situation.head:
+        message = with_reasons(head, reasons(situation, nomination.names))
+        yield nominate(situation, nomination.names, message if message != situation.message else None)
 
 
 def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:

@@ -40,7 +40,7 @@ from multikueue.core.workload.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.unreadable import tell_unreadable
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.core.workload.unregistered import follow_copy
-from multikueue.core.workload.waiting import offered, tell_wait
+from multikueue.core.workload.waiting import Telling, offered, tell_loss, tell_reasons, with_words
 from multikueue.errors import RuleError
 
 
@@ -62,9 +62,10 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
     unread = tell_unreadable(situation) if _is_ours(situation) else ()
     warnings = (*unread, *(Announce("Warning", told) for told in (*problems, *_adopted(situation))))
-    told = tell_wait(situation, row.waits_for, decided.effects) if row.waits_for is not None else ()
-    effects = (*decided.effects, *told, *warnings)
-    return Plan(effects, look_again=look_again, row=row.name, problems=problems)
+    decided = attrs.evolve(decided, look_again=look_again, row=row.name, problems=problems)
+    if row.waits_for is not None or row.tells is not None:
+        decided = with_words(situation, row.waits_for, row.tells, decided)
+    return attrs.evolve(decided, effects=(*decided.effects, *warnings))
 
 
 def _is_ours(situation: Situation) -> bool:
@@ -235,6 +236,8 @@ class Row:
     decide: Callable[[Situation], Plan]
     waits_for: Callable[[Situation], str] | None = None
     """What the check says meanwhile, if it says nothing; None: it says something, or is not ours to write."""
+    tells: Telling | None = None
+    """What stands behind that; None: nothing new."""
 
 
 TABLE: tuple[Row, ...] = (
@@ -259,14 +262,14 @@ TABLE: tuple[Row, ...] = (
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
-    Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy),
+    Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy, tells=tell_loss),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
-    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker),
-    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker),
+    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker, tell_loss),
+    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker, tell_loss),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
     Row("split group", is_split, tell_split, _group),
     Row("waiting group", must_wait, wait_for_group, _group),
-    Row("pending", lambda seen: True, dispatch, _admission),
+    Row("pending", lambda seen: True, dispatch, _admission, tell_reasons),
 )

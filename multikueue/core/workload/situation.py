@@ -18,6 +18,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import CheckState, Owner
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.core.workload.words import head_of
 from multikueue.errors import RuleError
 
 _UNREGISTERED = KindTraits(ends=False, workload_only=True)
@@ -69,6 +70,11 @@ class Situation:
     def message(self) -> str:
         """Message of our check."""
         return str((workloads.check(self.workload, self.check) or {}).get("message") or "")
+
+    @cached_property
+    def head(self) -> str:
+        """That message without what the workers say: a dispatcher's text, or ours."""
+        return head_of(self.message)
 
     @cached_property
     def attempt(self) -> str:

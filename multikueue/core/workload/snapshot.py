@@ -173,6 +173,15 @@ class Refusal:
 
 
 @attrs.frozen
+class Placement:
+    """A worker that had a Workload."""
+
+    worker: ClusterName
+    since: str
+    """As Kubernetes writes times; empty if that is not known."""
+
+
+@attrs.frozen
 class Worker:
     """What is known of one worker, and what of this Workload is there.
 
@@ -198,6 +207,8 @@ class Worker:
     """The owner's job there, where it names another Workload of the same owner or none: see `siblings`."""
     unreadable: str = ""
     """Which object of this Workload there cannot be read, and why; empty: all can be. See `unreadable.hidden`."""
+    removed: bool = False
+    """Whether its MultiKueueCluster is gone, or going."""
 
     @property
     def reachable(self) -> bool:
@@ -262,6 +273,8 @@ class Snapshot:
     drops what its definition of the kind does not know, and fills in what it does."""
     last_worker: ClusterName | None = None
     """The worker that was recorded last, in this attempt or an earlier one, as far as this process has seen."""
+    placement: Placement | None = None
+    """Its last placement, as far as this process has seen: with that worker, or the one that lasts."""
     running_for: timedelta = timedelta.max
     """How long this process has been connecting to workers."""
     quiet_for: timedelta = timedelta(0)

@@ -47,17 +47,28 @@ class AdmissionCheckReconciler:
 
     manager: ManagerCluster
     clock: Callable[[], datetime]
+    _told: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False, repr=False)
+    """By check, its status and message as the log has them."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         check = self.manager.checks.get(key)
         if check is None or not self.manager.is_ours(check):
+            self._told.pop(key.name, None)
             return Action.done()
         known = {cluster["metadata"]["name"]: cluster for cluster in self.manager.clusters.values()}
         wanted = active_condition(check, self.manager.config_of(key.name), known, self.clock())
         if not says_the_same(condition(check, "Active"), wanted):
             await self.manager.write_conditions(ADMISSION_CHECK, check, updated(conditions(check), wanted))
+        self._log(key.name, wanted["status"], wanted["message"])
         return Action.done()
+
+    def _log(self, name: str, status: str, message: str) -> None:
+        told, self._told[name] = self._told.get(name), (status, message)
+        if status == "False" and told != (status, message):
+            log.warning("admission check inactive", check=name, why=message)
+        elif status == "True" and told is not None and told[0] == "False":
+            log.info("admission check active", check=name)
 
 
 @attrs.define(eq=False)

@@ -15,15 +15,18 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION, noted_worker
-from multikueue.core.workload.effects import Announce
+from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, Effect, PatchJobStatus, Plan, describe
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
+from multikueue.protocols import ManagerHook
 from multikueue.runtime.job_event_handlers import log_problems
-from multikueue.runtime.manager_cluster import ManagerCluster, check_names
+from multikueue.runtime.loop import loop_time
+from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.worker_executor import WorkerExecutor
 from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, view
+from multikueue.runtime.workload_indexes import check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
@@ -63,6 +66,7 @@ class SnapshotReader:
             jobs=jobs,
             in_vain=self._in_vain(owned_by, jobs),
             last_worker=self.memory.last_worker(key),
+            placement=self.memory.placement(key),
             running_for=self.workers.running_for,
             quiet_for=self.memory.quiet_for(key),
             siblings=siblings,
@@ -105,7 +109,7 @@ class SnapshotReader:
                     workload_only=workload_only,
                     in_flight=self.executor.in_flight(cluster.name, key),
                     creation=self.memory.creation(cluster.name, key, of_attempt),
-                    source=source or {},
+                    source=source,
                 )
                 if (informers := cluster.known) is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
@@ -117,7 +121,7 @@ class SnapshotReader:
             if name not in known and not (name in configured and exists):
                 # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
                 reach = Connecting() if exists else Lost(self.workers.lost_since(name), seen=False)
-                yield Worker(ClusterName(name), configured=name in configured, reach=reach)
+                yield Worker(ClusterName(name), name in configured, reach=reach, removed=not exists)
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now."""
@@ -142,13 +146,15 @@ class WorkloadReconciler:
     settings: PlanSettings
     dispatcher: Dispatcher
     clock: Callable[[], datetime]
+    hook: ManagerHook | None = None
     _left_out: dict[ObjectKey, dict[ClusterName, str]] = attrs.field(factory=dict, init=False)
     """What was logged of workers that a plan was made without."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
-        snapshot = self.reader.read(key)
+        snapshot, memory = self.reader.read(key), self.reader.memory
+        behind_since = memory.looked_at(key)
         try:
             guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
         except Exception as error:  # a defect: the controller logs it, and tries again with back-off
@@ -158,10 +164,30 @@ class WorkloadReconciler:
         decision = guarded.plan
         self._log_left_out(key, guarded)
         log_problems(self.reader.adapters.problems)
-        if decision.effects:
-            log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
-            await self.executor.execute(key, snapshot.workload, decision.effects)
-        return Action.earliest(decision.look_again)
+        effects, look_again = self._paced(key, decision)
+        if effects:
+            log.debug("plan", row=decision.row, effects=[describe(effect) for effect in effects])
+            await self.executor.execute(key, snapshot.workload, effects)
+            if behind_since is not None and self.hook is not None and snapshot.placement is not None:
+                self._tell_lag(snapshot.placement.worker, effects, behind_since)
+        return Action.earliest(look_again)
+
+    def _paced(self, key: ObjectKey, decision: Plan) -> tuple[tuple[Effect, ...], float | None]:
+        """What to execute now, and when to look again: what only changes words waits for its turn."""
+        pace, now = self.reader.memory.pace, loop_time()
+        if any(isinstance(one, ApplyStatus) and one.cluster == MANAGER for one in decision.effects):
+            pace.touched(key, now)
+        elif decision.telling:
+            if (left := pace.wait(key, now, urgent=any(isinstance(one, Announce) for one in decision.telling))) > 0:
+                return decision.effects, left if decision.look_again is None else min(left, decision.look_again)
+            pace.wrote(key, now)
+            return (*decision.effects, *decision.telling), decision.look_again
+        return decision.effects, decision.look_again
+
+    def _tell_lag(self, worker: ClusterName, effects: tuple[Effect, ...], since: float) -> None:
+        """Tell how late the manager shows what has changed on a worker."""
+        if self.hook is not None and any(isinstance(effect, PatchJobStatus) for effect in effects):
+            self.hook.status_synced(worker, loop_time() - since)
 
     def _log_left_out(self, key: ObjectKey, guarded: GuardedPlan) -> None:
         """Log what a worker made the plan raise, once for as long as that lasts."""

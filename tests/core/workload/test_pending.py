@@ -359,8 +359,10 @@ class TestRefusing:
         assert isinstance(write, ApplyStatus)
         (entry,) = write.object["status"]["admissionChecks"]
         assert entry["state"] == "Pending"
-        assert entry["message"] == f"No worker cluster takes it: w1: {self.DENIED.why}; w2: {self.DENIED.why}"
-        assert decide(carry_out(seen, decide(seen))).effects == ()
+        why = f"refuses it, is asked again at 2026-11-21T12:05:00Z: {self.DENIED.why}"
+        assert entry["message"] == f"No worker cluster takes it — w1: {why} · w2: {why}"
+        again = decide(carry_out(seen, decide(seen)))
+        assert (again.effects, again.telling) == ((), ())
 
     def test_the_others_are_offered_it(self) -> None:
         seen = snapshot(workload(), worker("w1", refusal=self.DENIED), worker("w2"))
@@ -372,4 +374,4 @@ class TestRefusing:
         again = attrs.evolve(told, workers=(worker("w1"),))
         (write, _) = decide(again).effects
         assert isinstance(write, ApplyStatus)
-        assert write.object["status"]["admissionChecks"][0]["message"] == ""
+        assert write.object["status"]["admissionChecks"][0]["message"] == "Offered to w1"
