@@ -83,6 +83,11 @@ LAST_WORKER_ANNOTATION: Final = "multikueue.dev/last-worker"
 """On a Workload of the manager that was evicted while its worker was out of sight: that worker. It is gone once the
 worker has been seen, or has been lost for `workerLostTimeout`."""
 
+CORDON_ANNOTATION: Final = "multikueue.dev/cordoned"
+"""On a MultiKueueCluster: the worker gets nothing new, and keeps what it has. `true`, or the reason in words."""
+MOVE_FROM_ANNOTATION: Final = "multikueue.dev/move-from"
+"""On a Workload of the manager: it shall leave the worker of this name. It is taken off once another worker has it."""
+
 MAX_LABEL_VALUE: Final = 63
 MAX_CONDITION_MESSAGE: Final = 32_768
 MAX_EVENT_NOTE: Final = 1_024

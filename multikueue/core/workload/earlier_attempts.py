@@ -24,6 +24,7 @@ from multikueue.core.model.workloads import (
     is_stopping,
     reserved_at,
 )
+from multikueue.core.workload.cordons import left_behind
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
@@ -58,6 +59,8 @@ def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
     """
     elsewhere = hidden(situation, [worker for worker in situation.workers if worker.name != chosen.name])
     waiting = situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE
+    if left_behind(situation):  # what is moved away from a worker is gone there before another has it
+        elsewhere.append(LEFTOVER_GRACE)
     return max(elsewhere, default=LEFTOVER_GRACE if waiting else None)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
 from multikueue.core.model.adapter import JobAdapter
-from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.labels import CONTROLLER_NAME, CORDON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+
+MAX_CORDON: Final = 200
+"""Characters of the reason of a cordon that are told."""
 
 
 @attrs.frozen
@@ -192,6 +195,15 @@ class Worker:
     """Its jobs there: those that name it."""
     shared: tuple[JobCopy, ...] = ()
     """The owner's job there, where it names another Workload of the same owner or none: see `siblings`."""
+
+    @property
+    def cordon(self) -> str:
+        """That it gets nothing new, and why if whoever cordoned it said so; empty: it does."""
+        noted = self.annotations.get(CORDON_ANNOTATION, "")
+        if noted.lower() in ("", "false"):
+            return ""
+        said = "".join(letter for letter in noted if letter.isprintable())[:MAX_CORDON]
+        return "cordoned" if noted.lower() == "true" else f"cordoned: {said}"
 
     @property
     def reachable(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 from multikueue.core.model import workloads
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import say
+from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Lost, Served, Syncing, Unusable, Worker
@@ -44,9 +45,12 @@ def offered(situation: Situation, names: tuple[str, ...]) -> str:
     """What is waited for while it is offered to these workers, or to none."""
     if not workloads.other_checks_ready(situation.workload, situation.check):
         return "Waiting for the other admission checks"
-    if names:
-        return f"Offered to {', '.join(names)}"
-    reasons = [f"{worker.name}: {_why_not(worker)}" for worker in situation.workers if worker.configured]
+    held = {one.name: why for one in situation.workers if one.configured and (why := why_withheld(situation, one))}
+    if asked := [name for name in names if name not in held]:
+        others = "".join(f"; {name}: {why}" for name, why in held.items())
+        return f"Offered to {', '.join(asked)}{others}"
+    told = (worker for worker in situation.workers if worker.configured)
+    reasons = [f"{worker.name}: {held.get(worker.name) or _why_not(worker)}" for worker in told]
     return "Offered to no worker cluster: " + ("; ".join(reasons) or "the MultiKueueConfig lists none that is known")
 
 
