@@ -17,6 +17,7 @@ from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsE
 
 SUBCOMMANDS: Final[Mapping[str, str]] = {
     "demo": "multikueued.demo.command:demo",
+    "rbac": "multikueued.rbac.command:rbac",
     "run": "multikueued.running:run",
 }
 """Where each subcommand is: `module:attribute`."""
