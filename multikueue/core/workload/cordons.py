@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from multikueue.core.model import workloads
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
-from multikueue.core.model.names import ClusterName
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import retry
@@ -83,15 +83,20 @@ def _why_stays(situation: Situation) -> str:
 
 def why_not_movable(situation: Situation) -> str:
     """Why the job is not moved at all; empty: an eviction costs it nothing but what it has computed so far."""
-    if not situation.traits.ends or situation.traits.workload_only:
-        return "jobs of this kind do not end"
+    if situation.traits.workload_only:
+        return "another controller moves jobs of this kind"
+    if situation.traits.serves or any(map(is_serving_pod, situation.snapshot.jobs.values())):
+        return "it serves and does not end"
     if workloads.component_index(situation.workload) is not None:
         return "it is a part of a group"
-    if annotations_of(situation.workload).get(POD_GROUP_SERVING_ANNOTATION) == "true":
-        return "its pods serve and do not end"
     if situation.traits.keeps_check_pending and situation.state is CheckState.READY:
         return "Kueue deletes pods that it evicts once their check is Ready, and nobody makes them again"
     return ""
+
+
+def is_serving_pod(job: Json) -> bool:
+    """Whether a job is a pod of a group that runs until somebody stops it."""
+    return annotations_of(job).get(POD_GROUP_SERVING_ANNOTATION) == "true"
 
 
 def _nowhere_to_go(situation: Situation) -> str:

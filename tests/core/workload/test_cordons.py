@@ -213,11 +213,11 @@ class TestMoving:
         assert "Retry" not in [state for state, _ in states(decide(seen))]
 
     def test_a_group_and_what_serves_stay(self) -> None:
-        part = to_move(cluster="w1", check="Ready", index="0")
-        serving = to_move(cluster="w1", check="Ready")
-        serving["metadata"]["annotations"][POD_GROUP_SERVING_ANNOTATION] = "true"
-        for local in (part, serving):
-            assert states(decide(self.running(worker("w2"), local=local))) == []
+        part, plain = to_move(cluster="w1", check="Ready", index="0"), to_move(cluster="w1", check="Ready")
+        serving = job()
+        serving["metadata"]["annotations"] = {POD_GROUP_SERVING_ANNOTATION: "true"}
+        assert states(decide(self.running(worker("w2"), local=part))) == []
+        assert states(decide(self.running(worker("w2"), local=plain, job=serving))) == []
 
     def test_after_the_eviction_it_is_not_offered_to_the_worker_it_left(self) -> None:
         """Even without a cordon: it would come back at once."""
