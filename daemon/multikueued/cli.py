@@ -19,6 +19,7 @@ SUBCOMMANDS: Final[Mapping[str, str]] = {
     "demo": "multikueued.demo.command:demo",
     "rbac": "multikueued.rbac.command:rbac",
     "run": "multikueued.running:run",
+    "worker": "multikueued.workers.command:worker",
 }
 """Where each subcommand is: `module:attribute`."""
 

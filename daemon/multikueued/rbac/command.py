@@ -14,7 +14,7 @@ from multikueued.rbac.objects import Account, manager_objects, worker_objects
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class AccountParameter(click.ParamType):
+class AccountParameter(click.ParamType[Account]):
     """`NAMESPACE/NAME` of a service account."""
 
     name = "namespace/name"
