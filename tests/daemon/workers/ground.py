@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_thread
 import attrs
+import structlog
 import yaml
 from click.testing import CliRunner, Result
 
@@ -158,6 +159,17 @@ def contexts(sandbox: Sandbox) -> Json:
 
 
 @asynccontextmanager
+async def _logging_to(file: Path) -> AsyncIterator[None]:
+    """Keep the daemon's log apart from what a command prints: here they are one process."""
+    with file.open("w") as log:
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(log))
+        try:
+            yield
+        finally:
+            structlog.reset_defaults()
+
+
+@asynccontextmanager
 async def ground(
     folder: Path,
     *,
@@ -167,7 +179,7 @@ async def ground(
     queues: Iterable[str] = (CHECK,),
 ) -> AsyncIterator[Ground]:
     """Clusters with Kueue and nothing else; on the manager queues and a check whose config does not exist yet."""
-    async with Sandbox(workers=workers, options=LONG) as sandbox:
+    async with _logging_to(folder / "log"), Sandbox(workers=workers, options=LONG) as sandbox:
         file = folder / "kubeconfig"
         file.write_text(yaml.safe_dump(contexts(sandbox)))
         made = Ground(sandbox, file)
