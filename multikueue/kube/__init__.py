@@ -11,7 +11,7 @@ from multikueue.kube.config import ClusterConfig, load_incluster, load_kubeconfi
 from multikueue.kube.exchange import ClientOptions
 from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.kube.informer_status import InformerStatus
-from multikueue.kube.worker_kubeconfig import credentials_digest, parse_worker_kubeconfig
+from multikueue.kube.worker_kubeconfig import parse_worker_kubeconfig
 from multikueue.protocols import RequestHook
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "InformerStatus",
     "KubeClient",
     "RequestHook",
-    "credentials_digest",
     "drop_managed_fields",
     "load_incluster",
     "load_kubeconfig",

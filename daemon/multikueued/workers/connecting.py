@@ -11,7 +11,8 @@ from multikueue.core.machinery.connection import CREDENTIALS, CREDENTIALS_TOLD
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.kube import credentials_digest, parse_worker_kubeconfig
+from multikueue.kube import parse_worker_kubeconfig
+from multikueue.kube.worker_kubeconfig import credentials_digest
 from multikueued.workers.objects import WorkerError
 from multikueued.workers.places import Manager, read
 

@@ -21,7 +21,8 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.errors import KubeconfigError
-from multikueue.kube import ClusterConfig, credentials_digest, parse_worker_kubeconfig
+from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
+from multikueue.kube.worker_kubeconfig import credentials_digest
 from multikueue.logs import get_logger
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
