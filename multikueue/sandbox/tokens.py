@@ -23,7 +23,7 @@ from multikueue.sandbox.apiserver.serving.server import ApiServer
 
 _TYPE = "kubernetes.io/service-account-token"
 _ACCOUNT = "kubernetes.io/service-account.name"
-_SERVICE_ACCOUNT = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
+SERVICE_ACCOUNT = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
 
 log = get_logger(__name__)
 
@@ -66,7 +66,7 @@ class TokenController:
         data = {"token": token, "ca.crt": self.server.ca_pem or "", "namespace": key.namespace}
         encoded = {field: base64.b64encode(text.encode()).decode() for field, text in data.items()}
         try:
-            await self.client.get(_SERVICE_ACCOUNT, ObjectKey(key.namespace, name))
+            await self.client.get(SERVICE_ACCOUNT, ObjectKey(key.namespace, name))
             await self.client.merge_patch(SECRET, key, {"data": encoded})
         except ApiError as error:  # without its account a Secret gets no token
             log.info("no token", secret=str(key), error=str(error))

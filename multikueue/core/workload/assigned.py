@@ -188,8 +188,8 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
         yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
     else:
         told = tuple(check_updates.tell_placed(situation, copy))
-        yield from told or check_updates.tell_admitted(situation, worker.name)
-    yield from end_move(situation)
+        told = told or tuple(check_updates.tell_admitted(situation, worker.name))
+        yield from told or end_move(situation)  # one write of the Workload at a time
     yield from tell_unmoved(situation)
     yield from sync_status(situation, jobs)
     if (patch := drift_patch(situation.workload, copy)) is not None:

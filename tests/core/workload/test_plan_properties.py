@@ -9,7 +9,13 @@ from hypothesis import HealthCheck, event, given, settings
 
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import prebuilt_workload
-from multikueue.core.model.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, LAST_WORKER_ANNOTATION, ORIGIN_LABEL
+from multikueue.core.model.labels import (
+    ADMISSION_MANAGER,
+    ATTEMPT_ANNOTATION,
+    LAST_WORKER_ANNOTATION,
+    MOVE_FROM_ANNOTATION,
+    ORIGIN_LABEL,
+)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of, resource_version, uid
 from multikueue.core.model.status_apply import OWNED_CONDITIONS
@@ -125,6 +131,21 @@ def test_copies_are_made_only_where_the_job_can_run_and_say_whose_they_are(seen:
             assert seen.workload is not None
             assert labels_of(effect.object)[ORIGIN_LABEL] == "multikueue"
             assert annotations_of(effect.object)[ATTEMPT_ANNOTATION] == attempt(seen.workload)
+
+
+@slow
+@given(snapshots())
+def test_a_withheld_worker_gets_nothing_new(seen: Snapshot) -> None:
+    """Neither a copy nor a record: where it is cordoned, or the Workload is to leave it. What runs there is exempt."""
+    if seen.workload is None or cluster_name(seen.workload) or seen.siblings:
+        return
+    leaves = annotations_of(seen.workload).get(MOVE_FROM_ANNOTATION)
+    for effect in effects_of(seen):
+        new = effect.object if isinstance(effect, ApplyStatus | CreateWorkload) else {}
+        place = effect.cluster if isinstance(effect, CreateWorkload) else cluster_name(new)
+        worker = seen.worker(place or "")
+        if worker is not None and not worker.jobs:
+            assert (not worker.cordon and place != leaves) or decide(seen).row == "unrecorded"
 
 
 @slow

@@ -175,3 +175,32 @@ async def test_removing_takes_everything_along(tmp_path: Path) -> None:
         assert not (await here.worker(place).list(CLUSTER_ROLE)).items
         assert not (await here.worker(place).list(SERVICE_ACCOUNT, namespace=KUEUE_NAMESPACE)).items
         await here.done("worker", "remove", place, "--context", place)  # what is gone is passed over
+
+
+async def test_a_worker_removed_by_force_runs_its_job_to_the_end(tmp_path: Path) -> None:
+    async with ground(tmp_path) as here:
+        await here.join("worker1", "worker2")
+        await here.submit("runs")
+        await until(here.runs_on)
+        ((place,),) = (await here.runs_on()).values()
+        said = await here.done("worker", "remove", place, "--force")
+        assert f"{place} still has the account kueue-system/multikueue" in said
+        assert place not in await here.clusters()
+        job = ObjectKey("default", "runs")
+        ended = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1, "active": 0}
+        there = here.worker(place)
+        await there.merge_patch(JOB, job, {"status": _complete(await there.get(JOB, job), ended)}, subresource="status")
+
+        async def complete() -> bool:
+            return is_true(await here.manager.get(JOB, job), "Complete")
+
+        await until(complete)
+
+
+def _complete(job: Json, status: Json) -> Json:
+    """The status of a Job that has ended, as its API server takes it."""
+    at = job["status"]["startTime"]
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": at} for kind in ("SuccessCriteriaMet", "Complete")
+    ]
+    return {**status, "startTime": at, "completionTime": at, "ready": 0, "terminating": 0, "conditions": conditions}
