@@ -12,8 +12,8 @@ from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import (
     ADMISSION_MANAGER,
     ATTEMPT_ANNOTATION,
+    CORDON_ANNOTATION,
     LAST_WORKER_ANNOTATION,
-    MOVE_FROM_ANNOTATION,
     ORIGIN_LABEL,
 )
 from multikueue.core.model.names import Json
@@ -44,7 +44,7 @@ from multikueue.core.workload.effects import (
     PatchJobStatus,
     PatchWorkload,
 )
-from multikueue.core.workload.snapshot import Created, Snapshot
+from multikueue.core.workload.snapshot import Connected, Created, Served, Snapshot
 from tests.core.applying import carry_out
 from tests.core.building import SETTINGS, decide
 from tests.core.strategies import snapshots
@@ -135,17 +135,20 @@ def test_copies_are_made_only_where_the_job_can_run_and_say_whose_they_are(seen:
 
 @slow
 @given(snapshots())
-def test_a_withheld_worker_gets_nothing_new(seen: Snapshot) -> None:
-    """Neither a copy nor a record: where it is cordoned, or the Workload is to leave it. What runs there is exempt."""
+def test_cordoned_workers_get_nothing_new(seen: Snapshot) -> None:
+    """Neither a copy nor a record, however well they could run it: of a Workload that has nothing there yet."""
     if seen.workload is None or cluster_name(seen.workload) or seen.siblings:
         return
-    leaves = annotations_of(seen.workload).get(MOVE_FROM_ANNOTATION)
-    for effect in effects_of(seen):
-        new = effect.object if isinstance(effect, ApplyStatus | CreateWorkload) else {}
-        place = effect.cluster if isinstance(effect, CreateWorkload) else cluster_name(new)
-        worker = seen.worker(place or "")
-        if worker is not None and not worker.jobs:
-            assert (not worker.cordon and place != leaves) or decide(seen).row == "unrecorded"
+    noted = {CORDON_ANNOTATION: "true"}
+    workers = tuple(
+        attrs.evolve(one, jobs=(), annotations=noted, reach=Connected(), kind=Served(), refusal=None)
+        for one in seen.workers
+    )
+    decided = decide(attrs.evolve(seen, workers=workers))
+    event(decided.row)
+    for effect in decided.effects if decided.row != "unrecorded" else ():
+        assert not isinstance(effect, CreateWorkload)
+        assert not (isinstance(effect, ApplyStatus) and cluster_name(effect.object))
 
 
 @slow
