@@ -11,10 +11,10 @@ import attrs
 from multikueue import JobKind
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, SECRET
-from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.quantities import thousandths
+from multikueue.core.workload.snapshot import cordon_of
 from multikueue.errors import ApiError, Forbidden, KubeconfigError
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
@@ -102,8 +102,8 @@ class Elsewhere:
         cluster = await read(self.manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker))
         if cluster is None:
             return "it has no MultiKueueCluster"
-        if annotations_of(cluster).get(CORDON_ANNOTATION, "").lower() not in ("", "false"):
-            return "it is cordoned"
+        if cordon := cordon_of(annotations_of(cluster)):
+            return f"it is {cordon}"
         if not is_true(cluster, "Active"):
             return "it is not connected"
         secret = await read(self.manager.client, SECRET, ObjectKey(self.manager.namespace, location(cluster) or "-"))

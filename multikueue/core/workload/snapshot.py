@@ -16,6 +16,15 @@ MAX_CORDON: Final = 200
 """Characters of the reason of a cordon that are told."""
 
 
+def cordon_of(annotations: Mapping[str, str]) -> str:
+    """That a MultiKueueCluster gets nothing new, and why if whoever cordoned it said so; empty: it does."""
+    noted = annotations.get(CORDON_ANNOTATION, "")
+    if noted.lower() in ("", "false"):
+        return ""
+    said = "".join(letter for letter in noted if letter.isprintable())[:MAX_CORDON]
+    return "cordoned" if noted.lower() == "true" else f"cordoned: {said}"
+
+
 @attrs.frozen
 class PlanSettings:
     """What an operator can choose about the life of workloads."""
@@ -198,12 +207,8 @@ class Worker:
 
     @property
     def cordon(self) -> str:
-        """That it gets nothing new, and why if whoever cordoned it said so; empty: it does."""
-        noted = self.annotations.get(CORDON_ANNOTATION, "")
-        if noted.lower() in ("", "false"):
-            return ""
-        said = "".join(letter for letter in noted if letter.isprintable())[:MAX_CORDON]
-        return "cordoned" if noted.lower() == "true" else f"cordoned: {said}"
+        """See `cordon_of`."""
+        return cordon_of(self.annotations)
 
     @property
     def reachable(self) -> bool:
