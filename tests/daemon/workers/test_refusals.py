@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import yaml
 
-from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import Match, Refuse
@@ -178,3 +178,19 @@ async def test_the_address_and_authority_may_be_others(tmp_path: Path) -> None:
 async def _document(here: Ground) -> Json:
     document: Json = json.loads(base64.b64decode((await here.kubeconfig_of("worker1"))["data"]["kubeconfig"]))
     return document
+
+
+async def test_what_never_ends_is_listed_and_not_waited_for(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1, daemon=False) as here:
+        await here.manager.create(MULTIKUEUE_CLUSTER, multikueue_cluster("worker1"))
+        owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "ray", "uid": "1", "controller": True}
+        container = {"name": "c", "image": "x"}
+        pod_set = {"name": "head", "count": 1, "template": {"spec": {"containers": [container]}}}
+        metadata = {"name": "ray-1", "namespace": "default", "ownerReferences": [owner]}
+        workload = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": metadata}
+        await here.manager.create(WORKLOAD, {**workload, "spec": {"queueName": "none", "podSets": [pod_set]}})
+        key, status = ObjectKey("default", "ray-1"), {"status": {"clusterName": "worker1"}}
+        await here.manager.merge_patch(WORKLOAD, key, status, subresource="status")
+        error = await here.refused("worker", "drain", "worker1")
+        assert "these do not end: delete them, or stop them; it stays cordoned" in error
+        assert "default/raycluster/ray: a RayCluster runs until somebody stops it" in error
