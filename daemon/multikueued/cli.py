@@ -20,9 +20,11 @@ SUBCOMMANDS: Final[Mapping[str, str]] = {
     "events": "multikueued.commands.explaining:events_command",
     "explain": "multikueued.commands.explaining:explain_command",
     "get": "multikueued.commands.listing:get",
+    "rbac": "multikueued.rbac.command:rbac",
     "retry": "multikueued.commands.explaining:retry_command",
     "run": "multikueued.running:run",
     "status": "multikueued.commands.status:status",
+    "worker": "multikueued.workers.command:worker",
 }
 """Where each subcommand is: `module:attribute`."""
 

@@ -13,7 +13,7 @@ from multikueue.adapters import SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
-from multikueue.core.model.labels import RETRY_ANNOTATION
+from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, owner
@@ -129,6 +129,10 @@ class ManagerHandlers:
             for config in self.cluster.configs_listing(key.name):
                 for check in self.cluster.checks_using(config):
                     self.work.checks.enqueue(ObjectKey("", check))
+        if _cordon(old) != _cordon(new):
+            for config in self.cluster.configs_listing(key.name):
+                for check in self.cluster.checks_using(config):
+                    self._enqueue_workloads_with(check)
 
     def _secret_changed(self, key: ObjectKey, _old: Json | None, _new: Json | None) -> None:
         for cluster in self.cluster.clusters.values():
@@ -219,6 +223,10 @@ def _runs(workload: Json | None) -> bool:
 
 def _spec_of(cluster: Json | None) -> object:
     return dig(cluster, "metadata", "deletionTimestamp"), dig(cluster, "metadata", "uid"), dig(cluster, "spec")
+
+
+def _cordon(cluster: Json | None) -> str:
+    return annotations_of(cluster or {}).get(CORDON_ANNOTATION, "")
 
 
 def _activity(cluster: Json) -> object:

@@ -10,8 +10,9 @@ import attrs
 from multikueue.core.machinery.liveness import PROBE_EVERY
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import (
     CheckState,
     check_state,
@@ -107,6 +108,8 @@ class Taking:
     def _may_be_given_up(self, name: str, workload: Json) -> bool:
         """Whether a worker's copy is of no use, or was out of reach for long enough."""
         worker, key = self.world.workers[name], ObjectKey.of(workload)
+        if annotations_of(workload).get(MOVE_FROM_ANNOTATION) == name:
+            return True  # somebody asked for it
         copy = find(worker, WORKLOAD, key)
         if copy is None or is_terminating(copy) or copy["metadata"]["uid"] in self._disturbed:
             return True

@@ -45,7 +45,9 @@ class KindTraits:
     resizable: bool = False
     """Whether they can be elastic."""
     ends: bool = True
-    """Whether they end by themselves."""
+    """Whether they tell how they ended; where they do not, the Workload alone tells."""
+    serves: bool = False
+    """Whether they run until somebody stops them."""
     workload_only: bool = False
     """Whether somebody else's controller moves them: we choose the worker, and never touch them."""
     status_subresource: bool = True

@@ -88,8 +88,12 @@ PLACEMENTS_ANNOTATION: Final = "multikueue.dev/placements"
 RETRY_ANNOTATION: Final = "multikueue.dev/retry-at"
 """On a Workload of the manager, set by its user: a time (RFC 3339). With each new one, workers that have refused the
 Workload are asked again at once."""
-MANAGER_ONLY: Final = (LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION)
+MOVE_FROM_ANNOTATION: Final = "multikueue.dev/move-from"
+"""On a Workload of the manager: it shall leave the worker of this name. It is taken off once another worker has it."""
+MANAGER_ONLY: Final = (LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION, MOVE_FROM_ANNOTATION)
 """Annotations that copies do not have."""
+CORDON_ANNOTATION: Final = "multikueue.dev/cordoned"
+"""On a MultiKueueCluster: the worker gets nothing new, and keeps what it has. `true`, or the reason in words."""
 
 MAX_LABEL_VALUE: Final = 63
 MAX_CONDITION_MESSAGE: Final = 32_768

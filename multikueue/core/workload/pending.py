@@ -15,6 +15,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import admit, nominate, record
+from multikueue.core.workload.cordons import leaves, left_behind, why_withheld
 from multikueue.core.workload.earlier_attempts import (
     FIRST_ANSWER,
     may_run_for,
@@ -53,18 +54,22 @@ def dispatch(situation: Situation) -> Plan:
     if not workloads.is_active(situation.workload):
         return Plan(stale)  # Kueue is about to evict it
     told = tuple(_tell_held_up(situation, chosen))
-    opened = open_next(situation, nomination.names)
+    asked = _not_withheld(situation, nomination.names)
+    opened = open_next(situation, asked)
     unheard = min(_awaited(situation).values(), default=None)
     waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
-    effects = (*told, *opened.effects, *offers, *_offer(situation, nomination), *stale)
+    effects = (*told, *opened.effects, *offers, *_offer(situation, asked), *stale)
     problems = (nomination.problem,) if nomination.problem else ()
     return Plan(effects, look_again=min(again, default=None), problems=problems)
 
 
 def _tell_held_up(situation: Situation, chosen: Worker | None) -> Iterator[Effect]:
     """Tell which workers keep an admitted Workload from being recorded."""
+    if chosen is not None and left_behind(situation):
+        what = "what is left of it there is not gone yet"
+        yield Announce("Normal", f'Waiting for worker cluster "{leaves(situation)}": {what}')
     for worker in situation.workers if chosen is not None else ():
         why = ""
         if worker is not chosen and not worker.in_sight and may_run_for(situation, worker) is not None:
@@ -89,7 +94,8 @@ def winner(situation: Situation) -> Worker | None:
     is deleted. Times of admission do not count, since workers' clocks differ. Of a group, only its worker can win.
     """
     places = situation.group_workers or [worker.name for worker in situation.workers]
-    able = [worker for worker in situation.workers if worker.name in places and worker.can_run]
+    placed = (worker for worker in situation.workers if worker.name in places)
+    able = [worker for worker in placed if worker.can_run and _is_open(situation, worker)]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
     having = [worker for worker in admitted if _has_job(situation, worker)]
     offered = [worker for worker in admitted if worker.name in workloads.nominated(situation.workload)]
@@ -130,7 +136,7 @@ def _candidates(situation: Situation) -> Candidates:
             worker.name,
             labels=worker.labels,
             annotations=worker.annotations,
-            available=worker.can_run,
+            available=worker.can_run and _is_open(situation, worker),
             nominated=worker.name in names,
             awaited=worker.name in awaited,
             conditions=tuple(conditions(situation.current(worker) or {})),
@@ -148,7 +154,7 @@ def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
     hopes = {
         worker.name: starting if not worker.answered else _short_loss(situation, worker)
         for worker in situation.workers
-        if worker.configured and (not worker.answered or worker.name in names)
+        if worker.configured and (not worker.answered or worker.name in names) and _is_open(situation, worker)
     }
     return {name: left for name, left in hopes.items() if left > timedelta(0)}
 
@@ -220,10 +226,19 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
         yield nominate(situation, nomination.names, message if message != situation.message else None)
 
 
-def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
-    """Make copies on the nominated workers, patch those that differ, remove those of workers no longer nominated."""
+def _not_withheld(situation: Situation, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the nominated workers that may have a copy: cordoned ones stay nominated, and get none."""
+    return tuple(name for name in names if (one := situation.snapshot.worker(name)) is None or _is_open(situation, one))
+
+
+def _is_open(situation: Situation, worker: Worker) -> bool:
+    return not why_withheld(situation, worker)
+
+
+def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
+    """Make copies on these workers, patch those that differ, remove those of all others."""
     for worker in situation.workers:
-        if worker.name not in nomination.names or not worker.configured or worker.refusal is not None:
+        if worker.name not in names or not worker.configured or worker.refusal is not None:
             yield from _clean_current(situation, worker)
         elif worker.can_run:
             yield from _offer_to(situation, worker)

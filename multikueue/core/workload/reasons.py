@@ -14,6 +14,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, timestamp
 from multikueue.core.model.copies import is_spent
 from multikueue.core.model.names import Json
+from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.earlier_attempts import left_of_loss, may_run_for
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
@@ -61,6 +62,8 @@ def part(worker: Worker, why: str) -> str:
 
 
 def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) -> str:
+    if held := why_withheld(situation, worker):
+        return held
     # While it is offered to others, a short loss is not worth a write: what the worker said last holds.
     passes = bool(names) and left_of_short_loss(situation, worker) is not None
     if (not worker.in_sight and not passes) or isinstance(worker.kind, Unusable):

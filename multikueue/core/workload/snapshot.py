@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
 from multikueue.core.model.adapter import JobAdapter
-from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.labels import CONTROLLER_NAME, CORDON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+
+MAX_CORDON: Final = 200
+"""Characters of the reason of a cordon that are told."""
+
+
+def cordon_of(annotations: Mapping[str, str]) -> str:
+    """That a MultiKueueCluster gets nothing new, and why if whoever cordoned it said so; empty: it does."""
+    noted = annotations.get(CORDON_ANNOTATION, "")
+    if noted.lower() in ("", "false"):
+        return ""
+    said = "".join(letter for letter in noted if letter.isprintable())[:MAX_CORDON]
+    return "cordoned" if noted.lower() == "true" else f"cordoned: {said}"
 
 
 @attrs.frozen
@@ -209,6 +221,11 @@ class Worker:
     """Which object of this Workload there cannot be read, and why; empty: all can be. See `unreadable.hidden`."""
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
+
+    @property
+    def cordon(self) -> str:
+        """See `cordon_of`."""
+        return cordon_of(self.annotations)
 
     @property
     def reachable(self) -> bool:

@@ -16,6 +16,7 @@ import attrs
 from multikueue.core.model import workloads
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import say
+from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, Effect, PatchWorkload, Plan
 from multikueue.core.workload.reasons import left_of_short_loss, loss, reasons
 from multikueue.core.workload.situation import Situation
@@ -89,10 +90,12 @@ def offered(situation: Situation, names: tuple[str, ...]) -> str:
     """What is waited for while it is offered to these workers, or to none."""
     if not workloads.other_checks_ready(situation.workload, situation.check):
         return "Waiting for the other admission checks"
-    if names:
-        return f"Offered to {', '.join(names)}"
     configured = [worker for worker in situation.workers if worker.configured]
-    if configured and all(worker.refusal is not None for worker in configured):
+    held = {worker.name for worker in configured if why_withheld(situation, worker)}
+    if asked := [name for name in names if name not in held]:
+        return f"Offered to {', '.join(asked)}"
+    refused = [worker for worker in configured if worker.refusal is not None]
+    if refused and all(worker in refused or worker.name in held for worker in configured):
         return NOBODY_TAKES_IT
     none = "" if configured else ": the MultiKueueConfig lists none that is known"
     return f"Offered to no worker cluster{none}"

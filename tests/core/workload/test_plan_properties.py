@@ -9,7 +9,13 @@ from hypothesis import HealthCheck, event, given, settings
 
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import prebuilt_workload
-from multikueue.core.model.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, LAST_WORKER_ANNOTATION, ORIGIN_LABEL
+from multikueue.core.model.labels import (
+    ADMISSION_MANAGER,
+    ATTEMPT_ANNOTATION,
+    CORDON_ANNOTATION,
+    LAST_WORKER_ANNOTATION,
+    ORIGIN_LABEL,
+)
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of, resource_version, uid
@@ -37,7 +43,7 @@ from multikueue.core.workload.effects import (
     PatchJobStatus,
     PatchWorkload,
 )
-from multikueue.core.workload.snapshot import Created, JobCopy, Snapshot, Worker
+from multikueue.core.workload.snapshot import Connected, Created, JobCopy, Served, Snapshot, Worker
 from tests.core.applying import carry_out
 from tests.core.building import SETTINGS, decide, mark_on
 from tests.core.strategies import snapshots
@@ -124,6 +130,24 @@ def test_copies_are_made_only_where_the_job_can_run_and_say_whose_they_are(seen:
             assert seen.workload is not None
             assert labels_of(effect.object)[ORIGIN_LABEL] == "multikueue"
             assert annotations_of(effect.object)[ATTEMPT_ANNOTATION] == mark_on(worker.name, seen.workload)
+
+
+@slow
+@given(snapshots())
+def test_cordoned_workers_get_nothing_new(seen: Snapshot) -> None:
+    """Neither a copy nor a record, however well they could run it: of a Workload that has nothing there yet."""
+    if seen.workload is None or cluster_name(seen.workload) or seen.siblings:
+        return
+    noted = {CORDON_ANNOTATION: "true"}
+    workers = tuple(
+        attrs.evolve(one, jobs=(), annotations=noted, reach=Connected(), kind=Served(), refusal=None)
+        for one in seen.workers
+    )
+    decided = decide(attrs.evolve(seen, workers=workers))
+    event(decided.row)
+    for effect in decided.effects if decided.row != "unrecorded" else ():
+        assert not isinstance(effect, CreateWorkload)
+        assert not (isinstance(effect, ApplyStatus) and cluster_name(effect.object))
 
 
 @slow
