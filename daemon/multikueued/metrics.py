@@ -20,6 +20,9 @@ from prometheus_client.registry import Collector
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName
 
+MAX_REMOVED: Final = 100
+"""Workers that are known to be removed. Requests to them end within a minute."""
+
 OTHER: Final = "other"
 """The label value of everything beyond a metric's limit."""
 
@@ -49,6 +52,8 @@ class Children(Generic[M]):
     limit: int
     last: tuple[str, ...] = ()
     """The values of its last labels: the same in all series, also in that of all others."""
+    labels: tuple[str, ...] = ()
+    """The names of its labels."""
     _known: dict[tuple[str, ...], M] = attrs.field(factory=dict, init=False)
     """Kept here because a lookup in the metric takes four times as long as counting."""
 
@@ -67,6 +72,13 @@ class Children(Generic[M]):
         """Forget one series, if there is one."""
         if self._known.pop(values, None) is not None:
             self.metric.remove(*values, *self.last)
+
+    def remove_all(self, label: str, value: str) -> None:
+        """Forget all series with this value of a label, where the metric has that label."""
+        if label in self.labels:
+            place = self.labels.index(label)
+            for values in [values for values in self._known if values[place] == value]:
+                self.remove(*values)
 
     def clear(self) -> None:
         """Forget all series."""
@@ -167,25 +179,35 @@ class Metrics:
         self._connected = new(
             Gauge, "cluster_connected", "Whether a worker's Workloads are being watched.", ("cluster",), 100
         )
+        self._by_cluster = (self._dispatched, self._admitted, self._requests, self._request_seconds, self._connected)
+        self._removed: dict[str, None] = {}
+        """Workers that the manager does not know any more, in the order in which they went: what their last requests
+        are told to later counts for all others."""
         self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
         self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
-        self._dispatched.of(cluster_queue, cluster).inc()
+        self._dispatched.of(cluster_queue, self._named(cluster)).inc()
 
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
-        self._admitted.of(cluster_queue, cluster).inc()
+        self._admitted.of(cluster_queue, self._named(cluster)).inc()
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         """See `ManagerHook`."""
+        self._removed.pop(cluster, None)
         if (gauge := self._connected.within(cluster)) is not None:
             gauge.set(connected)
 
     def cluster_removed(self, cluster: ClusterName) -> None:
-        """See `ManagerHook`."""
-        self._connected.remove(cluster)
+        """See `ManagerHook`. Its series end: otherwise those of workers long gone would take the place of new ones."""
+        for children in self._by_cluster:
+            children.remove_all("cluster", cluster)
+        self._removed.pop(cluster, None)
+        self._removed[cluster] = None
+        if len(self._removed) > MAX_REMOVED:
+            del self._removed[next(iter(self._removed))]
 
     def reconciled(self, controller: str, seconds: float, error: Exception | None) -> None:
         """See `ControllerHook`."""
@@ -195,6 +217,7 @@ class Metrics:
 
     def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
         """See `RequestHook`."""
+        cluster = self._named(cluster)
         self._requests.of(cluster, verb, resource, str(status)).inc()
         if verb != "watch":  # a watch's duration says nothing
             self._request_seconds.of(cluster, verb).observe(seconds)
@@ -218,7 +241,11 @@ class Metrics:
         """How late the loop's last heartbeat was."""
         self._lag.set(seconds)
 
+    def _named(self, cluster: str) -> str:
+        """The label value of a cluster: that of all others for a worker that was removed."""
+        return OTHER if cluster in self._removed else cluster
+
     def _children(
         self, metric: Callable[..., M], name: str, about: str, labels: tuple[str, ...], limit: int, *last: str
     ) -> Children[M]:
-        return Children(metric(name, about, labels, namespace="multikueue", registry=self.registry), limit, last)
+        return Children(metric(name, about, labels, namespace="multikueue", registry=self.registry), limit, last, labels)

@@ -76,6 +76,11 @@ class KeyQueue(Generic[K]):
         due = self._keys.next_due()
         return self.held == 0 and (due is None or due > loop_time())
 
+    @property
+    def entries(self) -> int:
+        """How many entries are in memory, stale ones included."""
+        return self._keys.entries
+
     def statistics(self) -> QueueStatistics:
         """How many keys wait and how many are held."""
         return self._keys.statistics()

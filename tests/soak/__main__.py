@@ -1,0 +1,78 @@
+"""`python -m tests.soak --weeks 4`: a fleet on virtual time, and what grows in the daemon over the second half."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import attrs
+import click
+
+from tests.soak.sampling import MEASURES
+from tests.soak.slopes import LIMIT, Growth, growths
+from tests.soak.soaking import Soak, soak
+
+HOURS_PER_WEEK = 168
+
+
+@click.command()
+@click.option("--weeks", type=click.FloatRange(0.02), default=4.0, show_default=True, help="How long, virtually.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of what happens.")
+@click.option("--jobs-per-hour", type=click.IntRange(0), default=10, show_default=True, help="How many are submitted.")
+@click.option("--output", type=click.Path(path_type=Path), help="Where the numbers go, as JSON.")
+def main(weeks: float, seed: int, jobs_per_hour: int, output: Path | None) -> None:
+    """Run it, tell what grows, and fail if anything grows by more than 1 % over the second half."""
+    started, hours = time.perf_counter(), max(2, round(weeks * HOURS_PER_WEEK))
+
+    def on_hour(hour: int, sample: dict[str, float]) -> None:
+        if hour % 24 == 0 or hour < 3:
+            shown = ", ".join(f"{name} {value:,.0f}" for name, value in sample.items())
+            click.echo(f"hour {hour}, {time.perf_counter() - started:.0f} s: {shown}", err=True)
+
+    run = soak(hours, seed=seed, jobs_per_hour=jobs_per_hour, on_hour=on_hour)
+    found = growths(run.samples)
+    seconds = time.perf_counter() - started
+    click.echo(table(found))
+    click.echo(f"{hours} virtual hours in {seconds:.0f} s, {run.requests:,} requests")
+    failures = [*[f"{one.name} grows by {one.grown:.2%}" for one in found if one.exceeds()], *run.left_over, *run.errors]
+    for failure in failures:
+        click.echo(failure)
+    if output is not None:
+        output.write_text(json.dumps(_result(run, found, hours, seed, jobs_per_hour, seconds), indent=1) + "\n")
+    sys.exit(bool(failures))
+
+
+def table(found: list[Growth]) -> str:
+    """For people, in Markdown."""
+    head = "| second half of the run | least | most | mean | grown |\n|---|---|---|---|---|"
+    rows = [
+        f"| {one.name} | {one.least:,.0f} | {one.most:,.0f} | {one.mean:,.1f} | {one.grown:+.2%} |" for one in found
+    ]
+    return "\n".join((head, *rows))
+
+
+def _result(run: Soak, found: list[Growth], hours: int, seed: int, jobs_per_hour: int, seconds: float) -> object:
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": commit.stdout.strip(),
+        "hours": hours,
+        "seed": seed,
+        "jobs_per_hour": jobs_per_hour,
+        "seconds": round(seconds),
+        "requests": run.requests,
+        "limit": LIMIT,
+        "measures": MEASURES,
+        "growth": [attrs.asdict(one) for one in found],
+        "left_over": run.left_over,
+        "errors": run.errors,
+        "samples": {name: [sample[name] for sample in run.samples] for name in MEASURES},
+    }
+
+
+if __name__ == "__main__":
+    main()
