@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 import click
 
-from tests.soak.sampling import MEASURES
+from tests.soak.sampling import MEASURES, PROCESS
 from tests.soak.slopes import LIMIT, Growth, growths
 from tests.soak.soaking import Soak, soak
 
@@ -34,7 +34,7 @@ def main(weeks: float, seed: int, jobs_per_hour: int, output: Path | None) -> No
             click.echo(f"hour {hour}, {time.perf_counter() - started:.0f} s: {shown}", err=True)
 
     run = soak(hours, seed=seed, jobs_per_hour=jobs_per_hour, on_hour=on_hour)
-    found = growths(run.samples)
+    found = growths(run.samples, MEASURES)
     seconds = time.perf_counter() - started
     click.echo(table(found))
     click.echo(f"{hours} virtual hours in {seconds:.0f} s, {run.requests:,} requests")
@@ -70,7 +70,7 @@ def _result(run: Soak, found: list[Growth], hours: int, seed: int, jobs_per_hour
         "growth": [attrs.asdict(one) for one in found],
         "left_over": run.left_over,
         "errors": run.errors,
-        "samples": {name: [sample[name] for sample in run.samples] for name in MEASURES},
+        "samples": {name: [sample[name] for sample in run.samples] for name in (*MEASURES, PROCESS)},
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -53,6 +53,6 @@ def growth(name: str, values: Sequence[float]) -> Growth:
     return Growth(name, half[0], half[-1], min(half), max(half), mean, grown)
 
 
-def growths(samples: Sequence[Mapping[str, float]]) -> list[Growth]:
+def growths(samples: Sequence[Mapping[str, float]], measures: Iterable[str]) -> list[Growth]:
     """How each measure develops over the second half of the samples."""
-    return [growth(name, [sample[name] for sample in samples]) for name in (samples[0] if samples else ())]
+    return [growth(name, [sample[name] for sample in samples]) for name in measures]
