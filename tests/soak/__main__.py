@@ -22,7 +22,7 @@ HOURS_PER_WEEK = 168
 @click.command()
 @click.option("--weeks", type=click.FloatRange(0.02), default=4.0, show_default=True, help="How long, virtually.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of what happens.")
-@click.option("--jobs-per-hour", type=click.IntRange(0), default=10, show_default=True, help="How many are submitted.")
+@click.option("--jobs-per-hour", type=click.IntRange(0), default=6, show_default=True, help="How many are submitted.")
 @click.option("--output", type=click.Path(path_type=Path), help="Where the numbers go, as JSON.")
 def main(weeks: float, seed: int, jobs_per_hour: int, output: Path | None) -> None:
     """Run it, tell what grows, and fail if anything grows by more than 1 % over the second half."""

@@ -1,4 +1,4 @@
-"""The fleet of a soak: three workers that stay, one server that is connected under ever new names, and one daemon."""
+"""The fleet of a soak: two workers that stay, one server that is connected under ever new names, and one daemon."""
 
 from __future__ import annotations
 
@@ -16,9 +16,20 @@ from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.jobs import RunnerOptions
+from multikueue.sandbox.kinds.jobset import KINDS as JOB_SETS
+from multikueue.sandbox.kinds.pods import POD
 from multikueued.metrics import Metrics
 from tests.simulation.daemon import SETTINGS
-from tests.simulation.population import ALL
+from tests.simulation.population import (
+    Population,
+    draw_elastic_job,
+    draw_group,
+    draw_job,
+    draw_job_set,
+    draw_placed_job,
+    draw_pod,
+    draw_prior_job,
+)
 from tests.simulation.session import Session
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Link
@@ -26,9 +37,18 @@ from tests.simulation.world import World
 
 T = TypeVar("T")
 
-VISITING: Final = "worker4"
+VISITING: Final = "worker3"
 """The server that is connected under a new name each hour."""
-STAYING: Final = ("worker1", "worker2", "worker3")
+STAYING: Final = ("worker1", "worker2")
+POPULATION: Final = Population(
+    "soak",
+    (draw_job, draw_prior_job, draw_placed_job, draw_elastic_job, draw_job_set, draw_pod, draw_group),
+    (*JOB_SETS, POD),
+    preempting=True,
+)
+"""What users submit: jobs of three kinds. Each kind more is one more watch on each cluster."""
+BOOKMARKS: Final = 80.0
+"""Virtual seconds between two bookmarks of a watch that shows nothing; clients give one up after 90."""
 
 
 @attrs.define(eq=False)
@@ -54,7 +74,10 @@ class ObservedSession(Session):
 def build_world(seed: int) -> World:
     """The clusters, each with a Kueue and what runs its jobs."""
     runner = RunnerOptions(mean=60.0, minimum=1.0, maximum=300.0, failure_rate=0.1)
-    return World.build(seed, (0.0, 3.0, -90.0, 45.0), 6, runner, ALL)
+    world = World.build(seed, (0.0, 3.0, -90.0), 6, runner, POPULATION)
+    for place in world.clusters:
+        place.registry.bookmark_interval = BOOKMARKS
+    return world
 
 
 def build_daemon(world: World, metrics: Metrics) -> Manager:
@@ -71,7 +94,7 @@ def build_daemon(world: World, metrics: Metrics) -> Manager:
     return Manager(
         session("manager", home, home.token),
         AdapterRegistry(world.population.adapters),
-        SETTINGS,
+        attrs.evolve(SETTINGS, kubeconfig_interval=60.0),
         connect,
         hook=metrics,
         controller_hook=metrics,

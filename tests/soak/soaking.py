@@ -35,7 +35,7 @@ class Soak:
 
 
 def soak(
-    hours: int, *, seed: int = 1, jobs_per_hour: int = 10, on_hour: Callable[[int, dict[str, float]], None] | None = None
+    hours: int, *, seed: int = 1, jobs_per_hour: int = 6, on_hour: Callable[[int, dict[str, float]], None] | None = None
 ) -> Soak:
     """Run a fleet for so many virtual hours.
 
