@@ -15,7 +15,7 @@ from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
 from multikueue.core.machinery.connection import Health
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
-from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unreadable, Unserved, Unusable
@@ -44,9 +44,9 @@ class WorkerSettings:
 
     adapters: AdapterRegistry
     origin: str
-    on_workload: Callable[[ObjectKey, float], None]
-    """Something of this Workload changed there; it may wait for so many seconds."""
-    on_job: Callable[[GVK, ObjectKey, float], None]
+    on_workload: Callable[[ClusterName, ObjectKey, float], None]
+    """Something of this Workload changed on this worker; it may wait for so many seconds."""
+    on_job: Callable[[ClusterName, GVK, ObjectKey, float], None]
     """A job of this kind and name changed there, and its row does not know its Workloads; it may wait as above."""
     on_queue: Callable[[ObjectKey], None]
     """This ClusterQueue changed there, or one of its LocalQueues."""
@@ -60,6 +60,8 @@ class WorkerSettings:
 class WorkerInformers(Target):
     """The informers of one connection to a worker. Implements `Caches`."""
 
+    name: ClusterName
+    """Of the worker."""
     queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     """Of declared kinds whose definition there must have certain fields."""
@@ -68,17 +70,23 @@ class WorkerInformers(Target):
 
     @classmethod
     def build(
-        cls, client: ApiClient, settings: WorkerSettings, report: Callable[[], None], earlier: WorkerInformers | None
+        cls,
+        name: ClusterName,
+        client: ApiClient,
+        settings: WorkerSettings,
+        report: Callable[[], None],
+        earlier: WorkerInformers | None,
     ) -> WorkerInformers:
         """Build the informers; `run` fills them.
 
         Args:
+            name: of the worker.
             client: the worker's API server.
             settings: see `WorkerSettings`.
             report: called when the status of any informer changes.
             earlier: the informers so far of a server of the same address.
         """
-        probe = WorkerProbe()
+        probe, on_workload = WorkerProbe(), partial(settings.on_workload, name)
         client = HeardClient(client, probe.heard)
         origin, fraction, limits = settings.origin, settings.fraction, settings.limits
         informer = partial(Informer, client, on_status=lambda _: report(), fraction=fraction, limits=limits)
@@ -90,7 +98,7 @@ class WorkerInformers(Target):
                 kind.resource,
                 indexes={"workload": partial(kind.copy_entries, noted=True)},
                 transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
-                on_change=copy_handler(kind, settings.on_workload, settings.on_job),
+                on_change=copy_handler(kind, on_workload, partial(settings.on_job, name)),
                 predecessor=before.informer if before is not None else None,
             )
             return MutationCache(followed, kind.copy_entries)
@@ -98,7 +106,7 @@ class WorkerInformers(Target):
         workloads = informer(
             WORKLOAD,
             transform=_without_templates,
-            on_change=lambda key, _old, _new: settings.on_workload(key, 0.0),
+            on_change=lambda key, _old, _new: on_workload(key, 0.0),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,
@@ -108,6 +116,7 @@ class WorkerInformers(Target):
             client,
             MutationCache(workloads),
             {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
+            name,
             QueueInformers.build(
                 client, settings.on_queue, on_status=lambda _: report(), fraction=fraction, limits=limits
             ),

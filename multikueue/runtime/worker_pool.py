@@ -157,7 +157,7 @@ class WorkerPool:
     def _informers(
         self, name: ClusterName, client: ApiClient, earlier: WorkerInformers | None, report: Callable[[], None]
     ) -> WorkerInformers:
-        informers = WorkerInformers.build(client, self.settings, report, earlier)
+        informers = WorkerInformers.build(name, client, self.settings, report, earlier)
         if name in self._with_queues:
             informers.follow_queues()
         return informers
@@ -191,7 +191,7 @@ class WorkerPool:
         if now is not None:
             now.inherit(earlier)
         for key in list(earlier.keys()):
-            self.settings.on_workload(key, 0.0)
+            self.settings.on_workload(earlier.name, key, 0.0)
 
     def __repr__(self) -> str:
         return f"<WorkerPool of {self.clusters!r}>"

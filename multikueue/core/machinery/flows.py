@@ -19,7 +19,7 @@ class Flows(Generic[K]):
     """
 
     _keys: OrderedDict[Hashable, dict[K, None]] = attrs.field(factory=OrderedDict, init=False)
-    """By flow, in the order of their turns. None is empty."""
+    """By flow, in the order of their turns; none is empty."""
     _flow: dict[K, Hashable] = attrs.field(factory=dict, init=False)
 
     def __len__(self) -> int:
@@ -29,11 +29,10 @@ class Flows(Generic[K]):
         return key in self._flow
 
     def add(self, key: K, flow: Hashable) -> None:
-        """Add a key, at the end of a flow. One that is in that flow keeps its place; it leaves another one."""
-        known = key in self._flow
-        if known and self._flow[key] == flow:
-            return
-        if known:
+        """Add a key at the end of a flow. One that is in that flow keeps its place; it leaves any other."""
+        if key in self._flow:
+            if self._flow[key] == flow:
+                return
             self.discard(key)
         self._flow[key] = flow
         self._keys.setdefault(flow, {})[key] = None
@@ -50,18 +49,12 @@ class Flows(Generic[K]):
         """Remove and return the first key of the flow whose turn it is; None if there is none.
 
         Args:
-            may: whether keys of a flow may be taken now. One that may not keeps its turn.
+            may: whether keys of a flow may be taken now. A flow of which none may keeps its turn.
         """
-        flow = next((flow for flow in self._keys if may(flow)), None)
-        if flow is None and None not in self._keys:
-            return None
-        if flow is None and not may(None):
-            return None
-        key = next(iter(self._keys[flow]))
-        self._keys.move_to_end(flow)
-        self.discard(key)
-        return key
-
-    def size(self, flow: Hashable) -> int:
-        """How many keys a flow has."""
-        return len(self._keys.get(flow, ()))
+        for flow, keys in self._keys.items():
+            if may(flow):
+                key = next(iter(keys))
+                self._keys.move_to_end(flow)
+                self.discard(key)
+                return key
+        return None

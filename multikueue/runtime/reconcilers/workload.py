@@ -133,12 +133,16 @@ class WorkloadReconciler:
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
-        snapshot = self.reader.read(key)
-        decision = plan(snapshot, self.clock(), self.settings, self.dispatcher)
+        try:
+            snapshot = self.reader.read(key)
+            decision = plan(snapshot, self.clock(), self.settings, self.dispatcher)
+        except Exception:
+            self.executor.withdraw(key)  # others may have the places that are kept for it
+            raise
         log_problems(self.reader.adapters.problems)
         if decision.effects:
             log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
-            await self.executor.execute(key, snapshot.workload, decision.effects)
+        await self.executor.execute(key, snapshot.workload, decision.effects)
         return Action.earliest(decision.look_again)
 
 
