@@ -248,4 +248,6 @@ class Metrics:
     def _children(
         self, metric: Callable[..., M], name: str, about: str, labels: tuple[str, ...], limit: int, *last: str
     ) -> Children[M]:
-        return Children(metric(name, about, labels, namespace="multikueue", registry=self.registry), limit, last, labels)
+        return Children(
+            metric(name, about, labels, namespace="multikueue", registry=self.registry), limit, last, labels
+        )

@@ -77,29 +77,32 @@ class WorkerInformers(Target):
         report: Callable[[], None],
         earlier: WorkerInformers | None,
     ) -> WorkerInformers:
-        """Build the informers; `run` fills them.
+        """Build the informers of a worker; `run` fills them.
 
         Args:
-            name: of the worker.
-            client: the worker's API server.
+            name: the worker's.
+            client: its API server.
             settings: see `WorkerSettings`.
             report: called when the status of any informer changes.
-            earlier: the informers so far of a server of the same address.
+            earlier: those so far, of a server of the same address.
         """
         probe, on_workload = WorkerProbe(), partial(settings.on_workload, name)
-        client = HeardClient(client, probe.heard)
-        origin, fraction, limits = settings.origin, settings.fraction, settings.limits
-        informer = partial(Informer, client, on_status=lambda _: report(), fraction=fraction, limits=limits)
-        informer = partial(informer, label_selector=f"{ORIGIN_LABEL}={origin}", belongs=partial(_is_ours, origin))
+        client, origin = HeardClient(client, probe.heard), settings.origin
+        limited = partial(Informer, client, limits=settings.limits, fraction=settings.fraction)
+        informer = partial(
+            limited,
+            on_status=lambda _: report(),
+            label_selector=f"{ORIGIN_LABEL}={origin}",
+            belongs=partial(_is_ours, origin),
+        )
 
         def jobs(kind: SafeAdapter) -> MutationCache:
-            before = earlier.cache_of(kind.resource.gvk) if earlier is not None else None
             followed = informer(
                 kind.resource,
                 indexes={"workload": partial(kind.copy_entries, noted=True)},
                 transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
                 on_change=copy_handler(kind, on_workload, partial(settings.on_job, name)),
-                predecessor=before.informer if before is not None else None,
+                predecessor=_jobs_of(earlier, kind.resource.gvk),
             )
             return MutationCache(followed, kind.copy_entries)
 
@@ -117,9 +120,7 @@ class WorkerInformers(Target):
             MutationCache(workloads),
             {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
             name,
-            QueueInformers.build(
-                client, settings.on_queue, on_status=lambda _: report(), fraction=fraction, limits=limits
-            ),
+            _queues(client, settings, report),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
         )
@@ -248,6 +249,21 @@ class WorkerInformers(Target):
     def __repr__(self) -> str:
         followed = sum(map(_is_followed, self._informers))
         return f"<WorkerInformers {followed} of {len(self._informers)} kinds followed>"
+
+
+def _jobs_of(earlier: WorkerInformers | None, gvk: GVK) -> Informer | None:
+    cache = earlier.cache_of(gvk) if earlier is not None else None
+    return cache.informer if cache is not None else None
+
+
+def _queues(client: ApiClient, settings: WorkerSettings, report: Callable[[], None]) -> QueueInformers:
+    return QueueInformers.build(
+        client,
+        settings.on_queue,
+        on_status=lambda _: report(),
+        fraction=settings.fraction,
+        limits=settings.limits,
+    )
 
 
 def _is_ours(origin: str, copy: Json) -> bool:

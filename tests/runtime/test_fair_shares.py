@@ -55,9 +55,9 @@ def when(server: ApiServer, holds: Callable[[Json], bool], act: Callable[[], Any
     """Act as soon as a Workload of ours on a cluster is as wanted, in the very write."""
 
     def changed(row: Any, _old: Json | None, new: Json | None) -> None:
-        if row.plural == WORKLOAD.plural and new is not None and "invented" not in new["metadata"]["name"]:
-            if holds(new):
-                act()
+        ours = row.plural == WORKLOAD.plural and new is not None and "invented" not in new["metadata"]["name"]
+        if ours and new is not None and holds(new):
+            act()
 
     server.registry.cluster.listeners.append(changed)
 

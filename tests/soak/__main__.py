@@ -38,7 +38,11 @@ def main(weeks: float, seed: int, jobs_per_hour: int, output: Path | None) -> No
     seconds = time.perf_counter() - started
     click.echo(table(found))
     click.echo(f"{hours} virtual hours in {seconds:.0f} s, {run.requests:,} requests")
-    failures = [*[f"{one.name} grows by {one.grown:.2%}" for one in found if one.exceeds()], *run.left_over, *run.errors]
+    failures = [
+        *[f"{one.name} grows by {one.grown:.2%}" for one in found if one.exceeds()],
+        *run.left_over,
+        *run.errors,
+    ]
     for failure in failures:
         click.echo(failure)
     if output is not None:

@@ -46,7 +46,7 @@ OVER: Final = 0.6 * HOUR
 WITHDRAWN: Final = 0.75 * HOUR
 """Seconds after which users delete what is left."""
 QUEUES: Final = 6
-"""ClusterQueues whose names recur. Series of ClusterQueues that are gone stay, up to a limit: nobody tells the daemon."""
+"""ClusterQueues whose names recur. Series of those that are gone stay, up to a limit: nobody tells the daemon."""
 
 
 @attrs.define(eq=False)

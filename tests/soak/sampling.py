@@ -26,7 +26,9 @@ PROCESS: Final = "process objects"
 def sample(manager: Manager, metrics: Metrics) -> dict[str, float]:
     """Measure the daemon as it is now."""
     gc.collect()
-    kept = reachable((manager, metrics, *globals_of("multikueue", "multikueue.sandbox"), *globals_of("multikueued", "-")))
+    kept = reachable(
+        (manager, metrics, *globals_of("multikueue", "multikueue.sandbox"), *globals_of("multikueued", "-"))
+    )
     loop: Any = asyncio.get_running_loop()
     return {
         "objects": kept.objects,

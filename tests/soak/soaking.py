@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
-from contextlib import contextmanager
-from collections.abc import Iterator
 import random
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
