@@ -87,14 +87,8 @@ class WorkerInformers(Target):
             earlier: those so far, of a server of the same address.
         """
         probe, on_workload = WorkerProbe(), partial(settings.on_workload, name)
-        client, origin = HeardClient(client, probe.heard), settings.origin
-        limited = partial(Informer, client, limits=settings.limits, fraction=settings.fraction)
-        informer = partial(
-            limited,
-            on_status=lambda _: report(),
-            label_selector=f"{ORIGIN_LABEL}={origin}",
-            belongs=partial(_is_ours, origin),
-        )
+        client = HeardClient(client, probe.heard)
+        informer = _limited(client, settings, report)
 
         def jobs(kind: SafeAdapter) -> MutationCache:
             followed = informer(
@@ -249,6 +243,19 @@ class WorkerInformers(Target):
     def __repr__(self) -> str:
         followed = sum(map(_is_followed, self._informers))
         return f"<WorkerInformers {followed} of {len(self._informers)} kinds followed>"
+
+
+def _limited(client: ApiClient, settings: WorkerSettings, report: Callable[[], None]) -> partial[Informer]:
+    """What all informers of our copies have in common."""
+    return partial(
+        Informer,
+        client,
+        on_status=lambda _: report(),
+        fraction=settings.fraction,
+        limits=settings.limits,
+        label_selector=f"{ORIGIN_LABEL}={settings.origin}",
+        belongs=partial(_is_ours, settings.origin),
+    )
 
 
 def _jobs_of(earlier: WorkerInformers | None, gvk: GVK) -> Informer | None:
