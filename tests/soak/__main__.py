@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import click
 
 from tests.soak.sampling import MEASURES, PROCESS
 from tests.soak.slopes import LIMIT, Growth, growths
-from tests.soak.soaking import Soak, soak
+from tests.soak.soaking import soak
 
 HOURS_PER_WEEK = 168
 
@@ -27,17 +28,24 @@ HOURS_PER_WEEK = 168
 def main(weeks: float, seed: int, jobs_per_hour: int, output: Path | None) -> None:
     """Run it, tell what grows, and fail if anything grows by more than 1 % over the second half."""
     started, hours = time.perf_counter(), max(2, round(weeks * HOURS_PER_WEEK))
+    samples: list[dict[str, float]] = []
 
     def on_hour(hour: int, sample: dict[str, float]) -> None:
+        samples.append(sample)
         if hour % 24 == 0 or hour < 3:
             shown = ", ".join(f"{name} {value:,.0f}" for name, value in sample.items())
             click.echo(f"hour {hour}, {time.perf_counter() - started:.0f} s: {shown}", err=True)
+            write({})  # a run that is stopped leaves what it has found
+
+    def write(outcome: dict[str, object]) -> None:
+        if output is not None:
+            settings = {"seed": seed, "jobs_per_hour": jobs_per_hour, "seconds": round(time.perf_counter() - started)}
+            output.write_text(json.dumps(_result(samples, settings | outcome), indent=1) + "\n")
 
     run = soak(hours, seed=seed, jobs_per_hour=jobs_per_hour, on_hour=on_hour)
     found = growths(run.samples, MEASURES)
-    seconds = time.perf_counter() - started
     click.echo(table(found))
-    click.echo(f"{hours} virtual hours in {seconds:.0f} s, {run.requests:,} requests")
+    click.echo(f"{hours} virtual hours in {time.perf_counter() - started:.0f} s, {run.requests:,} requests")
     failures = [
         *[f"{one.name} grows by {one.grown:.2%}" for one in found if one.exceeds()],
         *run.left_over,
@@ -45,8 +53,7 @@ def main(weeks: float, seed: int, jobs_per_hour: int, output: Path | None) -> No
     ]
     for failure in failures:
         click.echo(failure)
-    if output is not None:
-        output.write_text(json.dumps(_result(run, found, hours, seed, jobs_per_hour, seconds), indent=1) + "\n")
+    write({"requests": run.requests, "left_over": run.left_over, "errors": run.errors})
     sys.exit(bool(failures))
 
 
@@ -59,22 +66,17 @@ def table(found: list[Growth]) -> str:
     return "\n".join((head, *rows))
 
 
-def _result(run: Soak, found: list[Growth], hours: int, seed: int, jobs_per_hour: int, seconds: float) -> object:
+def _result(samples: Sequence[Mapping[str, float]], outcome: dict[str, object]) -> dict[str, object]:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": commit.stdout.strip(),
-        "hours": hours,
-        "seed": seed,
-        "jobs_per_hour": jobs_per_hour,
-        "seconds": round(seconds),
-        "requests": run.requests,
+        "hours": len(samples),
+        **outcome,
         "limit": LIMIT,
         "measures": MEASURES,
-        "growth": [attrs.asdict(one) for one in found],
-        "left_over": run.left_over,
-        "errors": run.errors,
-        "samples": {name: [sample[name] for sample in run.samples] for name in (*MEASURES, PROCESS)},
+        "growth": [attrs.asdict(one) for one in growths(samples, MEASURES)],
+        "samples": {name: [sample[name] for sample in samples] for name in (*MEASURES, PROCESS)},
     }
 
 
