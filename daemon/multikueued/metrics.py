@@ -23,6 +23,9 @@ from multikueue.core.model.names import ClusterName
 MAX_REMOVED: Final = 100
 """Workers that are known to be removed. Requests to them end within a minute."""
 
+HOME: Final = "manager"
+"""The label value of the manager itself, also for a worker that has this name."""
+
 OTHER: Final = "other"
 """The label value of everything beyond a metric's limit."""
 
@@ -202,6 +205,9 @@ class Metrics:
 
     def cluster_removed(self, cluster: ClusterName) -> None:
         """See `ManagerHook`. Its series end: otherwise those of workers long gone would take the place of new ones."""
+        self._connected.remove(cluster)
+        if cluster == HOME:
+            return
         for children in self._by_cluster:
             children.remove_all("cluster", cluster)
         self._removed.pop(cluster, None)

@@ -129,6 +129,17 @@ def test_the_series_of_a_worker_end_with_it_and_those_of_the_next_have_a_place()
         assert found[f"multikueue_requests_total{labels}"] == 1
 
 
+def test_the_requests_to_the_manager_are_told_though_a_worker_of_that_name_is_removed() -> None:
+    metrics = Metrics("leader")
+    metrics.observe("manager", "create", "jobs", 201, 0.01)
+    metrics.cluster_connected(ClusterName("manager"), True)
+    metrics.cluster_removed(ClusterName("manager"))
+    metrics.observe("manager", "create", "jobs", 201, 0.01)
+    found = series(metrics)
+    assert found['multikueue_requests_total{cluster="manager",code="201",resource="jobs",verb="create"}'] == 2
+    assert not any("cluster_connected" in name for name in found)
+
+
 def test_a_big_fleet_stays_under_3000_series_and_nothing_is_lost() -> None:
     """A scrape runs in the loop: 10,000 series would stop all work for 100 ms."""
     metrics = Metrics("leader")
