@@ -28,6 +28,12 @@ from multikueued.scraped import (
     Workers,
 )
 
+MAX_REMOVED: Final = 100
+"""Workers that are known to be removed. Requests to them end within a minute."""
+
+HOME: Final = "manager"
+"""The label value of the manager itself, also for a worker that has this name."""
+
 OTHER: Final = "other"
 """The label value of everything beyond a metric's limit."""
 
@@ -56,6 +62,8 @@ class Children(Generic[M]):
     limit: int
     last: tuple[str, ...] = ()
     """The values of its last labels: the same in all series, also in that of all others."""
+    labels: tuple[str, ...] = ()
+    """The names of its labels."""
     _known: dict[tuple[str, ...], M] = attrs.field(factory=dict, init=False)
     """Kept here because a lookup in the metric takes four times as long as counting."""
 
@@ -75,10 +83,12 @@ class Children(Generic[M]):
         if self._known.pop(values, None) is not None:
             self.metric.remove(*values, *self.last)
 
-    def remove_with(self, label: int, value: str) -> None:
-        """Forget the series of which one label, by its place, has this value."""
-        for values in [values for values in self._known if values[label] == value]:
-            self.remove(*values)
+    def remove_all(self, label: str, value: str) -> None:
+        """Forget all series with this value of a label, where the metric has that label."""
+        if label in self.labels:
+            place = self.labels.index(label)
+            for values in [values for values in self._known if values[place] == value]:
+                self.remove(*values)
 
     def clear(self) -> None:
         """Forget all series."""
@@ -129,16 +139,21 @@ class Metrics:
         rounds = "How often a dispatcher chose more workers for a Workload."
         self._rounds = new(Counter, "dispatch_rounds", rounds, ("cluster_queue",), MAX_TIMED)
         self._refusals = new(Counter, "refusals", "Objects that a worker refused.", ("cluster", "reason"), 80)
+        first = (self._dispatched, self._admitted, self._requests, self._request_seconds, self._connected)
+        self._by_cluster = (*first, self._placement_seconds, self._lag_seconds, self._refusals)
+        self._removed: dict[str, None] = {}
+        """Workers that the manager does not know any more, in the order in which they went: what their last requests
+        are told to later counts for all others."""
         self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
         self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
-        self._dispatched.of(cluster_queue, cluster).inc()
+        self._dispatched.of(cluster_queue, self._named(cluster)).inc()
 
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
-        self._admitted.of(cluster_queue, cluster).inc()
+        self._admitted.of(cluster_queue, self._named(cluster)).inc()
 
     def round_begun(self, cluster_queue: str) -> None:
         """See `ManagerHook`."""
@@ -146,28 +161,33 @@ class Metrics:
 
     def placed(self, cluster: ClusterName, seconds: float) -> None:
         """See `ManagerHook`."""
-        self._placement_seconds.of(cluster).observe(seconds)
+        self._placement_seconds.of(self._named(cluster)).observe(seconds)
 
     def status_synced(self, cluster: ClusterName, seconds: float) -> None:
         """See `ManagerHook`."""
-        self._lag_seconds.of(cluster).observe(seconds)
+        self._lag_seconds.of(self._named(cluster)).observe(seconds)
 
     def refused(self, cluster: ClusterName, reason: str) -> None:
         """See `ManagerHook`."""
-        self._refusals.of(cluster, reason).inc()
+        self._refusals.of(self._named(cluster), reason).inc()
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         """See `ManagerHook`."""
+        self._removed.pop(cluster, None)
         if (gauge := self._connected.within(cluster)) is not None:
             gauge.set(connected)
 
     def cluster_removed(self, cluster: ClusterName) -> None:
-        """See `ManagerHook`."""
-        first = (self._connected, self._placement_seconds, self._lag_seconds, self._refusals, self._requests)
-        for children in (*first, self._request_seconds):
-            children.remove_with(0, cluster)
-        for children in (self._dispatched, self._admitted):
-            children.remove_with(1, cluster)
+        """See `ManagerHook`. Its series end: otherwise those of workers long gone would take the place of new ones."""
+        self._connected.remove(cluster)
+        if cluster == HOME:
+            return
+        for children in self._by_cluster:
+            children.remove_all("cluster", cluster)
+        self._removed.pop(cluster, None)
+        self._removed[cluster] = None
+        if len(self._removed) > MAX_REMOVED:
+            del self._removed[next(iter(self._removed))]
 
     def reconciled(self, controller: str, seconds: float, error: Exception | None) -> None:
         """See `ControllerHook`."""
@@ -177,6 +197,7 @@ class Metrics:
 
     def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
         """See `RequestHook`."""
+        cluster = self._named(cluster)
         self._requests.of(cluster, verb, resource, str(status)).inc()
         if verb != "watch":  # a watch's duration says nothing
             self._request_seconds.of(cluster, verb).observe(seconds)
@@ -207,10 +228,16 @@ class Metrics:
         build = Gauge("multikueue_build_info", about, labels, registry=self.registry)
         build.labels(_version(), platform.python_version()).set(1)
 
+    def _named(self, cluster: str) -> str:
+        """The label value of a cluster: that of all others for a worker that was removed."""
+        return OTHER if cluster in self._removed else cluster
+
     def _children(
         self, metric: Callable[..., M], name: str, about: str, labels: tuple[str, ...], limit: int, *last: str
     ) -> Children[M]:
-        return Children(metric(name, about, labels, namespace="multikueue", registry=self.registry), limit, last)
+        return Children(
+            metric(name, about, labels, namespace="multikueue", registry=self.registry), limit, last, labels
+        )
 
 
 def _version() -> str:

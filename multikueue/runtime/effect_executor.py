@@ -53,7 +53,7 @@ class EffectExecutor:
     events: EventRecorder
     memory: WorkloadMemory
     hook: ManagerHook | None = None
-    ask_again: Callable[[ObjectKey], None] = lambda _: None
+    ask_again: Callable[[ObjectKey], object] = lambda _: None
     """Has a Workload planned again that a worker had refused."""
 
     async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...]) -> None:

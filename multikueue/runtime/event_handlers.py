@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
 from multikueue.adapters import SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
+from multikueue.core.machinery.queue import WorkQueue
 from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
@@ -32,11 +33,21 @@ from multikueue.runtime.workload_memory import WorkloadMemory
 _Keys: TypeAlias = KeyQueue[ObjectKey]
 
 
+CAUSED: Final = 50_000
+"""Workloads that the manager does not have and one worker may have in the queue: as many as it may have copies. The
+collection of garbage finds those that are left out."""
+
+
+def _namespace(key: ObjectKey) -> str:
+    return key.namespace
+
+
 @attrs.frozen
 class WorkQueues:
     """One queue of keys per controller."""
 
-    workloads: _Keys = attrs.field(factory=KeyQueue)
+    workloads: _Keys = attrs.field(factory=lambda: KeyQueue(WorkQueue(flow_of=_namespace, limit=CAUSED)))
+    """Namespaces take turns, and so does each worker with the Workloads that the manager does not have."""
     clusters: _Keys = attrs.field(factory=KeyQueue)
     checks: _Keys = attrs.field(factory=KeyQueue)
     quotas: _Keys = attrs.field(factory=KeyQueue)
@@ -160,16 +171,24 @@ class WorkerHandlers:
     hook: ManagerHook | None
     _connected: set[ClusterName] = attrs.field(factory=set, init=False)
 
-    def workload_changed(self, key: ObjectKey, after: float) -> None:
+    def workload_changed(self, cluster: ClusterName, key: ObjectKey, after: float) -> None:
         """Something of this Workload changed on a worker; it may wait for so many seconds."""
         for concerned in self.manager.with_successors(key):
             self.memory.changed_there(concerned)
-            self.work.workloads.enqueue(concerned, after)
+            self.enqueue(cluster, concerned, after)
 
-    def job_changed(self, gvk: GVK, key: ObjectKey, after: float) -> None:
+    def job_changed(self, cluster: ClusterName, gvk: GVK, key: ObjectKey, after: float) -> None:
         """A copy changed on a worker whose row does not know its Workloads: it has the name of the manager's job."""
         for workload in self.manager.owned(gvk, key):
-            self.workload_changed(workload, after)
+            self.workload_changed(cluster, workload, after)
+
+    def enqueue(self, cluster: ClusterName, key: ObjectKey, after: float = 0.0) -> bool:
+        """Have a Workload planned because of a worker: at its expense if the manager does not have that Workload.
+
+        Returns:
+            Whether it will be; False if too many wait at the worker's expense.
+        """
+        return self.work.workloads.enqueue(key, after, None if key in self.manager.workloads.informer else cluster)
 
     def cluster_changed(self, worker: WorkerCluster, known: bool) -> None:
         """A worker came or went: enqueue the Workloads that wait for a worker, run there or have something there.
@@ -187,7 +206,7 @@ class WorkerHandlers:
         self.recompute_quotas()
         for key in (*workloads_on(worker), *self._waiting_for(worker.name)):
             for concerned in self.manager.with_successors(key):
-                self.work.workloads.enqueue(concerned)
+                self.enqueue(worker.name, concerned)
 
     def status_changed(self, worker: WorkerCluster) -> None:
         """Only what the MultiKueueCluster's status says of a worker changed."""

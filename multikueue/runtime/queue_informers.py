@@ -29,7 +29,7 @@ class QueueInformers:
     def build(
         cls,
         client: ApiClient,
-        on_queue: Callable[[ObjectKey], None],
+        on_queue: Callable[[ObjectKey], object],
         *,
         on_status: Callable[[InformerStatus], None] = lambda _: None,
         fraction: Callable[[], float] = lambda: 0.0,

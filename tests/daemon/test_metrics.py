@@ -156,6 +156,41 @@ def test_no_series_of_a_removed_worker_is_left() -> None:
     assert len([name for name in series(metrics) if '"stays"' in name and "_bucket" not in name]) == 13
 
 
+def test_the_series_of_a_worker_end_with_it_and_those_of_the_next_have_a_place() -> None:
+    """Workers that come and go filled the limits: from then on all new ones were counted as one."""
+    metrics = Metrics("leader")
+    for number in range(500):
+        cluster = ClusterName(f"worker-{number}")
+        metrics.cluster_connected(cluster, True)
+        metrics.dispatched("queue", cluster)
+        metrics.admitted("queue", cluster)
+        metrics.observe(cluster, "create", "jobs", 201, 0.01)
+        metrics.cluster_removed(cluster)
+        metrics.observe(cluster, "delete", "jobs", 0, 0.01)  # it was under way
+    assert not any("worker-" in name for name in series(metrics))
+    assert series(metrics)['multikueue_requests_total{cluster="other",code="0",resource="jobs",verb="delete"}'] == 500
+
+    metrics.cluster_connected(ClusterName("worker-0"), True)
+    metrics.observe("worker-0", "create", "jobs", 201, 0.01)
+    metrics.cluster_connected(ClusterName("worker-499"), True)  # back under its name
+    metrics.observe("worker-499", "create", "jobs", 201, 0.01)
+    found = series(metrics)
+    for name in ("worker-0", "worker-499"):
+        labels = f'{{cluster="{name}",code="201",resource="jobs",verb="create"}}'
+        assert found[f"multikueue_requests_total{labels}"] == 1
+
+
+def test_the_requests_to_the_manager_are_told_though_a_worker_of_that_name_is_removed() -> None:
+    metrics = Metrics("leader")
+    metrics.observe("manager", "create", "jobs", 201, 0.01)
+    metrics.cluster_connected(ClusterName("manager"), True)
+    metrics.cluster_removed(ClusterName("manager"))
+    metrics.observe("manager", "create", "jobs", 201, 0.01)
+    found = series(metrics)
+    assert found['multikueue_requests_total{cluster="manager",code="201",resource="jobs",verb="create"}'] == 2
+    assert not any("cluster_connected" in name for name in found)
+
+
 def test_a_big_fleet_stays_under_4000_series_and_nothing_is_lost() -> None:
     """A scrape runs in the loop: 10,000 series would stop all work for 100 ms."""
     metrics = Metrics("leader")

@@ -153,13 +153,14 @@ class WorkloadReconciler:
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
-        snapshot, memory = self.reader.read(key), self.reader.memory
-        behind_since = memory.looked_at(key)
         try:
+            snapshot = self.reader.read(key)
+            behind_since = self.reader.memory.looked_at(key)
             guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
         except Exception as error:  # a defect: the controller logs it, and tries again with back-off
+            self.executor.withdraw(key)  # others may have the places that are kept for it
             told = f"It cannot be decided what to do ({type(error).__name__}), see the log of the controller"
-            await self.executor.execute(key, snapshot.workload, (Announce("Warning", told),))
+            await self.executor.execute(key, self.reader.manager.workloads.get(key), (Announce("Warning", told),))
             raise
         decision = guarded.plan
         self._log_left_out(key, guarded)
@@ -167,9 +168,9 @@ class WorkloadReconciler:
         effects, look_again = self._paced(key, decision)
         if effects:
             log.debug("plan", row=decision.row, effects=[describe(effect) for effect in effects])
-            await self.executor.execute(key, snapshot.workload, effects)
-            if behind_since is not None and self.hook is not None and snapshot.placement is not None:
-                self._tell_lag(snapshot.placement.worker, effects, behind_since)
+        await self.executor.execute(key, snapshot.workload, effects)
+        if behind_since is not None and snapshot.placement is not None:
+            self._tell_lag(snapshot.placement.worker, effects, behind_since)
         return Action.earliest(look_again)
 
     def _paced(self, key: ObjectKey, decision: Plan) -> tuple[tuple[Effect, ...], float | None]:
