@@ -38,6 +38,7 @@ from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.kind_mutations import KIND_MUTATIONS
+from tests.simulation.planted import PLANTED
 from tests.simulation.simulating import Run, simulate
 
 Decide = Callable[[Situation], Plan]
@@ -232,6 +233,7 @@ def earlier_attempts_are_forgotten() -> AbstractContextManager[Any]:
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
+        **PLANTED,
         **{
             mutation.__name__: mutation
             for mutation in (

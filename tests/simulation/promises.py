@@ -49,6 +49,8 @@ class Promises:
     reach: Reach
     lost_timeout: float
     """Seconds a worker must be out of reach before what runs there may start elsewhere; the least of the run."""
+    skew: float = 0.0
+    """Seconds by which the clocks of daemons that take turns may differ: a loss is shortened by as much."""
     running: dict[Item, dict[str, Place]] = attrs.field(factory=dict)
     """What runs, and on which workers."""
     ended: set[tuple[Item, str]] = attrs.field(factory=set)
@@ -151,14 +153,21 @@ class Promises:
             self.broken.append(f"{item} starts on {worker.name} after it has ended")
 
     def _started_beside(self, worker: SimCluster, item: Item, other: str) -> None:
-        if all(self.reach.longer_than(name, GRACE) for name in (other, worker.name)):
-            self.broken.append(f"{item} starts on {worker.name} while it runs on {other}")
-        out_for = self.reach.out_for(other)
+        """Something starts on one worker while it runs on another.
+
+        That may be only if one of them was out of reach for `workerLostTimeout`, as the daemon counts it: all the time
+        in which one ran, until the worker is connected to again. What has been asked to end does not count as running,
+        a kind that is not served counts as out of reach, and pods of sets may overlap (`serves`).
+        """
         # A loss begins with the last answer, a probe's interval before it at most; times are in whole seconds.
-        if out_for is not None and out_for < self.lost_timeout - PROBE_EVERY - 2:
-            self.broken.append(
-                f"{item} starts on {worker.name} while it runs on {other}, out of reach for {out_for:.0f} s only"
-            )
+        least = self.lost_timeout - PROBE_EVERY - 2 - self.skew
+        told = f"{item} starts on {worker.name} while it runs on {other}"
+        out_for = self.reach.out_for(other)
+        lost_for = max(self.reach.recently_out_for(name) for name in (other, worker.name))
+        if lost_for == 0.0:
+            self.broken.append(told)
+        elif lost_for < least or (out_for is not None and out_for < least):
+            self.broken.append(f"{told}, out of reach for {min(lost_for, out_for or lost_for):.0f} s only")
 
     def _created(self, worker: SimCluster, key: ObjectKey, job: Json) -> None:
         copy = find(worker, WORKLOAD, ObjectKey(key.namespace, prebuilt_workload(job)))

@@ -19,6 +19,7 @@ from tests.simulation.holding import Holding
 from tests.simulation.nominating import DISPATCHERS, Nominator
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
+from tests.simulation.recording import Recording
 from tests.simulation.scene import Scene
 from tests.simulation.script import Script
 from tests.simulation.taking import Taking
@@ -82,6 +83,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             promises.listen()
             taking.listen()
             Gating(world, reach, promises).listen()
+            Recording(world, reach, promises).listen()
             await tasks.start(world.run)
             if world.dispatcher == External():
                 tasks.start_soon(Nominator(world, promises).run)
