@@ -49,8 +49,8 @@ class Promises:
     reach: Reach
     lost_timeout: float
     """Seconds a worker must be out of reach before what runs there may start elsewhere; the least of the run."""
-    skew: float = 0.0
-    """Seconds by which the clocks of daemons that take turns may differ: a loss is shortened by as much."""
+    skew: Callable[[], float] = lambda: 0.0
+    """Seconds by which clocks that differ may have shortened a loss: daemons with other clocks have taken turns."""
     running: dict[Item, dict[str, Place]] = attrs.field(factory=dict)
     """What runs, and on which workers."""
     ended: set[tuple[Item, str]] = attrs.field(factory=set)
@@ -71,6 +71,14 @@ class Promises:
                     self._copy_changed(worker, Item(row.plural, ObjectKey.of(new or old or {})), old, new)
 
             worker.registry.cluster.listeners.append(changed)
+
+    @property
+    def least_loss(self) -> float:
+        """Seconds that a worker must be out of reach for what runs there to run elsewhere.
+
+        A loss begins with the last answer, a probe's interval before it at most; times are in whole seconds.
+        """
+        return self.lost_timeout - PROBE_EVERY - 2 - self.skew()
 
     def check(self, alive_since: float) -> None:
         """Raise for what was broken since the last look, and for what should not be so any more.
@@ -159,8 +167,7 @@ class Promises:
         in which one ran, until the worker is connected to again. What has been asked to end does not count as running,
         a kind that is not served counts as out of reach, and pods of sets may overlap (`serves`).
         """
-        # A loss begins with the last answer, a probe's interval before it at most; times are in whole seconds.
-        least = self.lost_timeout - PROBE_EVERY - 2 - self.skew
+        least = self.least_loss
         told = f"{item} starts on {worker.name} while it runs on {other}"
         out_for = self.reach.out_for(other)
         lost_for = max(self.reach.recently_out_for(name) for name in (other, worker.name))

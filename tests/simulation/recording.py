@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import attrs
 
-from multikueue.core.machinery.liveness import PROBE_EVERY
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
@@ -73,7 +72,7 @@ class Recording:
         if not any(is_evicted(one) and not is_finished(one) for one in mine):
             return
         for name in self.promises.running.get(item, {}):
-            if self.reach.recently_out_for(name) < self.promises.lost_timeout - PROBE_EVERY - 2 - self.promises.skew:
+            if self.reach.recently_out_for(name) < self.promises.least_loss:
                 self.promises.broken.append(f"{item} is shown to have stopped while it runs on {name}")
 
 

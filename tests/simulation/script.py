@@ -76,7 +76,8 @@ class Script:
         """What a run is there for, given what users submit in it."""
         population = self.scene.world.population
         resized = resizing.ELASTIC if population.elastic else ()
-        return (*resized, *(rivals.TROUBLES[-1:] if population.preempting else ()))
+        elected = operating.ELECTION if self.scene.world.replica_skews else ()
+        return (*resized, *(rivals.TROUBLES[-1:] if population.preempting else ()), *elected)
 
     def _happens(self) -> bool:
         self.events += 1

@@ -12,6 +12,7 @@ import structlog
 
 from multikueue.core.dispatchers.dispatcher import External
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
+from tests.simulation.electing import Terms
 from tests.simulation.endings import leaks, orphans, overspent, unfinished
 from tests.simulation.foreign import Foreigners
 from tests.simulation.gating import Gating
@@ -72,10 +73,13 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
     daemon = Daemon(world)
+    if world.replica_skews:
+        daemon.terms = terms = Terms(promises.broken.append)
+        promises.skew = lambda: terms.changes * (max(world.replica_skews) - min(world.replica_skews))
     reach.absent_since = daemon.absent_since
     scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out)
-    promises.note(f"{world.population.name}, {world.dispatcher}" + ", one preempts" * world.orchestrated)
+    promises.note(f"{world.population.name}, {world.dispatcher}" + ", one preempts" * world.orchestrated + ", two elect" * bool(world.replica_skews))
     broken = ""
     try:
         async with anyio.create_task_group() as tasks:

@@ -41,6 +41,8 @@ CANARY = "canary-credential"
 
 ORCHESTRATED: Final = 0.5
 """Share of the runs with priorities in which one worker at a time may preempt."""
+ELECTIONS: Final = 0.25
+"""Share of the runs in which two daemons elect a leader."""
 
 
 @attrs.define(eq=False)
@@ -96,6 +98,8 @@ class World:
     """Whom the daemon offers jobs to."""
     daemon_skew: float = 0.0
     """How far the daemon's clock is ahead of the manager's."""
+    replica_skews: tuple[float, ...] = ()
+    """Two daemons elect a leader, with clocks ahead of `daemon_skew` by so much; empty: there is one daemon."""
     bare: frozenset[str] = frozenset()
     """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
     gone: set[str] = attrs.field(factory=set)
@@ -133,6 +137,9 @@ class World:
         world = cls.build(seed, skews, quota, runner, population)
         world.orchestrated = population.preempting and mix.random() < ORCHESTRATED
         world.daemon_skew = dice.choice((0.0, 0.0, 0.0, -1.5, 2.5))
+        replicas = random.Random(f"replicas/{seed}")
+        if replicas.random() < ELECTIONS:
+            world.replica_skews = (0.0, replicas.choice((0.0, 0.0, -2.0, 3.0)))
         return world
 
     @property
