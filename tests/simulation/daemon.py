@@ -20,12 +20,15 @@ from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
+from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
+from multikueue.kube.exchange import ClientOptions
 from multikueue.protocols import ApiClient
 from multikueue.runtime.draining import with_draining
 from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.electing import LEASE_SETTINGS, LeaseLine, Terms
+from tests.simulation.serving import Net
 from tests.simulation.session import Session
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Life
@@ -33,6 +36,8 @@ from tests.simulation.world import World
 
 WORKER_LOST_TIMEOUT = timedelta(minutes=3)
 LEASE = ObjectKey(KUEUE_NAMESPACE, "multikueue")
+LIMITS = AnswerLimits(answer_bytes=1 << 20, list_bytes=4 << 20, list_pages=20, list_objects=2_000)
+"""Of a worker's answers: as small as a fleet of a few jobs needs them, so that what exceeds them costs little."""
 PREEMPTION_TIMEOUT = timedelta(minutes=1)
 SETTINGS = ManagerSettings(plan=PlanSettings(worker_lost_timeout=WORKER_LOST_TIMEOUT))
 
@@ -62,6 +67,8 @@ class Daemon:
     """Seconds until the next one has the lease."""
     terms: Terms | None = None
     """Of the election, if two daemons share a Lease; None: one runs after the other."""
+    net: Net | None = None
+    """Servers that are reached by the real HTTP client; None: by sessions without HTTP."""
     settings: ManagerSettings = SETTINGS
     """Of the next process; whoever changes them ends the one that runs."""
     adapters: tuple[JobKind, ...] = ()
@@ -112,8 +119,9 @@ class Daemon:
             self.alive_since = anyio.current_time()
             with anyio.CancelScope() as self._scope:
                 self._life = Life()
-                self.manager = self._build(self._life, await self._kinds(self._life), self._clock, self._led_until)
-                await self.manager.run()
+                async with self._home(self._life) as home:
+                    self.manager = self._build(home, self._life, await self._kinds(home), self._clock, self._led_until)
+                    await self.manager.run()
             self.restarts += 1
             self.alive_since, ended = float("inf"), anyio.current_time()
             self._led_until = self._clock()
@@ -147,9 +155,10 @@ class Daemon:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._until_told, scope)
-                kinds = await self._kinds(line.life)
-                self.manager = self._build(line.life, kinds, elector.clock, elector.led_until)
-                await self.manager.run()
+                async with self._home(line.life) as home:
+                    kinds = await self._kinds(home)
+                    self.manager = self._build(home, line.life, kinds, elector.clock, elector.led_until)
+                    await self.manager.run()
                 self._draining = True
                 tasks.cancel_scope.cancel()
         finally:
@@ -214,12 +223,21 @@ class Daemon:
                 await anyio.lowlevel.checkpoint()
             self._end(Death.CRASH)
 
-    async def _kinds(self, life: Life) -> AdapterRegistry:
+    def _home(self, life: Life) -> AbstractAsyncContextManager[ApiClient]:
+        """A client of the manager's API, for one process."""
+        link = self.world.manager.link
+        if self.net is None:
+            session: Session = Session(link, link.token, life)
+            return session
+        config = ClusterConfig(f"https://{link.name}.example.com:6443", token=link.token)
+        return self.net.client("", config, link.name, life, ClientOptions(limits=LISTS_UNLIMITED))
+
+    async def _kinds(self, home: ApiClient) -> AdapterRegistry:
         """The kinds of the settings, and those that still run: as `multikueued` finds them before it starts."""
-        home, chosen = self.world.manager.link, AdapterRegistry(self.adapters)
+        chosen = AdapterRegistry(self.adapters)
         while True:
             try:
-                return (await with_draining(chosen, Session(home, home.token, life))).adapters
+                return (await with_draining(chosen, home)).adapters
             except ApiError:
                 await anyio.sleep(1.0)
 
@@ -228,23 +246,29 @@ class Daemon:
         return wall_clock(self.world.daemon_skew)
 
     def _build(
-        self, life: Life, adapters: AdapterRegistry, clock: Callable[[], datetime], led_until: datetime | None
+        self,
+        home: ApiClient,
+        life: Life,
+        adapters: AdapterRegistry,
+        clock: Callable[[], datetime],
+        led_until: datetime | None,
     ) -> Manager:
-        home = self.world.manager.link
-
-        def connect(name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
-            del name
-            host = config.server.removeprefix("https://").partition(".")[0]
-            session: Session = Session(self.world.workers[host].link, config.token, life)
-            return session
-
         return Manager(
-            Session(home, home.token, life),
+            home,
             adapters,
             self.settings,
-            connect,
+            partial(self._connect, life),
             dispatcher=self.world.dispatcher,
             clock=clock,
             led_until=led_until,
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
         )
+
+    def _connect(
+        self, life: Life, name: ClusterName, config: ClusterConfig
+    ) -> AbstractAsyncContextManager[ApiClient]:
+        host = config.server.removeprefix("https://").partition(".")[0]
+        if self.net is not None:
+            return self.net.client(name, config, host, life, ClientOptions(limits=LIMITS))
+        session: Session = Session(self.world.workers[host].link, config.token, life)
+        return session

@@ -78,7 +78,7 @@ class Session:
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer`."""
-        body = _mutated(obj) if self.link.weather.mutates_copies and resource == WORKLOAD else obj
+        body = mutated(obj) if self.link.weather.mutates_copies and resource == WORKLOAD else obj
         return await self._call("create", resource, lambda: self.link.client.create(resource, body), writes=True)
 
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
@@ -190,7 +190,7 @@ class Session:
         return await self.link.carry(what, authorized, self.life, writes=writes)
 
 
-def _mutated(workload: Json) -> Json:
+def mutated(workload: Json) -> Json:
     """What a cluster's webhook may do to a Workload: annotate it, and fill in what was left out."""
     metadata = workload["metadata"]
     noted = {**metadata.get("annotations", {}), "example.com/seen-by": "webhook"}

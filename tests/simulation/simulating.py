@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import MutableMapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 import anyio
@@ -23,6 +24,7 @@ from tests.simulation.reach import Reach
 from tests.simulation.recording import Recording
 from tests.simulation.scene import Scene
 from tests.simulation.script import Script
+from tests.simulation.serving import Net, served
 from tests.simulation.taking import Taking
 from tests.simulation.virtual_time import run_on_virtual_time
 from tests.simulation.world import CANARY, World
@@ -79,10 +81,10 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
     reach.absent_since = daemon.absent_since
     scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out)
-    promises.note(f"{world.population.name}, {world.dispatcher}" + ", one preempts" * world.orchestrated + ", two elect" * bool(world.replica_skews))
+    promises.note(f"{world.population.name}, {world.dispatcher}" + ", one preempts" * world.orchestrated + ", two elect" * bool(world.replica_skews) + ", over HTTP" * world.over_http)
     broken = ""
     try:
-        async with anyio.create_task_group() as tasks:
+        async with _net(world) as daemon.net, anyio.create_task_group() as tasks:
             reach.listen()
             promises.listen()
             taking.listen()
@@ -104,6 +106,10 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
         broken = "; ".join(str(failure) for failure in failures.exceptions)
     requests = sum(cluster.link.requests.total() for cluster in world.clusters)
     return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, script.events, requests)
+
+
+def _net(world: World) -> AbstractAsyncContextManager[Net | None]:
+    return served(world) if world.over_http else nullcontext()
 
 
 async def _keep_checking(scene: Scene, holding: Holding) -> None:

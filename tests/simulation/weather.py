@@ -92,6 +92,8 @@ class Link:
     """How many of each were sent: `create workloads.v1beta2.kueue.x-k8s.io`."""
     on_change: Callable[[], None] = lambda: None
     """Called when the link comes up or goes down."""
+    on_turn: Callable[[], None] = lambda: None
+    """Called when the weather changes, for those who wait for it beside `until_heard`."""
     on_moment: Callable[[], None] = lambda: None
     """Called just before and just after a call takes effect: the moments at which a process likes to die."""
     late: anyio.abc.TaskGroup | None = None
@@ -108,6 +110,7 @@ class Link:
         self.muted_since = (self.muted_since or anyio.current_time()) if mute else None
         self._turned.set()
         self._turned = anyio.Event()
+        self.on_turn()
         if self.weather.down:
             self.cut()
         self.on_change()

@@ -41,6 +41,8 @@ CANARY = "canary-credential"
 
 ORCHESTRATED: Final = 0.5
 """Share of the runs with priorities in which one worker at a time may preempt."""
+OVER_HTTP: Final = 0.125
+"""Share of the runs in which the daemon uses its real HTTP client."""
 ELECTIONS: Final = 0.25
 """Share of the runs in which two daemons elect a leader."""
 
@@ -100,6 +102,8 @@ class World:
     """How far the daemon's clock is ahead of the manager's."""
     replica_skews: tuple[float, ...] = ()
     """Two daemons elect a leader, with clocks ahead of `daemon_skew` by so much; empty: there is one daemon."""
+    over_http: bool = False
+    """Whether the daemon uses its real HTTP client."""
     bare: frozenset[str] = frozenset()
     """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
     gone: set[str] = attrs.field(factory=set)
@@ -140,6 +144,7 @@ class World:
         replicas = random.Random(f"replicas/{seed}")
         if replicas.random() < ELECTIONS:
             world.replica_skews = (0.0, replicas.choice((0.0, 0.0, -2.0, 3.0)))
+        world.over_http = random.Random(f"http/{seed}").random() < OVER_HTTP
         return world
 
     @property
