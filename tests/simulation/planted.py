@@ -16,14 +16,14 @@ import attrs
 
 from multikueue.core.machinery.lease import Candidate, Step
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model import workloads
 from multikueue.core.workload import assigned, ending, evicting, pending
 from multikueue.core.workload import earlier_attempts as earlier
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Lost, Worker
-from multikueue.errors import DeadlineExceeded, NotSent
-from multikueue.kube import error_mapping
+from multikueue.errors import DeadlineExceeded, NotFound, NotSent
 from multikueue.kube.informer import Informer
 from multikueue.kube.reflector import Reflector
 from multikueue.protocols import ObjectList, WatchEvent
@@ -99,7 +99,7 @@ def deletes_have_no_uid() -> AbstractContextManager[Any]:
     """Whatever has the name by now is deleted, be it somebody else's."""
 
     async def delete(target: performing.Target, cache: Any, resource: Resource, key: ObjectKey, uid: str) -> None:
-        with suppress(performing.NotFound):
+        with suppress(NotFound):
             await target.client.delete(resource, key, propagation="Background")
         if cache is not None:
             cache.removed(key, uid)
@@ -138,7 +138,7 @@ def workers_are_recorded_unasked() -> AbstractContextManager[Any]:
     """`clusterName` is written before the nomination that Kueue's webhook asks for."""
 
     def recorded(situation: Situation, chosen: Worker) -> Iterator[Effect]:
-        with mock.patch.object(pending.workloads, "nominated", return_value=(chosen.name,)):
+        with mock.patch.object(workloads, "nominated", return_value=(chosen.name,)):
             return iter(list(original(situation, chosen)))
 
     original = pending._record
@@ -201,14 +201,6 @@ def a_lease_is_taken_a_period_early() -> AbstractContextManager[Any]:
 def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
     """Once a worker is recorded, nobody looks at the copies on the others any more."""
     return mock.patch.object(assigned, "clean_all", return_value=())
-
-
-def the_client_takes_a_timeout_for_not_sent() -> AbstractContextManager[Any]:
-    """The HTTP client says `NotSent` where a call that was sent has no answer in time."""
-    return _all(
-        mock.patch.object(error_mapping.errors, "DeadlineExceeded", NotSent),
-        mock.patch("multikueue.kube.exchange.DeadlineExceeded", NotSent),
-    )
 
 
 PLANTED: Final[Mapping[str, Mutation]] = MappingProxyType(

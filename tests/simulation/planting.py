@@ -1,24 +1,41 @@
-"""A pytest plugin that plants a bug for a whole run: `PLANTED=name pytest -p tests.simulation.planting ...`."""
+"""`python -m tests.simulation.planting BUG=TEST ...`: run each unit test with its bug in place; print which failed, as JSON.
+
+All in one process: what takes long is the imports.
+"""
 
 from __future__ import annotations
 
-import os
-from contextlib import ExitStack
+import contextlib
+import io
+import json
+import sys
 
+import attrs
 import pytest
 
 from tests.simulation.planted import PLANTED
 
-_STACK = ExitStack()
+
+@attrs.define(eq=False)
+class Failures:
+    """A pytest plugin that notes what fails."""
+
+    tests: list[str] = attrs.field(factory=list)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a failure of the test itself."""
+        if report.failed and report.when == "call":
+            self.tests.append(report.nodeid)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Plant it before anything is collected."""
-    del config
-    _STACK.enter_context(PLANTED[os.environ["PLANTED"]]())
+def failures(bug: str, test: str) -> list[str]:
+    """The tests that fail with a bug in place."""
+    noted = Failures()
+    with PLANTED[bug](), contextlib.redirect_stdout(io.StringIO()):
+        pytest.main(["-q", "--assert=plain", "-p", "no:cacheprovider", test], plugins=[noted])
+    return noted.tests
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Take it out."""
-    del config
-    _STACK.close()
+if __name__ == "__main__":
+    pairs = [argument.split("=", 1) for argument in sys.argv[1:]]
+    print(json.dumps({bug: failures(bug, test) for bug, test in pairs}))

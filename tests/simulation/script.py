@@ -12,7 +12,7 @@ import attrs
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, NotFound
 from multikueue.sandbox.kinds.sets import SetKind
-from tests.simulation import breaking, creating, meddling, operating, resizing, rivals
+from tests.simulation import breaking, creating, hostile, meddling, operating, resizing, rivals
 from tests.simulation.breaking import Trouble, fine_weather
 from tests.simulation.objects import objects
 from tests.simulation.population import Submission
@@ -20,7 +20,7 @@ from tests.simulation.scene import Scene
 
 TROUBLE_ENDS: Final = 420.0
 """Virtual seconds after which nothing breaks any more."""
-TROUBLES: Final = (*breaking.TROUBLES, *creating.TROUBLES, *meddling.TROUBLES, *operating.TROUBLES)
+TROUBLES: Final = (*breaking.TROUBLES, *creating.TROUBLES, *meddling.TROUBLES, *operating.TROUBLES, *hostile.TROUBLES)
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
 
@@ -119,7 +119,8 @@ class Script:
         self.scene.promises.note("everything is mended")
         fine_weather(self.scene)
         for place in world.clusters:
-            place.link.change(down=False, silent=False, deaf=False, hidden=frozenset())
+            fine = {"down": False, "silent": False, "deaf": False, "hidden": frozenset(), "hostility": None}
+            place.link.change(**fine, hung_deletes=False)
         await world.configure(sorted(world.workers))
         for name in world.workers:
             await world.write_kubeconfig(name)

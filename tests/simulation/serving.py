@@ -27,6 +27,7 @@ from multikueue.sandbox.apiserver.serving.representations import json_response
 from multikueue.sandbox.apiserver.serving.routing import Route, route, split
 from multikueue.sandbox.apiserver.serving.server import _make_request
 from multikueue.sandbox.apiserver.status_errors import StatusError
+from tests.simulation.hostility import Hostility, bomb, endless, odd
 from tests.simulation.session import mutated
 from tests.simulation.weather import Life, Link
 from tests.simulation.wires import Host, MemoryConnector, Wire, tls
@@ -73,10 +74,27 @@ class Front:
             if found.verb == "watch":
                 await anyio.lowlevel.checkpoint()
                 return web.Response()
-            return await self.handler(request)
+            return self._hostile(found, await self.handler(request))
 
         answer = await link.carry(what, act, self.life, writes=found.verb not in READS)
         return await self._watch(request, what) if found.verb == "watch" else answer
+
+    def _hostile(self, found: Route, answer: web.StreamResponse) -> web.StreamResponse:
+        """What a hostile server answers in place of a page of a list."""
+        if found.verb != "list" or not isinstance(answer, web.Response) or not isinstance(answer.body, bytes):
+            return answer
+        match self.cluster.link.weather.hostility:
+            case Hostility.ODD:
+                listed: Any = orjson.loads(answer.body)
+                listed["items"] = [odd(obj, self.cluster.link.dice) for obj in listed["items"]]
+                return json_response(orjson.dumps(listed))
+            case Hostility.ENDLESS:
+                return json_response(endless(answer.body))
+            case Hostility.BOMB:
+                return web.Response(
+                    body=bomb(), headers={"Content-Encoding": "gzip", "Content-Type": "application/json"}
+                )
+        return answer
 
     async def _read(self, request: web.BaseRequest, found: Route) -> None:
         """Read the body before anything goes wrong: it may arrive when its sender is gone."""
@@ -96,12 +114,20 @@ class Front:
         client = wire.other
         wire.delay = lambda: link.weather.lag + link.dice.expovariate(1 / link.weather.latency)
         client.held = lambda: link.muted_since is not None
+        client.altered = lambda data: _altered(link, data)
         try:
             with link.wire(what, float("inf")):
                 return await self.handler(request)
         finally:
-            wire.delay, client.held = lambda: 0.0, lambda: False
+            wire.delay, client.held, client.altered = lambda: 0.0, lambda: False, lambda data: data
         raise AssertionError("unreachable: a wire that broke raises")
+
+
+def _altered(link: Link, data: bytes) -> bytes:
+    """A piece of a watch's stream as a hostile server sends it: of as many bytes, for it is a chunk of HTTP."""
+    if link.weather.hostility is Hostility.NO_EVENTS:
+        return data.replace(b'{"type":', b'{"Type":')
+    return data
 
 
 def _reset(request: web.BaseRequest) -> web.StreamResponse:

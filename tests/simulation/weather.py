@@ -24,6 +24,8 @@ from multikueue.errors import (
 )
 from multikueue.sandbox.apiserver import DirectClient
 
+from tests.simulation.hostility import Hostility
+
 T = TypeVar("T")
 
 DEADLINE: Final = 30.0
@@ -56,6 +58,10 @@ class Weather:
     """Calls are answered, and watches are open and show nothing."""
     hidden: frozenset[Resource] = frozenset()
     """Kinds that are not served, or may not be read: 404 for every call and watch."""
+    hostility: Hostility | None = None
+    """How a hostile worker answers."""
+    hung_deletes: bool = False
+    """Deletions are never answered."""
     mutates_copies: bool = False
     """A webhook of the cluster adds something to every Workload created through this link."""
 
@@ -200,7 +206,7 @@ class Link:
         if self.weather.down:
             raise Unreachable(f"{self.name}: {what}: cannot connect")
         await anyio.sleep(self.dice.expovariate(1 / self.weather.latency))
-        if self.weather.silent:
+        if self.weather.silent or (self.weather.hung_deletes and what.startswith("delete")):
             await anyio.sleep_forever()  # until the deadline, or until the connection is cut
 
     def _refusal(self, what: str) -> ApiError:

@@ -40,6 +40,7 @@ class Wire(asyncio.Transport):
         self._paused = False
         self._closed = False
         self.held: Callable[[], bool] = lambda: False
+        self.altered: Callable[[bytes], bytes] = lambda data: data
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send; nothing once the connection is closed."""
@@ -69,7 +70,7 @@ class Wire(asyncio.Transport):
         if data is None:
             self._lose(None)
         else:
-            self.protocol.data_received(data)
+            self.protocol.data_received(self.altered(data))
             self.look()
 
     def close(self) -> None:
