@@ -48,7 +48,7 @@ async def fall_silent_with_the_answer(scene: Scene) -> None:
 
 
 async def evict_behind_an_admission(scene: Scene) -> None:
-    """A worker admits a copy while the manager evicts the Workload and gives it quota again; the daemon sees the end."""
+    """A worker admits a copy while the manager evicts the Workload and gives it quota again, behind our back."""
     manager = scene.world.manager
     offered = anyio.Event()
     found: list[ObjectKey] = []
@@ -107,9 +107,7 @@ async def _lose_link_at_creation(
 
 
 @contextlib.contextmanager
-def _creations(
-    scene: Scene, created: Callable[[SimCluster, Json], None], resource: Resource = JOB
-) -> Iterator[None]:
+def _creations(scene: Scene, created: Callable[[SimCluster, Json], None], resource: Resource = JOB) -> Iterator[None]:
     """Have a function called with each job, or else, of ours that is created on a worker, before the worker answers."""
     listeners = []
     for worker in scene.world.workers.values():
@@ -134,8 +132,5 @@ TROUBLES: Final[tuple[Trouble, ...]] = (
     crash_with_the_worker,
     evict_out_of_sight,
     evict_out_of_sight,
-    fall_silent_with_the_answer,
-    fall_silent_with_the_answer,
-    evict_behind_an_admission,
-    evict_behind_an_admission,
 )
+UNUSUAL: Final[tuple[Trouble, ...]] = (fall_silent_with_the_answer, evict_behind_an_admission)

@@ -264,9 +264,7 @@ class Daemon:
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
         )
 
-    def _connect(
-        self, life: Life, name: ClusterName, config: ClusterConfig
-    ) -> AbstractAsyncContextManager[ApiClient]:
+    def _connect(self, life: Life, name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
         host = config.server.removeprefix("https://").partition(".")[0]
         if self.net is not None:
             return self.net.client(name, config, host, life, ClientOptions(limits=LIMITS))

@@ -81,8 +81,10 @@ class Terms:
         if self._leader:
             self.broken(f"{who} leads while {self._leader} does")
         elif who != self._last and now - self._told_at < MARGIN - ROUNDING:
-            self.broken(f"{who} leads {now - self._told_at:.3f} s after {self._last} was told to stop, {MARGIN:g} s it is")
-        self.changes += who != self._last and self._last != ""
+            self.broken(
+                f"{who} leads {now - self._told_at:.3f} s after {self._last} was told to stop, {MARGIN:g} s it is"
+            )
+        self.changes += self._last not in (who, "")
         self._leader, self._last, self.line = who, who, line
 
     def told(self, *, lost: bool) -> None:

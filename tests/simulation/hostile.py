@@ -12,7 +12,6 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, has_quota, is_finished
-from multikueue.errors import ApiError
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.simulation.breaking import Trouble
 from tests.simulation.hostility import Hostility

@@ -1,4 +1,4 @@
-"""What a hostile worker, or a proxy before it, answers: odd shapes, lists without an end, bombs, lines that are no events."""
+"""What a hostile worker, or a proxy before it, answers: odd shapes, endless lists, bombs, lines that are no events."""
 
 from __future__ import annotations
 

@@ -199,6 +199,5 @@ TROUBLES: Final[tuple[Trouble, ...]] = (
     delete_copy,
     delete_all_copies,
     plant_namesake,
-    recreate_as_namesake,
-    recreate_as_namesake,
 )
+UNUSUAL: Final[tuple[Trouble, ...]] = (recreate_as_namesake,)

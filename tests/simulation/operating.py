@@ -138,7 +138,9 @@ async def lose_the_lease(scene: Scene) -> None:
     requests = scene.dice.random() < 0.7
     line.lease_weather = LeaseWeather(slow=slow)
     await anyio.sleep(scene.seconds(5.0, 15.0))
-    scene.note(f"answered after {slow:g} s, and then {'requests' if requests else 'replies'} are lost for {seconds:g} s")
+    scene.note(
+        f"answered after {slow:g} s, and then {'requests' if requests else 'replies'} are lost for {seconds:g} s"
+    )
     line.lease_weather = LeaseWeather(slow=slow, lost_requests=requests, lost_replies=not requests)
     await anyio.sleep(seconds)
     line.lease_weather = LeaseWeather()

@@ -1,4 +1,4 @@
-"""Thirteen bugs that a review planted, most of which nothing caught: each must be seen by the simulation and a unit test.
+"""Thirteen bugs that a review planted, which nothing caught: each must be seen by the simulation and a unit test.
 
 `test_planted_bugs` runs the unit test of each with the bug in place, and looks at the seed that catches it.
 """
@@ -15,8 +15,8 @@ import anyio
 import attrs
 
 from multikueue.core.machinery.lease import Candidate, Step
-from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model import workloads
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.workload import assigned, ending, evicting, pending
 from multikueue.core.workload import earlier_attempts as earlier
 from multikueue.core.workload import plan as planning
@@ -163,9 +163,7 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
 
     def stop(situation: Situation) -> Plan:
         plan = original(situation)
-        released = [
-            effect for job in situation.snapshot.jobs.values() for effect in evicting._release(situation, job)
-        ]
+        released = [effect for job in situation.snapshot.jobs.values() for effect in evicting._release(situation, job)]
         kept = [effect for effect in plan.effects if effect not in released]
         return attrs.evolve(plan, effects=(*kept, *released))
 

@@ -1,4 +1,4 @@
-"""`python -m tests.simulation.planting BUG=TEST ...`: run each unit test with its bug in place; print which failed, as JSON.
+"""`python -m tests.simulation.planting BUG=TEST ...`: run tests with their bugs in place; tell which fail.
 
 All in one process: what takes long is the imports.
 """
@@ -38,4 +38,4 @@ def failures(bug: str, test: str) -> list[str]:
 
 if __name__ == "__main__":
     pairs = [argument.split("=", 1) for argument in sys.argv[1:]]
-    print(json.dumps({bug: failures(bug, test) for bug, test in pairs}))
+    sys.stdout.write(json.dumps({bug: failures(bug, test) for bug, test in pairs}) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from typing import Final
 
 import anyio
@@ -20,7 +21,9 @@ from tests.simulation.scene import Scene
 
 TROUBLE_ENDS: Final = 420.0
 """Virtual seconds after which nothing breaks any more."""
-TROUBLES: Final = (*breaking.TROUBLES, *creating.TROUBLES, *meddling.TROUBLES, *operating.TROUBLES, *hostile.TROUBLES)
+TROUBLES: Final = (*breaking.TROUBLES, *creating.TROUBLES, *meddling.TROUBLES, *operating.TROUBLES)
+UNUSUAL: Final = (*2 * creating.UNUSUAL, *2 * meddling.UNUSUAL, *hostile.TROUBLES)
+"""Drawn by dice of their own, in runs that are unusual: seeds without them are what they were before these came."""
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
 
@@ -56,6 +59,9 @@ class Script:
             for trouble in () if self.calm else self._certain:
                 if self._happens():
                     tasks.start_soon(self._later, trouble, dice.uniform(20, TROUBLE_ENDS - 60))
+            for trouble, seconds in self._unusual():
+                if self._happens():
+                    tasks.start_soon(self._later, trouble, seconds)
         await anyio.sleep_until(max(TROUBLE_ENDS, anyio.current_time()))
         if not self.calm:
             await self._mend()
@@ -76,8 +82,17 @@ class Script:
         """What a run is there for, given what users submit in it."""
         population = self.scene.world.population
         resized = resizing.ELASTIC if population.elastic else ()
-        elected = operating.ELECTION if self.scene.world.replica_skews else ()
-        return (*resized, *(rivals.TROUBLES[-1:] if population.preempting else ()), *elected)
+        return (*resized, *(rivals.TROUBLES[-1:] if population.preempting else ()))
+
+    def _unusual(self) -> list[tuple[Trouble, float]]:
+        """What is drawn beside, and when."""
+        world = self.scene.world
+        if self.calm or not world.unusual:
+            return []
+        dice = random.Random(f"unusual script/{world.seed}")
+        elected = operating.ELECTION if world.replica_skews else ()
+        drawn = [*elected, *(dice.choice(UNUSUAL) for _ in range(dice.randint(1, 3)))]
+        return [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in drawn]
 
     def _happens(self) -> bool:
         self.events += 1

@@ -180,7 +180,7 @@ async def served(world: World) -> AsyncIterator[Net]:
     net = Net(hosts)
     with (
         mock.patch.object(exchanging, "open_session", net.open_session),
-        mock.patch.object(exchanging, "ssl_context", lambda config: tls()),
+        mock.patch.object(exchanging, "ssl_context", return_value=tls()),
     ):
         try:
             yield net

@@ -81,7 +81,12 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
     reach.absent_since = daemon.absent_since
     scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out)
-    promises.note(f"{world.population.name}, {world.dispatcher}" + ", one preempts" * world.orchestrated + ", two elect" * bool(world.replica_skews) + ", over HTTP" * world.over_http)
+    promises.note(
+        f"{world.population.name}, {world.dispatcher}"
+        + ", one preempts" * world.orchestrated
+        + ", two elect" * bool(world.replica_skews)
+        + ", over HTTP" * world.over_http
+    )
     broken = ""
     try:
         async with _net(world) as daemon.net, anyio.create_task_group() as tasks:

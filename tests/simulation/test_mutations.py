@@ -26,6 +26,7 @@ FIRST = {
     "external_nominations_are_ignored": 4,
     "kinds_taken_out_are_forgotten": 1,
     "placed_pods_are_not_told": 8,
+    "quota_is_freed_before_the_job_has_stopped": 26,
     "replacements_are_new_jobs": 84,
     "sizes_stay_on_the_manager": 146,
 }

@@ -23,7 +23,6 @@ from multikueue.errors import (
     Unreachable,
 )
 from multikueue.sandbox.apiserver import DirectClient
-
 from tests.simulation.hostility import Hostility
 
 T = TypeVar("T")

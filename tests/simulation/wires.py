@@ -1,8 +1,8 @@
 """The real HTTP client and the sandbox's HTTP server, joined in memory: on the virtual clock, without a socket.
 
 Real sockets would need real time: a selector decides then when something arrives, and a seed would not repeat. So the
-client's connector gets pairs of transports instead. All above them is what runs in production: aiohttp's parsers, pools,
-timeouts and limits, and `multikueue.kube` on one side, the sandbox's routing and streams on the other.
+client's connector gets pairs of transports instead. All above them is what runs in production: aiohttp's parsers,
+pools, timeouts and limits, and `multikueue.kube` on one side, the sandbox's routing and streams on the other.
 """
 
 from __future__ import annotations
