@@ -42,13 +42,16 @@ def _all(*patches: AbstractContextManager[Any]) -> Iterator[None]:
 
 
 def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
-    """Before a worker is recorded, a copy made for an earlier attempt counts as this attempt's."""
+    """Before a worker is recorded, a copy made for an earlier attempt counts as this attempt's, and so it stays."""
     original = Situation.current
 
     def current(self: Situation, worker: Worker) -> Json | None:
         return worker.workload if self.assigned_to is None else original(self, worker)
 
-    return mock.patch.object(Situation, "current", current)
+    return _all(
+        mock.patch.object(Situation, "current", current),
+        mock.patch.object(pending, "clean_stale", return_value=()),
+    )
 
 
 def losers_out_of_the_config_are_kept() -> AbstractContextManager[Any]:
