@@ -176,6 +176,22 @@ async def recreate_as_namesake(scene: Scene) -> None:
     worker.link.change(lag=0.0)
 
 
+async def delete_behind_a_410(scene: Scene) -> None:
+    """Copies are deleted while their worker is out of reach, and it remembers no history: only a list can tell."""
+    found = await scene.running(plural=JOB.plural)
+    if found is None:
+        return
+    worker, item, workload = found
+    scene.taking.excuse(worker.name, workload)
+    worker.link.change(down=True)
+    for resource, key in ((JOB, item.key), (WORKLOAD, workload)):
+        with contextlib.suppress(NotFound):
+            await worker.api.delete(resource, key, propagation="Background")
+    await anyio.sleep(scene.seconds(1.0, 5.0))
+    worker.registry.compact()
+    worker.link.change(down=False)
+
+
 def _any(scene: Scene, place: SimCluster) -> ObjectKey | None:
     ours = place is not scene.world.manager
     keys = sorted(ObjectKey.of(found) for found in objects(place, WORKLOAD) if not ours or is_ours(found))

@@ -24,6 +24,8 @@ TROUBLE_ENDS: Final = 420.0
 TROUBLES: Final = (*breaking.TROUBLES, *creating.TROUBLES, *meddling.TROUBLES, *operating.TROUBLES)
 UNUSUAL: Final = (*2 * creating.UNUSUAL, *2 * meddling.UNUSUAL, *hostile.TROUBLES)
 """Drawn by dice of their own, in runs that are unusual: seeds without them are what they were before these came."""
+UNLISTED: Final = 0.4
+"""Share of unusual runs in which deletions are not told by a watch."""
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
 
@@ -92,7 +94,10 @@ class Script:
         dice = random.Random(f"unusual script/{world.seed}")
         elected = operating.ELECTION if world.replica_skews else ()
         drawn = [*elected, *(dice.choice(UNUSUAL) for _ in range(dice.randint(1, 3)))]
-        return [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in drawn]
+        timed = [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in drawn]
+        if dice.random() < UNLISTED:
+            timed.append((meddling.delete_behind_a_410, dice.uniform(5, TROUBLE_ENDS - 60)))
+        return timed
 
     def _happens(self) -> bool:
         self.events += 1

@@ -29,6 +29,7 @@ FIRST = {
     "a_lease_counts_from_the_answer": 13,
     "a_lease_is_taken_a_period_early": 6,
     "a_timeout_counts_as_not_sent": 35,
+    "a_relist_forgets_one_deletion": 53,
     "an_earlier_copy_is_believed_while_pending": 14,
     "deletes_have_no_uid": 4,
     "quota_is_freed_before_the_job_has_stopped": 26,
