@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, has_quota, is_finished
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.simulation.breaking import Trouble
-from tests.simulation.hostility import Hostility
+from tests.simulation.hostility import INVENTED, Hostility
 from tests.simulation.objects import ORIGIN, find, objects
 from tests.simulation.scene import Scene
 
@@ -60,7 +60,7 @@ async def flood(scene: Scene) -> None:
     worker.link.change(hung_deletes=scene.dice.random() < 0.5)
     template = {"spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}}
     for number in range(FLOOD):
-        invented = _workload(f"invented-{number}", [{"name": "main", "count": 1, "template": template}])
+        invented = _workload(f"{INVENTED}{number}", [{"name": "main", "count": 1, "template": template}])
         invented["spec"]["active"] = False
         await worker.api.create(WORKLOAD, invented)
         await anyio.sleep(scene.seconds(0.0, 0.2))

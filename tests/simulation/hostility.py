@@ -12,8 +12,8 @@ import orjson
 
 from multikueue.core.model.names import Json
 
-PAGE: Final = 500
-"""Objects of an endless list's page, at most."""
+INVENTED: Final = "invented-"
+"""How the names of Workloads begin that a worker's user has invented."""
 
 
 class Hostility(Enum):
