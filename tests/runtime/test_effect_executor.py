@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from datetime import UTC, datetime, timedelta
+from unittest import mock
 
 import anyio
 import attrs
@@ -31,6 +32,7 @@ from multikueue.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
+    DeadlineExceeded,
     Forbidden,
     Invalid,
     NotFound,
@@ -346,6 +348,20 @@ async def test_it_is_remembered_whether_the_job_may_exist(fault: Reset | Refuse 
         await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
     assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), expected)
     assert isinstance(fleet.memory.creation(W2, KEY, attempt(a_workload(uid="u"))), Untracked)
+
+
+@pytest.mark.looptime
+async def test_a_creation_that_was_not_answered_in_time_may_have_happened() -> None:
+    """A timeout is not `NotSent`: the worker may have made the job, or make it later."""
+    fleet = Fleet()
+    executing, _ = executor(fleet)
+    timeout = DeadlineExceeded("no answer in time")
+    with (
+        mock.patch.object(fleet.clusters[W1].client, "create", side_effect=timeout),
+        contextlib.suppress(ApiError),
+    ):
+        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Unanswered)
 
 
 @pytest.mark.parametrize("then", [Refuse(409), Refuse(429), Refuse(403)], ids=["409", "429", "403"])

@@ -39,6 +39,7 @@ from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.kind_mutations import KIND_MUTATIONS
+from tests.simulation.planted import PLANTED
 from tests.simulation.simulating import Run, simulate
 
 Decide = Callable[[Situation], Plan]
@@ -244,6 +245,7 @@ def unmarked_copies_win() -> AbstractContextManager[Any]:
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
+        **PLANTED,
         **{
             mutation.__name__: mutation
             for mutation in (

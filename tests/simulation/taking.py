@@ -7,7 +7,6 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.machinery.liveness import PROBE_EVERY
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
@@ -120,8 +119,7 @@ class Taking:
     def _is_lost(self, name: str) -> bool:
         if find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", name)) is None:
             return True
-        # A loss begins with the last answer, a probe's interval before it at most; times are in whole seconds.
-        return self.reach.recently_out_for(name) >= self.promises.lost_timeout - PROBE_EVERY - 2
+        return self.reach.recently_out_for(name) >= self.promises.least_loss
 
     def _reason(self, worker: SimCluster, key: ObjectKey, copy: Json) -> str:
         """Why something of a Workload may be stopped there now; empty if nothing explains it."""

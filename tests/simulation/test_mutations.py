@@ -27,6 +27,13 @@ FIRST = {
     "external_nominations_are_ignored": 4,
     "kinds_taken_out_are_forgotten": 1,
     "placed_pods_are_not_told": 8,
+    "a_lease_counts_from_the_answer": 13,
+    "a_lease_is_taken_a_period_early": 16,
+    "a_timeout_counts_as_not_sent": 91,
+    "a_relist_forgets_one_deletion": 53,
+    "an_earlier_copy_is_believed_while_pending": 14,
+    "deletes_have_no_uid": 4,
+    "quota_is_freed_before_the_job_has_stopped": 26,
     "replacements_are_new_jobs": 84,
     "sizes_stay_on_the_manager": 146,
 }

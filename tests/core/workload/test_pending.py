@@ -141,6 +141,12 @@ class TestWinning:
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED, uid="b")))
         assert in_words(seen, decide(seen)) == ["record w1", "delete workload on w2"]
 
+    def test_a_copy_of_an_earlier_attempt_does_not_win(self) -> None:
+        """It was admitted before the eviction: it goes, whatever it says, and nobody is recorded for it."""
+        before = copy_of(OFFERED, attempt=EARLIER, admitted=True)
+        seen = snapshot(OFFERED, worker("w1", before), worker("w2", copy_of(OFFERED)))
+        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
     def test_the_record_leaves_the_check_pending(self) -> None:
         """Ready makes the manager's Kueue start its own job, which cannot be copied any more."""
         decided = decide(snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True))))
