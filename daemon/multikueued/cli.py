@@ -17,6 +17,7 @@ from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsE
 
 SUBCOMMANDS: Final[Mapping[str, str]] = {
     "demo": "multikueued.demo.command:demo",
+    "doctor": "multikueued.doctor.command:doctor",
     "events": "multikueued.commands.explaining:events_command",
     "explain": "multikueued.commands.explaining:explain_command",
     "get": "multikueued.commands.listing:get",
