@@ -13,7 +13,7 @@ from multikueue.core.model.objects import name_of
 from multikueue.kube import ClusterConfig
 from multikueued.doctor.installed import find_daemon
 from multikueued.doctor.manager import read_manager
-from multikueued.doctor.probing import Probe, probe
+from multikueued.doctor.probing import Measure, Probe, probe
 from multikueued.doctor.seeing import MANAGER, Client, Sight
 from multikueued.doctor.workers import Connect, Rounds, connected
 from multikueued.reports.doctor.facts import Facts, NotChecked
@@ -34,6 +34,7 @@ class Request:
     account: str = ""
     """NAMESPACE/NAME of the daemon's service account; empty: that of its Deployment."""
     connect: Connect = connected
+    measure: Measure = probe
 
 
 async def examine(client: Client, request: Request, now: datetime) -> Diagnosis:
@@ -52,12 +53,12 @@ async def gather(client: Client, request: Request, now: datetime) -> Facts:
     measured: list[Probe] = []
 
     async def measure() -> None:
-        measured.append(await probe(request.config))
+        measured.append(await request.measure(request.config))
 
     daemon = await find_daemon(sight, request.settings_file, request.account, request.daemon_namespace)
     facts, held = await read_manager(sight, daemon, now)
     active = frozenset(name_of(one) for one in facts.objects.clusters if is_true(one, "Active"))
-    rounds = Rounds(facts.settings, facts.kinds, active, request.connect)
+    rounds = Rounds(facts.settings, facts.kinds, active, request.connect, request.measure)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(measure)
         tasks.start_soon(rounds.visit, {name: one.config for name, one in held.items() if one.config is not None})

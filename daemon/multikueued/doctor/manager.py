@@ -25,6 +25,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import Forbidden, NotFound
+from multikueued.commands.reading import job_behind
 from multikueued.doctor.credentials import Held, held_for
 from multikueued.doctor.installed import Daemon
 from multikueued.doctor.seeing import Sight, permissions
@@ -32,6 +33,7 @@ from multikueued.doctor.workers import lacking_of
 from multikueued.kinds import chosen_kinds
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.reports.doctor.facts import Facts, KueueFacts, Permission, StatusWriter, WebhookFacts
+from multikueued.reports.doctor.jobs import rejected
 from multikueued.reports.doctor.webhooks import ours
 from multikueued.reports.objects import ManagerObjects
 
@@ -40,6 +42,8 @@ CONFIG_MAP: Final = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
 SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
 KUEUES_DEPLOYMENT: Final = "kueue-controller-manager"
 KUEUES_CONFIG: Final = ("kueue-manager-config", "controller_manager_config.yaml")
+JOBS: Final = 50
+"""Rejected jobs that are read one by one; as a rule they have one reason."""
 STATUSES: Final = 20
 """MultiKueueClusters that are read one by one, for who writes their status."""
 
@@ -71,6 +75,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         settings_known=daemon.settings_known,
         kinds=kinds,
         lacking=await lacking_of(sight, [kind.resource.gvk for kind in kinds if not kind.workload_only]),
+        jobs=await _jobs(sight, objects),
         definitions=await _definitions(sight, kinds),
         kueue=await _kueue(sight, namespace),
         status_writers=await _status_writers(sight, objects),
@@ -94,6 +99,20 @@ async def _objects(sight: Sight, lease: ObjectKey) -> ManagerObjects:
         found[field] = await sight.items(resource, what) or ()
     found["lease"] = await sight.one(LEASE, lease, "whether a daemon leads")
     return ManagerObjects(**found)
+
+
+async def _jobs(sight: Sight, objects: ManagerObjects) -> dict[ObjectKey, Json]:
+    """The jobs behind Workloads that were rejected: the reason stands nowhere else once the events are gone."""
+    found: dict[ObjectKey, Json] = {}
+    for workload in rejected(objects)[:JOBS]:
+        try:
+            job = await job_behind(sight.client, workload)
+        except Forbidden:
+            sight.blind("what rejected jobs say of themselves", "you may not get them")
+            break
+        if job is not None:
+            found[ObjectKey.of(workload)] = job
+    return found
 
 
 async def _definitions(sight: Sight, kinds: tuple[JobKind, ...]) -> dict[GVK, Json]:

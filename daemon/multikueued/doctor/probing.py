@@ -8,7 +8,8 @@ from __future__ import annotations
 import email.utils
 import statistics
 import time
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 import aiohttp
 import anyio
@@ -33,6 +34,10 @@ class Probe:
     """Seconds, the median; None: no answer."""
     clock: ClockBound | None = None
     error: str = ""
+
+
+Measure: TypeAlias = Callable[[ClusterConfig], Awaitable[Probe]]
+"""How a server is measured."""
 
 
 async def probe(config: ClusterConfig) -> Probe:

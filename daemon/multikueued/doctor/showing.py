@@ -10,7 +10,7 @@ import click
 
 from multikueued.commands.tables import paragraph, table
 from multikueued.reports.doctor.facts import NotChecked
-from multikueued.reports.doctor.findings import Diagnosis, Finding, Measured, Severity
+from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
 
 _COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
 
@@ -31,7 +31,7 @@ def diagnosis_lines(found: Diagnosis, width: int, *, wide: bool) -> list[str]:
     return [*lines, _total(found)]
 
 
-def _finding(one: Finding, width: int, *, wide: bool) -> list[str]:
+def _finding(one: DoctorFinding, width: int, *, wide: bool) -> list[str]:
     head = f"{one.severity}: {one.where}: {one.what}"
     first, *rest = paragraph(head, width, rest="  ")
     coloured = first.replace(one.severity, click.style(str(one.severity), fg=_COLOURS[one.severity]), 1)
@@ -43,9 +43,7 @@ def _finding(one: Finding, width: int, *, wide: bool) -> list[str]:
 
 def _measured(workers: Iterable[Measured], width: int, *, wide: bool) -> list[str]:
     rows = [
-        [one.worker, _milliseconds(one.latency), _clock(one.clock, wide=wide)]
-        for one in workers
-        if one.latency is not None
+        [one.worker, _milliseconds(one.latency), _clock(one, wide=wide)] for one in workers if one.latency is not None
     ]
     return [*table(["WORKER", "LATENCY", "CLOCK"], rows, width), ""] if rows else []
 
@@ -54,12 +52,12 @@ def _milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1000:.0f} ms"
 
 
-def _clock(bound: tuple[float, float] | None, *, wide: bool) -> str:
-    if bound is None:
+def _clock(one: Measured, *, wide: bool) -> str:
+    if one.clock_from is None or one.clock_to is None:
         return "not checked"
     if wide:
-        return f"between {bound[0]:+.1f} s and {bound[1]:+.1f} s from this machine's"
-    return f"within {max(abs(bound[0]), abs(bound[1])):.1f} s of this machine's"
+        return f"between {one.clock_from:+.1f} s and {one.clock_to:+.1f} s from this machine's"
+    return f"within {max(abs(one.clock_from), abs(one.clock_to)):.1f} s of this machine's"
 
 
 def _not_checked(gaps: Iterable[NotChecked], width: int) -> list[str]:

@@ -16,7 +16,7 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ApiError, KubeconfigError, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.config import Settings
-from multikueued.doctor.probing import probe
+from multikueued.doctor.probing import Measure, probe
 from multikueued.doctor.seeing import Client, Sight, permissions
 from multikueued.rbac.rules import on_worker
 from multikueued.reports.doctor.facts import NotChecked, WorkerFacts
@@ -44,6 +44,7 @@ class Rounds:
     connected_by_daemon: frozenset[str]
     """Those that the daemon says it is connected to."""
     connect: Connect = connected
+    measure: Measure = probe
     found: dict[str, WorkerFacts] = attrs.field(factory=dict)
     not_checked: list[NotChecked] = attrs.field(factory=list)
 
@@ -54,7 +55,7 @@ class Rounds:
                 tasks.start_soon(self._bounded, name, config)
 
     async def _bounded(self, name: str, config: ClusterConfig) -> None:
-        visit = Visit(name, self.settings, self.kinds)
+        visit = Visit(name, self.settings, self.kinds, self.measure)
         with anyio.move_on_after(DEADLINE) as scope:
             try:
                 async with self.connect(name, config) as client:
@@ -85,6 +86,7 @@ class Visit:
     name: str
     settings: Settings
     kinds: tuple[JobKind, ...]
+    measure: Measure
     facts: WorkerFacts = attrs.field(init=False)
     not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
 
@@ -99,7 +101,7 @@ class Visit:
             ApiError: it does not answer, or does not accept the credentials.
         """
         sight = Sight(client, self.name, f"{DIAGNOSE} {self.name}", self.not_checked)
-        measured = await probe(config)
+        measured = await self.measure(config)
         if measured.error:
             here = "run multikueue doctor where the daemon runs"
             sight.blind(f"clock and latency of {self.name}", measured.error, here)

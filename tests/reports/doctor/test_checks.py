@@ -17,7 +17,7 @@ from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, loc
 from multikueue.testing import workload
 from multikueued.config import ObjectName, Settings, WebhookSettings
 from multikueued.reports.doctor.facts import ClockBound, Credentials, Facts, KueueFacts, StatusWriter, WebhookFacts
-from multikueued.reports.doctor.findings import Finding, Severity, diagnose
+from multikueued.reports.doctor.findings import DoctorFinding, Severity, diagnose
 from multikueued.reports.doctor.table import CHECKS
 from multikueued.reports.doctor.webhooks import KUEUES
 from tests.reports.doctor.healthy import (
@@ -223,7 +223,7 @@ ABSENT = {one.id for one in CHECKS} - {"worker-says", "worker-answers", "job-wai
 """Rows with an id of their own; the others have that of the reason."""
 
 
-def findings(facts: Facts) -> tuple[Finding, ...]:
+def findings(facts: Facts) -> tuple[DoctorFinding, ...]:
     """What all rows find."""
     return diagnose(facts, CHECKS).findings
 

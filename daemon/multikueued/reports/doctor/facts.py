@@ -147,6 +147,8 @@ class Facts:
     """Those that the settings enable."""
     lacking: frozenset[GVK] = frozenset()
     """Kinds that the manager does not serve."""
+    jobs: Mapping[ObjectKey, Json] = attrs.field(factory=dict)
+    """The jobs behind some of the Workloads that were rejected, by the Workload."""
     definitions: Mapping[GVK, Json] = attrs.field(factory=dict)
     """The CustomResourceDefinitions of kinds, as far as they could be read."""
     kueue: KueueFacts = attrs.field(factory=KueueFacts)

@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
 
 @attrs.frozen
-class Finding:
+class DoctorFinding:
     """Something that is not as it should be."""
 
     id: str
@@ -67,11 +67,11 @@ class Check:
     """How to mend it; `{name}` is filled in from the spot's words."""
     look: Callable[[Facts], Iterable[Spot]]
 
-    def findings(self, facts: Facts) -> Iterator[Finding]:
+    def findings(self, facts: Facts) -> Iterator[DoctorFinding]:
         """What it finds."""
         for spot in self.look(facts):
             remedy = spot.remedy or self.remedy.format_map(spot.words)
-            yield Finding(
+            yield DoctorFinding(
                 spot.id or self.id, spot.severity or self.severity, self.side, spot.where, spot.what, self.why, remedy
             )
 
@@ -83,15 +83,17 @@ class Measured:
     worker: str
     latency: float | None
     """Seconds of a small request, the median of three; None: not measured."""
-    clock: tuple[float, float] | None
-    """Bounds in seconds of how far its clock is ahead of this machine's; None: not measured."""
+    clock_from: float | None
+    """Seconds by which its clock is ahead of this machine's at least; negative: behind; null: not measured."""
+    clock_to: float | None
+    """The same at most."""
 
 
 @attrs.frozen
 class Diagnosis:
     """What `multikueue doctor` prints."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
     """The errors first."""
     not_checked: tuple[NotChecked, ...]
     """What may not be seen, or could not be: it is not known to be right."""
@@ -105,7 +107,7 @@ class Diagnosis:
 
 def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
     """Run all checks. What two rows find in one place is told once, in the words of the earlier one."""
-    found: list[Finding] = []
+    found: list[DoctorFinding] = []
     for check in checks:
         earlier = {(one.id, one.where.partition(",")[0]) for one in found}
         found += [one for one in check.findings(facts) if (one.id, one.where) not in earlier]
@@ -115,5 +117,5 @@ def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
 
 
 def _measured(worker: WorkerFacts) -> Measured:
-    clock = worker.clock
-    return Measured(worker.name, worker.latency, (clock.low, clock.high) if clock is not None else None)
+    low, high = (worker.clock.low, worker.clock.high) if worker.clock is not None else (None, None)
+    return Measured(worker.name, worker.latency, low, high)

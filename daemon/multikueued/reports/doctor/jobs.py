@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueued.reports import remedies
 from multikueued.reports.doctor.configuration import spot_of
@@ -14,6 +14,7 @@ from multikueued.reports.doctor.facts import Facts
 from multikueued.reports.doctor.findings import Spot
 from multikueued.reports.explaining import Seen, explain
 from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import type_name
 
 MOST: Final = 500
@@ -21,6 +22,12 @@ MOST: Final = 500
 _PASSING: Final = ("quota-in-use", "connecting", "cordoned", "clock-skew", "queue-without-check")
 """What is no fault, or is told elsewhere."""
 _AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
+
+
+def rejected(objects: ManagerObjects) -> list[Json]:
+    """The Workloads that were rejected or deactivated: the job itself may tell why."""
+    ended = (JobState.REJECTED, JobState.INACTIVE)
+    return [one for one in objects.dispatched if state_of(one, objects) in ended]
 
 
 def waiting(facts: Facts) -> list[Json]:
@@ -34,7 +41,8 @@ def why_jobs_wait(facts: Facts) -> Iterator[Spot]:
     found: dict[tuple[str, str, str], list[tuple[str, remedies.Finding]]] = defaultdict(list)
     for one in waiting(facts)[:MOST]:
         name = f"{dig(one, 'metadata', 'namespace')}/{type_name(one)}"
-        for finding in explain(Seen(one, None, facts.objects, (), facts.now, facts.daemon_namespace)).findings:
+        behind = facts.jobs.get(ObjectKey.of(one))
+        for finding in explain(Seen(one, behind, facts.objects, (), facts.now, facts.daemon_namespace)).findings:
             if finding.id not in _PASSING:
                 where = "jobs" if finding.where.startswith("Workload ") else finding.where
                 found[finding.id, where, finding.why].append((name, finding))

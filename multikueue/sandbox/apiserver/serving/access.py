@@ -42,8 +42,21 @@ class Access:
         self.requests[call.user, call.verb, call.resource] += 1
 
 
-def review(plural: str, body: Any, user: str, user_of: Callable[[str], str | None]) -> Json:
-    """Answer a review; `user_of` says whose a token is.
+def review(
+    plural: str,
+    body: Any,
+    user: str,
+    user_of: Callable[[str], str | None],
+    forbidden: Callable[[Call], bool] = lambda _: False,
+) -> Json:
+    """Answer a review.
+
+    Args:
+        plural: the kind of review.
+        body: the review.
+        user: who asks.
+        user_of: says whose a token is.
+        forbidden: whether a call would be refused: everything else may be done by everybody.
 
     Raises:
         StatusError: 404 for a kind of review that is not served.
@@ -52,7 +65,7 @@ def review(plural: str, body: Any, user: str, user_of: Callable[[str], str | Non
         raise bad_request("the object provided is unrecognized")
     answered = {**body, "metadata": body.get("metadata") or {}}
     if plural in _ACCESS:
-        answered["status"] = {"allowed": True}
+        answered["status"] = {"allowed": not forbidden(_asked(body.get("spec") or {}, user))}
     elif plural == "selfsubjectreviews":
         answered["status"] = {"userInfo": _who(user)}
     elif plural == "tokenreviews":
@@ -61,6 +74,20 @@ def review(plural: str, body: Any, user: str, user_of: Callable[[str], str | Non
     else:
         raise no_route()
     return answered
+
+
+def _asked(spec: Json, user: str) -> Call:
+    """The call that an access review is about."""
+    told = spec.get("resourceAttributes") or {}
+    plural, group = told.get("resource") or "", told.get("group") or ""
+    return Call(
+        user=spec.get("user") or user,
+        verb=told.get("verb") or "",
+        resource=f"{plural}.{group}" if group else plural,
+        namespace=told.get("namespace") or "",
+        name=told.get("name") or "",
+        subresource=told.get("subresource") or "",
+    )
 
 
 def _who(user: str) -> Json:

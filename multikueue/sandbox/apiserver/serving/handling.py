@@ -76,7 +76,8 @@ class Handler:
         if place is None:
             return self._information(request, segments)
         if place[0] in REVIEW_GROUPS:
-            answer = review(place[2][0], await read_body(request), user, self._access.user_of)
+            asked, users = await read_body(request), self._access.user_of
+            answer = review(place[2][0], asked, user, users, self._faults.forbids)
             return json_response(answer, 201)
         found = route(self._registry.cluster, request.method, segments, request.query)
         call = found.call(user)
