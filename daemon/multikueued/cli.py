@@ -21,6 +21,7 @@ SUBCOMMANDS: Final[Mapping[str, str]] = {
     "events": "multikueued.commands.explaining:events_command",
     "explain": "multikueued.commands.explaining:explain_command",
     "get": "multikueued.commands.listing:get",
+    "queues": "multikueued.queues.command:queues",
     "rbac": "multikueued.rbac.command:rbac",
     "retry": "multikueued.commands.explaining:retry_command",
     "run": "multikueued.running:run",

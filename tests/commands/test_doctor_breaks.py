@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import anyio
 import pytest
 
 from multikueue.adapters import BUILTIN, JobKind
@@ -15,6 +16,7 @@ from multikueue.errors import Forbidden, Invalid, NotFound
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from multikueue.testing import job
+from multikueued.doctor.workers import DEADLINE
 from multikueued.reports.doctor.findings import Diagnosis, Severity
 from tests.commands.breaking import Change, Refusals, seen_after
 from tests.commands.diagnosing import diagnosed, named
@@ -154,6 +156,25 @@ async def test_worker_hung() -> None:
     assert wrong.where == "worker1"
     assert "API server and etcd" in wrong.remedy
     assert [one.worker for one in found.workers if one.latency is not None] == ["worker2"]
+
+
+async def test_hung_workers_cost_one_deadline_together() -> None:
+    """Two of three hang, and the daemon has not noticed yet: the third is examined, and they are not checked."""
+
+    async def look(fleet: Fleet) -> tuple[Diagnosis, float]:
+        for name in ("worker1", "worker2"):
+            fleet.workers[name].faults.partition("hang")
+        began = anyio.current_time()
+        return await diagnosed(fleet), anyio.current_time() - began
+
+    found, took = await seen_after(look, 3)
+
+    assert took == DEADLINE
+    assert [one.worker for one in found.workers] == ["worker3"]
+    gaps = {one.what: one for one in found.not_checked}
+    assert {"worker1 itself", "worker2 itself"} < set(gaps)
+    assert "cannot be reached from here, and the daemon can" in gaps["worker1 itself"].why
+    assert found.findings == ()  # nothing is known to be wrong
 
 
 @pytest.mark.parametrize(("plural", "id"), [("workloads", "worker-without-kueue"), ("jobs", "crd-missing")])

@@ -161,6 +161,7 @@ def webhook_cases() -> Iterator[Case]:
     yield "webhook-not-registered", with_webhook(kueues), ours, "does not exist"
     yield "webhook-left-over", with_webhook(registered(), settings=OFF), ours, "the settings have it off"
     early = "MutatingWebhookConfiguration a-webhook"
+    yield "webhook-left-over", with_webhook(registered() | registered("a-webhook")), early, "have another name"
     yield "webhook-order", with_webhook(registered("a-webhook")), early, "is asked first"
     yield "webhook-authority", with_webhook(registered(trusted="")), ours, "names no certificate authority"
     old = authority(NOW - timedelta(days=800))
@@ -209,6 +210,8 @@ def job_cases() -> Iterator[Case]:
     told = 'The owner is not managed by Kueue: Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""'
     yield "not-delegated", healthy(saying(rejected, told)), "jobs", "does not say that MultiKueue runs it"
     offered = workload(job(), nominated=("worker1", "worker2"))
+    dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
+    yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "
     for name, told in (
         ("name-taken", "its name is taken by an object that is not a copy of ours"),

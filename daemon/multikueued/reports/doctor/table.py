@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueued.reports.doctor import jobs
+from multikueued.reports.doctor import fixes, jobs
 from multikueued.reports.doctor.findings import Check, Severity
 from multikueued.reports.doctor.manager_table import MANAGER_CHECKS
 from multikueued.reports.doctor.webhook_table import WEBHOOK_CHECKS
 from multikueued.reports.doctor.worker_table import WORKER_CHECKS
 
 JOB_CHECKS: Final = (
+    Check(
+        "annotation-unreadable",
+        Severity.WARNING,
+        "manager",
+        "a Workload's annotation `multikueue.dev/retry-at` is no time",
+        "workers that refuse the job are not asked again before their time",
+        "multikueue retry JOB writes it as it must be; multikueue doctor --fix takes it off",
+        fixes.unreadable_annotations,
+    ),
     Check(
         "job-waits",
         Severity.ERROR,

@@ -16,14 +16,15 @@ WEBHOOK_CHECKS: Final = (
         "manager",
         "the webhook is enabled, and API servers are not told to ask it",
         "jobs without managedBy are rejected",
-        "look at the daemon's log for 'cannot register the webhook'; doctor --fix cannot know its certificate",
+        "look whether the daemon runs, and in its log for 'cannot register the webhook': it registers it itself",
         webhooks.not_registered,
     ),
     Check(
         "webhook-left-over",
         WARNING,
         "manager",
-        "the webhook is off, and still registered",
+        "our webhook is registered, and the settings have it off or name it otherwise; an error with "
+        "`failurePolicy: Fail`",
         "API servers ask somebody who does not answer",
         "remove it: multikueue doctor --fix, or kubectl delete mutatingwebhookconfiguration {name}",
         webhooks.left_over,

@@ -36,15 +36,23 @@ def not_registered(facts: Facts) -> Iterator[Spot]:
         yield Spot(f"MutatingWebhookConfiguration {facts.settings.webhook.configuration_name}", "it does not exist")
 
 
+def stale(facts: Facts) -> dict[str, Json]:
+    """Entries of ours that nobody keeps: the webhook is off, or has another name by now."""
+    if not facts.settings_known:
+        return {}
+    kept = str(facts.settings.webhook.configuration_name) if facts.settings.webhook.enabled else ""
+    return {name: entry for name, entry in ours(facts).items() if name != kept}
+
+
 def left_over(facts: Facts) -> Iterator[Spot]:
-    """That it is registered and switched off."""
-    if facts.settings_known and not facts.settings.webhook.enabled:
-        for name, entry in ours(facts).items():
-            closed = entry.get("failurePolicy") == "Fail"
-            told = "jobs with a queue are refused" if closed else "each new job waits for nobody's answer"
-            severity = Severity.ERROR if closed else Severity.WARNING
-            what = f"it is registered, and the settings have it off: {told}"
-            yield Spot(f"MutatingWebhookConfiguration {name}", what, severity=severity, words={"name": name})
+    """Registrations that nobody keeps."""
+    for name, entry in stale(facts).items():
+        closed = entry.get("failurePolicy") == "Fail"
+        told = "jobs with a queue are refused" if closed else "API servers ask in vain for each new job"
+        severity = Severity.ERROR if closed else Severity.WARNING
+        why = "have another name" if facts.settings.webhook.enabled else "have it off"
+        what = f"it is registered, and the settings {why}: {told}"
+        yield Spot(f"MutatingWebhookConfiguration {name}", what, severity=severity, words={"name": name})
 
 
 def before_kueues(facts: Facts) -> Iterator[Spot]:

@@ -53,7 +53,8 @@ WORKER_CHECKS: Final = (
         "worker",
         "a namespace with queues here does not exist on a worker",
         "jobs of that namespace cannot run there",
-        "kubectl --context {worker} create namespace {namespace}; then multikueue queues mirror makes its LocalQueues",
+        "kubectl --context {worker} create namespace {namespace}, or multikueue queues mirror QUEUE "
+        "-n {namespace} --context {worker}, which makes it with its LocalQueue",
         workers.without_namespace,
     ),
     Check(
@@ -62,8 +63,7 @@ WORKER_CHECKS: Final = (
         "worker",
         "a LocalQueue has no twin on a worker; an error if it has none on any worker",
         "jobs of that queue cannot run there",
-        "make it there with the same name: kind LocalQueue, namespace {namespace}, name {queue}, spec.clusterQueue a "
-        "ClusterQueue of {worker}",
+        "make it there with the same name: multikueue queues mirror {queue} -n {namespace} --context {worker}",
         workers.without_local_queue,
     ),
     Check(
