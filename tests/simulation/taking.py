@@ -101,8 +101,6 @@ class Taking:
             return
         for name in self.world.workers:
             recorded = cluster_name(old) in (name, None)
-            if cluster_name(old) is None and not self._is_configured(name):
-                continue  # somebody has erased the record of a worker that is out of the config: nobody asks it
             if recorded and self.promises.runs(name, key) and not self._may_be_given_up(name, new):
                 self.promises.broken.append(f"{key} becomes {state} while it runs on {name}, within reach")
 
@@ -143,12 +141,10 @@ class Taking:
 
     def _may_move(self, name: str, workload: Json) -> bool:
         """Whether the group of a part goes elsewhere: the worker is no longer of the config, and nothing recorded."""
-        nothing_recorded = component_index(workload) is not None and cluster_name(workload) is None
-        return nothing_recorded and not self._is_configured(name)
-
-    def _is_configured(self, name: str) -> bool:
+        if component_index(workload) is None or cluster_name(workload) is not None:
+            return False
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
-        return name in (dig(config, "spec", "clusters") or ())
+        return name not in (dig(config, "spec", "clusters") or ())
 
 
 def _is_asked(copy: Json) -> bool:
