@@ -129,6 +129,12 @@ def expired(revision: int, oldest: int) -> StatusError:
     return StatusError(410, "Expired", f"too old resource version: {revision} ({oldest})")
 
 
+def not_acceptable() -> StatusError:
+    """406: the client takes none of the forms that the server writes."""
+    message = "only the following media types are accepted: application/json"
+    return StatusError(406, "NotAcceptable", message)
+
+
 def unsupported_media(accepted: Iterable[str]) -> StatusError:
     """415."""
     message = "the body of the request was in an unknown format - accepted media types include: "

@@ -132,15 +132,6 @@ async def test_kubectl_get_watch_gets_tables() -> None:
         assert ['"columnDefinitions":[]' in line for line in seen] == [False, True]
 
 
-async def test_protobuf_is_refused_by_name() -> None:
-    """`kubectl create namespace` sends it; the message says what is taken instead."""
-    async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
-        headers = {"Content-Type": "application/vnd.kubernetes.protobuf"}
-        async with session.post("/api/v1/namespaces", data=b"k8s\0", headers=headers) as response:
-            assert response.status == 415
-            assert "application/json" in (await response.json())["message"]
-
-
 @pytest.mark.parametrize("path", ["/openapi/v3/apis/batch/v1", "/openapi/v3/api/v1", "/openapi/v2"])
 async def test_openapi_tells_kubectl_that_the_server_validates(path: str) -> None:
     """Version 3 lists `fieldValidation` among the parameters of a patch, version 2 the kinds."""
