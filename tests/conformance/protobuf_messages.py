@@ -64,7 +64,7 @@ class GoField:
 def folder(package: str) -> Path:
     """Where a package's sources are: `core.v1` in `k8s.io/api`, `apis.meta.v1` in `k8s.io/apimachinery/pkg`."""
     root = subprocess.run(["go", "env", "GOMODCACHE"], check=True, capture_output=True, text=True).stdout.strip()
-    machinery = package.split(".")[0] in ("apis", "api", "util", "runtime")
+    machinery = package.split(".", maxsplit=1)[0] in ("apis", "api", "util", "runtime")
     module = f"apimachinery@{MODULES}/pkg" if machinery else f"api@{MODULES}"
     return Path(root, "k8s.io", module, *package.split("."))
 

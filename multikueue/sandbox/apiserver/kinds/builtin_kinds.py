@@ -78,7 +78,13 @@ def _core() -> Iterator[ResourceType]:
     )
     yield row(plural="configmaps", kind="ConfigMap", short_names=("cm",))
     yield row(plural="secrets", kind="Secret", selectable=("type",))
-    yield row(plural="serviceaccounts", kind="ServiceAccount", short_names=("sa",), returns_object=True)
+    yield row(
+        plural="serviceaccounts",
+        kind="ServiceAccount",
+        short_names=("sa",),
+        subresources=("token",),
+        returns_object=True,
+    )
     yield row(
         plural="services",
         kind="Service",

@@ -1,4 +1,4 @@
-"""Bodies in protobuf, as kubectl and Go clients send them for builtin kinds. Imports nothing of the server but `encoding`."""
+"""Bodies in protobuf, as kubectl and Go clients send them for builtin kinds."""
 
 from __future__ import annotations
 

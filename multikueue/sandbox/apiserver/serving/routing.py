@@ -7,12 +7,15 @@ from collections.abc import Mapping
 import attrs
 
 from multikueue.sandbox.apiserver.faults import Call
+from multikueue.sandbox.apiserver.identity.rbac import Attributes
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import method_not_allowed, no_route
 from multikueue.sandbox.apiserver.storage.cluster import Cluster
 from multikueue.sandbox.apiserver.storage.watching import is_true
 from multikueue.sandbox.apiserver.verbs.updating import Target
 
+TOKEN = "token"
+"""The subresource of service accounts that tokens are created by."""
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
@@ -30,6 +33,12 @@ class Route:
     def target(self) -> Target:
         """The object."""
         return Target(self.row, self.namespace, self.name, self.subresource)
+
+    @property
+    def attributes(self) -> Attributes:
+        """What roles must allow."""
+        row = self.row
+        return Attributes(self.verb, row.group, row.plural, self.subresource, self.namespace or "", self.name)
 
     def call(self, user: str) -> Call:
         """What faults match on."""
@@ -69,6 +78,10 @@ def route(cluster: Cluster, method: str, segments: list[str], query: Mapping[str
         raise no_route()
     if (row.namespaced and namespace is None and name) or (namespace is not None and not row.namespaced):
         raise no_route()
+    if subresource == TOKEN:
+        if method != "POST":
+            raise method_not_allowed()
+        return Route("create", row, namespace, name, subresource)
     return Route(_verb(method, name, row, namespace, query), row, namespace, name, subresource)
 
 
