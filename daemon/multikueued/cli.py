@@ -18,6 +18,7 @@ from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsE
 SUBCOMMANDS: Final[Mapping[str, str]] = {
     "demo": "multikueued.demo.command:demo",
     "run": "multikueued.running:run",
+    "sandbox": "multikueued.practice.command:sandbox",
 }
 """Where each subcommand is: `module:attribute`."""
 
