@@ -106,7 +106,8 @@ def _field(package: str, line: str, go: dict[str, GoField]) -> tuple[str, str] |
     named = _qualified(package, match["type"] or match["value"])
     of_go = go[match["n"]]
     form = "{}" if match["value"] else "[]" if match["kind"] == "repeated" else ""
-    if not form and named in _SCALARS and "omitempty" in of_go.flags and not of_go.type.startswith("*"):
+    scalar = named in _SCALARS and "omitempty" in of_go.flags
+    if not form and not of_go.type.startswith("*") and (scalar or "omitzero" in of_go.flags):
         form = "?"
     name = "-" if "inline" in of_go.flags else of_go.name
     return f"{match['n']} {name} {form}{named}", named

@@ -35,7 +35,7 @@ class Field:
 
     Attributes:
         name: in JSON; `-` where the fields of this one stand in its parent.
-        form: `[]` for a list, `{}` for a map, `?` for a scalar that JSON leaves out when it is zero, else empty.
+        form: `[]` for a list, `{}` for a map, `?` for a value that JSON leaves out when it is zero, else empty.
         type: a scalar or a message.
     """
 
