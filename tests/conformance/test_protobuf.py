@@ -91,7 +91,13 @@ def rich_job(name: str) -> Json:
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
         "schedulingGates": [{"name": "example.com/gate"}],
     }
-    spec = {"suspend": True, "managedBy": "example.com/nobody", "completions": 0, "ttlSecondsAfterFinished": 0, "backoffLimit": 2**31 - 1}
+    spec = {
+        "suspend": True,
+        "managedBy": "example.com/nobody",
+        "completions": 0,
+        "ttlSecondsAfterFinished": 0,
+        "backoffLimit": 2**31 - 1,
+    }
     template = {"metadata": {"annotations": {"note": "x" * 200}}, "spec": pod}
     metadata = {"name": name, "labels": {"a": ""}}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {**spec, "template": template}}
