@@ -9,7 +9,6 @@ import anyio
 import click
 import yaml
 
-from multikueue.errors import SettingsError
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.demo.keeping import kept_folder, sample, until_told, write_kubeconfig
@@ -21,7 +20,6 @@ DAEMON: Final = {
     "serving": {"bindAddress": "127.0.0.1"},
 }
 """Settings of a daemon on this machine, for the clusters of a sandbox."""
-_LAST_PORT: Final = 65_535
 
 
 @click.command("sandbox")
@@ -35,8 +33,6 @@ def sandbox(workers: int, port: int, bare: bool) -> None:
     for service accounts. No dispatcher runs: start one beside it, or watch what happens without. Kubeconfigs and sample
     files are in a folder of their own, which goes with the clusters.
     """
-    if port and port + workers > _LAST_PORT:
-        raise SettingsError("--port: leaves no room for the workers' ports above it")
     options = SandboxOptions(port=port, join=not bare, roles=True)
     anyio.run(_practise, Sandbox(workers, options=options), bare)
 
