@@ -90,7 +90,8 @@ def message(name: str, draw: st.DrawFn, depth: int = 0) -> tuple[bytes, Json]:
     """A message with some of its fields, and the JSON of it."""
     fields = list(fields_of(name).items())
     chosen = draw(st.lists(st.sampled_from(fields), max_size=3 if depth else 5, unique_by=lambda item: item[0]))
-    raw, expected = b"", {}
+    raw = b""
+    expected: Json = {}
     for tag, field in chosen if depth < 5 else ():
         part, read_as = value(field, draw, depth)
         if field.form == "{}":

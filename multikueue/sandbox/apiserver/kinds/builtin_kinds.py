@@ -51,12 +51,13 @@ _NEW_EVENTS = Twin(
 def builtin_types() -> Iterator[ResourceType]:
     """Fresh rows, for one server."""
     yield from _core()
+    yield from _core_infrastructure()
     yield from _workloads()
     yield from _policies()
 
 
 def _core() -> Iterator[ResourceType]:
-    row, status = ResourceType, ("status",)
+    row = ResourceType
     yield row(
         plural="namespaces",
         kind="Namespace",
@@ -85,6 +86,10 @@ def _core() -> Iterator[ResourceType]:
         subresources=("token",),
         returns_object=True,
     )
+
+
+def _core_infrastructure() -> Iterator[ResourceType]:
+    row, status = ResourceType, ("status",)
     yield row(
         plural="services",
         kind="Service",
