@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from multikueue.core.model.names import Json
 from tests.conformance.client import ConformanceClient, Open, eventually
+from tests.conformance.objects import config_map
 
 REVIEWS = "/apis/authorization.k8s.io/v1"
 ME = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -142,6 +143,38 @@ async def test_j6_reviews_answer_from_roles(control_plane: Open) -> None:
 
     for rule in role(namespace)["rules"]:
         assert rule in listed["status"]["resourceRules"]
+
+
+async def test_j8_what_else_a_role_must_say(control_plane: Open) -> None:
+    """An apply that creates needs the verb create; the name in a field selector is what `resourceNames` must allow."""
+    async with control_plane() as cluster:
+        namespace, _, headers = await account(cluster)
+        given = role(namespace)
+        given["rules"] = [
+            {"verbs": ["patch"], "apiGroups": [""], "resources": ["configmaps"]},
+            {"verbs": ["list"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"]},
+        ]
+        await cluster.post(f"/apis/{RBAC}/v1/namespaces/{namespace}/roles", given)
+        await cluster.post(f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings", binding(namespace))
+        secrets = f"/api/v1/namespaces/{namespace}/secrets"
+
+        async def listed(selector: str) -> int:
+            return (await cluster.get(secrets, headers=headers, params={"fieldSelector": selector}))[0]
+
+        async def allowed() -> bool:
+            return await listed("metadata.name=mine") == 200
+
+        await eventually(allowed)
+        assert await listed("type=Opaque,metadata.name==mine") == 200
+        for refused in ("metadata.name=other", "metadata.name!=mine", "type=Opaque", ""):
+            assert await listed(refused) == 403
+        path, obj = f"/api/v1/namespaces/{namespace}/configmaps/a", config_map("a")
+        options: Json = {"content_type": "application/apply-patch+yaml", "params": {"fieldManager": "m"}}
+        code, body = await cluster.request("PATCH", path, obj, headers=headers, **options)
+        assert code == 403
+        assert 'cannot create resource "configmaps"' in body["message"]
+        assert (await cluster.request("PATCH", path, obj, **options))[0] == 201
+        assert (await cluster.request("PATCH", path, obj, headers=headers, **options))[0] == 200
 
 
 async def test_j7_only_who_may_impersonate_does(control_plane: Open) -> None:

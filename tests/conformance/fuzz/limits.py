@@ -17,8 +17,7 @@ LIMITS: dict[str, str] = {
         "Kueue's webhooks are what the small Kueue does itself."
     ),
     "roles are enforced on request, and anyone who may write roles may give any": (
-        "A real server lets nobody give more than they have, and fills aggregated ClusterRoles. It takes the name in a "
-        "field selector for the name that is asked for; here `resourceNames` allow no list."
+        "A real server lets nobody give more than they have, and fills aggregated ClusterRoles."
     ),
     "protobuf is read, not written, and for builtin kinds only": (
         "Go clients that send it take JSON as well. A client that takes nothing else gets a 406."

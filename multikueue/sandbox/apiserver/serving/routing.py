@@ -21,13 +21,14 @@ _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 @attrs.frozen
 class Route:
-    """One API call. An empty `name` means the collection."""
+    """One API call. An empty `name` means the collection; `selected` is the name a field selector asks for in it."""
 
     verb: str
     row: ResourceType
     namespace: str | None
     name: str = ""
     subresource: str = ""
+    selected: str = ""
 
     @property
     def target(self) -> Target:
@@ -37,8 +38,8 @@ class Route:
     @property
     def attributes(self) -> Attributes:
         """What roles must allow."""
-        row = self.row
-        return Attributes(self.verb, row.group, row.plural, self.subresource, self.namespace or "", self.name)
+        row, name = self.row, self.name or self.selected
+        return Attributes(self.verb, row.group, row.plural, self.subresource, self.namespace or "", name)
 
     def call(self, user: str) -> Call:
         """What faults match on."""
@@ -82,7 +83,8 @@ def route(cluster: Cluster, method: str, segments: list[str], query: Mapping[str
         if method != "POST":
             raise method_not_allowed()
         return Route("create", row, namespace, name, subresource)
-    return Route(_verb(method, name, row, namespace, query), row, namespace, name, subresource)
+    verb = _verb(method, name, row, namespace, query)
+    return Route(verb, row, namespace, name, subresource, "" if name else _selected(query))
 
 
 def _namespace(group: str, rest: list[str]) -> tuple[str | None, list[str]]:
@@ -91,6 +93,12 @@ def _namespace(group: str, rest: list[str]) -> tuple[str | None, list[str]]:
     if group == "" and len(rest) == 3 and rest[2] in _NAMESPACE_SUBRESOURCES:
         return None, rest
     return rest[1], rest[2:]
+
+
+def _selected(query: Mapping[str, str]) -> str:
+    """The name that a field selector asks for."""
+    terms = (term.partition("=") for term in query.get("fieldSelector", "").split(","))
+    return next((value.removeprefix("=") for field, _, value in terms if field.strip() == "metadata.name"), "")
 
 
 def _verb(method: str, name: str, row: ResourceType, namespace: str | None, query: Mapping[str, str]) -> str:
