@@ -20,7 +20,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 CODE = ("multikueue", "daemon", "tests", "docs/conf.py", "noxfile.py")
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 """The Pythons that the tests can run on. The project's classifiers are those that they have run on."""
-SLOW = ("simulation", "integration", "benchmarks")
+SLOW = ("simulation", "soak", "integration", "benchmarks")
 """The folders of tests that run on one Python only: the one that runs nox."""
 
 
@@ -90,6 +90,13 @@ def simulation(session: nox.Session) -> None:
     if not session.posargs:
         session.run("pytest", "-n", "auto", "tests/simulation")
     session.run("python", "-m", "tests.simulation", *session.posargs)
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """Weeks of a fleet on virtual time: does anything in the daemon grow? `nox -s soak -- --weeks 2`."""
+    install(session, "tests")
+    session.run("python", "-m", "tests.soak", *session.posargs)
 
 
 @nox.session

@@ -73,6 +73,7 @@ class ApiError(MultiKueueError):
         status: HTTP status; 0 when there was no answer.
         reason: the machine-readable reason of the Status body, as `Conflict`; empty when there was none.
         retry_after: seconds the server asked to wait, if it did; at most `MAX_RETRY_AFTER`.
+        told: whether the log has it already, with when it is tried again.
     """
 
     retryable: ClassVar[bool] = False
@@ -81,6 +82,7 @@ class ApiError(MultiKueueError):
         super().__init__(message)
         self.status = status
         self.reason = reason
+        self.told = False
         self.retry_after = None if retry_after is None else min(retry_after, MAX_RETRY_AFTER)
 
 

@@ -23,11 +23,22 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 @attrs.frozen
+class UnreadableObject:
+    """An object that is there and cannot be read."""
+
+    object: Json
+    """Its metadata, as far as that can be told: its name and namespace at least."""
+    why: str
+
+
+@attrs.frozen
 class ObjectList:
     """One consistent list: the items and the resourceVersion from which a watch continues."""
 
     items: list[Json]
     resource_version: str
+    unreadable: tuple[UnreadableObject, ...] = ()
+    """Items that could not be decoded."""
 
 
 @attrs.frozen
@@ -38,6 +49,8 @@ class WatchEvent:
     object: Json
     size: int = 0
     """Bytes of the line; 0: not known."""
+    unreadable: str = ""
+    """Why the object could not be decoded: then `object` is what can be told of its metadata. Empty: it could be."""
 
 
 class Reader(Protocol):
@@ -203,6 +216,22 @@ class ManagerHook(Protocol):
 
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         """A Workload of this ClusterQueue was given to the worker that admitted it."""
+        ...
+
+    def round_begun(self, cluster_queue: str) -> None:
+        """A dispatcher has chosen workers for a Workload of this ClusterQueue, beyond those it had chosen before."""
+        ...
+
+    def placed(self, cluster: ClusterName, seconds: float) -> None:
+        """A worker was recorded for a Workload, so many seconds after it got its quota."""
+        ...
+
+    def status_synced(self, cluster: ClusterName, seconds: float) -> None:
+        """The status of a job was written to the manager, so many seconds after it had changed on the worker."""
+        ...
+
+    def refused(self, cluster: ClusterName, reason: str) -> None:
+        """A worker refused to create an object; the reason is the API's word, as `Forbidden`."""
         ...
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:

@@ -17,8 +17,15 @@ from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsE
 
 SUBCOMMANDS: Final[Mapping[str, str]] = {
     "demo": "multikueued.demo.command:demo",
+    "events": "multikueued.commands.explaining:events_command",
+    "explain": "multikueued.commands.explaining:explain_command",
+    "get": "multikueued.commands.listing:get",
+    "rbac": "multikueued.rbac.command:rbac",
+    "retry": "multikueued.commands.explaining:retry_command",
     "run": "multikueued.running:run",
     "sandbox": "multikueued.practice.command:sandbox",
+    "status": "multikueued.commands.status:status",
+    "worker": "multikueued.workers.command:worker",
 }
 """Where each subcommand is: `module:attribute`."""
 
@@ -56,7 +63,7 @@ class LazyGroup(click.Group):
                 raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone") from error
             known = known_error(error)
             click.echo(f"multikueue: error: {known or _unexpected(errors[0])}", file=sys.stderr)
-            ctx.exit(USAGE if isinstance(known, SettingsError | KubeconfigError | AdapterError) else FAILURE)
+            ctx.exit(_exit_code(known))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -68,6 +75,13 @@ def main() -> None:
 def known_error(error: BaseException) -> MultiKueueError | None:
     """The first of our own errors, also inside exception groups; None if there is none."""
     return next((one for one in _ungrouped(error) if isinstance(one, MultiKueueError)), None)
+
+
+def _exit_code(error: MultiKueueError | None) -> int:
+    """What an error ends with: commands say so themselves (see `multikueued.commands.exits`)."""
+    if isinstance(error, SettingsError | KubeconfigError | AdapterError):
+        return USAGE
+    return int(getattr(error, "exit_code", FAILURE))
 
 
 def _ungrouped(error: BaseException) -> Iterator[BaseException]:

@@ -130,13 +130,37 @@ class WorkerLimitSettings:
 
 
 @attrs.frozen
+class MarkSettings:
+    """How copies are marked, so that nobody on a worker can make one that is taken for ours."""
+
+    secret_name: ObjectName = ObjectName("multikueue-marks")
+    """The Secret in the daemon's namespace with the key. It is made at the first start, and all replicas share it."""
+
+
+@attrs.frozen
 class LoggingSettings:
     """What is written to standard error."""
 
     format: Literal["json", "console"] = "json"
     """`json`: one object a line, for a cluster's log collector. `console`: for people at a terminal."""
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """`info` reports what happens to clusters and what is retried. A workload without trouble causes no line."""
+    """`info` reports what happens to clusters and what is retried. A workload causes a line when it is placed, when it
+    is moved, and when it ends; `debug` tells what is done for it."""
+
+
+@attrs.frozen
+class MetricsSettings:
+    """Whether metrics are served to anybody who can connect, or over HTTPS to those who may read them."""
+
+    secure: bool = False
+    """On: `/metrics` is served on a port of its own over HTTPS, to bearers of a token who may `get` the path `/metrics`
+    on the manager cluster, as by other controllers. The daemon asks the manager's API server for that. Off: it is
+    beside health, over plain HTTP: nothing in it is secret."""
+    port: Port = Port(8443)
+    """HTTPS, if `secure`. The address is `serving.bindAddress`."""
+    cert_dir: str = ""
+    """A folder with `tls.crt` and `tls.key`, which somebody else renews; new ones are taken within 30 s. Needed if
+    `secure`."""
 
 
 @attrs.frozen
@@ -147,6 +171,7 @@ class ServingSettings:
     """Empty: all addresses, IPv4 and IPv6, because kubelet and Prometheus connect from outside the pod."""
     port: Port = Port(8080)
     """One port for `/healthz`, `/readyz` and `/metrics`: nothing on it is secret, so it is plain HTTP."""
+    metrics: MetricsSettings = attrs.field(factory=MetricsSettings)
 
 
 @attrs.frozen
@@ -236,6 +261,7 @@ class Settings:
     quota_automation: bool = False
     """Whether the daemon sets quotas to the sum of the workers' where a MultiKueueConfig asks for it. Off as in Kueue:
     it changes ClusterQueues of the manager, and needs permissions for that."""
+    marks: MarkSettings = attrs.field(factory=MarkSettings)
     worker_limits: WorkerLimitSettings = attrs.field(factory=WorkerLimitSettings)
     preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)

@@ -57,14 +57,14 @@ async def serving(
 
     Args:
         settings: where to listen.
-        metrics: served at `/metrics`.
+        metrics: served at `/metrics`, unless they are served elsewhere (`secure_metrics.py`).
         why_not_ready: what readiness waits for; None: ready.
 
     Raises:
         SettingsError: the address cannot be listened on.
     """
     heartbeat = Heartbeat(metrics.lagged)
-    application = _application(metrics, heartbeat, why_not_ready)
+    application = _application(None if settings.metrics.secure else metrics, heartbeat, why_not_ready)
     async with (
         listening(application, settings.bind_address, settings.port, settings="serving") as port,
         anyio.create_task_group() as tasks,
@@ -74,7 +74,9 @@ async def serving(
         tasks.cancel_scope.cancel()
 
 
-def _application(metrics: Metrics, heartbeat: Heartbeat, why_not_ready: Callable[[], str | None]) -> web.Application:
+def _application(
+    metrics: Metrics | None, heartbeat: Heartbeat, why_not_ready: Callable[[], str | None]
+) -> web.Application:
     async def healthz(_: web.Request) -> web.Response:
         lag = heartbeat.lag
         return _verdict(f"the loop is {lag:.1f} s late" if lag > MAX_LAG else None)
@@ -85,7 +87,8 @@ def _application(metrics: Metrics, heartbeat: Heartbeat, why_not_ready: Callable
     application = web.Application()
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/readyz", readyz)
-    application.router.add_get("/metrics", make_aiohttp_handler(metrics.registry))
+    if metrics is not None:
+        application.router.add_get("/metrics", make_aiohttp_handler(metrics.registry))
     return application
 
 

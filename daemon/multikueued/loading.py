@@ -110,6 +110,9 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         why = "without the webhook's scheduling gate a pod would run on the manager as well"
         advice = "set webhook.enabled: true and webhook.failurePolicy: Fail, or keep Pending"
         yield f"pods.check: {why}: {advice}"
+    if settings.serving.metrics.secure and not settings.serving.metrics.cert_dir:
+        advice = "name the folder with tls.crt and tls.key, or leave serving.metrics.secure out"
+        yield f"serving.metrics.certDir: there is no certificate for HTTPS: {advice}"
     if settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
 

@@ -1,24 +1,38 @@
 """Metrics: the library's hooks as Prometheus metrics, in a registry of their own.
 
-A scrape runs in the event loop and costs about 8 us a series, so there are fewer than 3,000: no label names a workload,
-and a metric with too many label values counts the rest under `other`.
+A scrape runs in the event loop and costs about 8 us a series, so there are fewer than 4,000: no label names a workload,
+and a metric with too many label values counts the rest under `other`. Series of a worker that is removed vanish.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import importlib.metadata
+import platform
+from collections.abc import Callable
 from typing import Final, Generic, Literal, TypeVar
 
 import attrs
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.registry import Collector
 
-from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName
+from multikueued.scraped import (
+    Counts,
+    CountSource,
+    Queues,
+    QueueSource,
+    Registry,
+    StatusSource,
+    WithKueuesPrefix,
+    Workers,
+)
+
+MAX_REMOVED: Final = 100
+"""Workers that are known to be removed. Requests to them end within a minute."""
+
+HOME: Final = "manager"
+"""The label value of the manager itself, also for a worker that has this name."""
 
 OTHER: Final = "other"
 """The label value of everything beyond a metric's limit."""
@@ -26,19 +40,18 @@ OTHER: Final = "other"
 MAX_PAIRS: Final = 280
 """Pairs of ClusterQueue and worker with series of their own: 14 queues on 20 workers, two counters under two names."""
 
-MAX_STATUSES: Final = 150
-"""Pairs of ClusterQueue and worker of which the status is shown, in three series each."""
+MAX_TIMED: Final = 20
+"""Workers with histograms of their own."""
 
 Role = Literal["leader", "standalone"]
-QueueSource = Callable[[], Mapping[str, QueueStatistics]]
-StatusSource = Callable[[], Iterable[tuple[str, str, str]]]
-"""ClusterQueue, worker, and the status of the worker's Active condition."""
-
 M = TypeVar("M", bound=MetricWrapperBase)
 
 _request_seconds = functools.partial(Histogram, buckets=(0.01, 0.05, 0.25, 1.0, 5.0, 30.0))
 """From a request in the same data centre to the client's deadline."""
 _reconcile_seconds = functools.partial(Histogram, buckets=(0.001, 0.01, 0.1, 1.0, 10.0))
+_placement_seconds = functools.partial(Histogram, buckets=(0.5, 2.0, 10.0, 60.0, 300.0, 1_800.0, 7_200.0, 43_200.0))
+"""From a free worker to a day in its queue."""
+_lag_seconds = functools.partial(Histogram, buckets=(0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0))
 
 
 @attrs.define(eq=False)
@@ -49,6 +62,8 @@ class Children(Generic[M]):
     limit: int
     last: tuple[str, ...] = ()
     """The values of its last labels: the same in all series, also in that of all others."""
+    labels: tuple[str, ...] = ()
+    """The names of its labels."""
     _known: dict[tuple[str, ...], M] = attrs.field(factory=dict, init=False)
     """Kept here because a lookup in the metric takes four times as long as counting."""
 
@@ -68,69 +83,17 @@ class Children(Generic[M]):
         if self._known.pop(values, None) is not None:
             self.metric.remove(*values, *self.last)
 
+    def remove_all(self, label: str, value: str) -> None:
+        """Forget all series with this value of a label, where the metric has that label."""
+        if label in self.labels:
+            place = self.labels.index(label)
+            for values in [values for values in self._known if values[place] == value]:
+                self.remove(*values)
+
     def clear(self) -> None:
         """Forget all series."""
         self._known.clear()
         self.metric.clear()
-
-
-@attrs.frozen(eq=False)
-class _WithKueuesPrefix(Collector):
-    """Shows metrics a second time with `kueue_` before their names, as all of Kueue's own metrics have it."""
-
-    metrics: tuple[MetricWrapperBase, ...]
-
-    def collect(self) -> Iterator[Metric]:
-        """The same series under the other name."""
-        for family in itertools.chain.from_iterable(metric.collect() for metric in self.metrics):
-            renamed = Metric(f"kueue_{family.name}", family.documentation, family.type)
-            totals = (sample for sample in family.samples if sample.name.endswith("_total"))
-            renamed.samples = [sample._replace(name=f"kueue_{sample.name}") for sample in totals]
-            yield renamed
-
-
-@attrs.define(eq=False)
-class _Queues(Collector):
-    """Reads the controllers' queues at each scrape."""
-
-    source: QueueSource | None = None
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The lengths of the queues right now."""
-        waiting = GaugeMetricFamily("multikueue_queue_waiting", "Keys due or delayed.", labels=["controller"])
-        active = GaugeMetricFamily("multikueue_queue_active", "Keys being reconciled.", labels=["controller"])
-        for controller, statistics in (self.source() if self.source else {}).items():
-            waiting.add_metric([controller], statistics.ready_or_delayed)
-            active.add_metric([controller], statistics.held)
-        yield waiting
-        yield active
-
-
-@attrs.define(eq=False)
-class _Workers(Collector):
-    """Reads at each scrape how the workers behind each ClusterQueue are: a metric of Kueue's (v0.20)."""
-
-    role: str
-    source: StatusSource | None = None
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """One series for each status, of which one is 1."""
-        labels = ("cluster_queue", "cluster", "active", "replica_role")
-        family = GaugeMetricFamily("multikueue_cluster_status", "The Active condition of workers.", labels=labels)
-        for queue, cluster, status in itertools.islice(self.source() if self.source else (), MAX_STATUSES):
-            for one in ("True", "False", "Unknown"):
-                family.add_metric([queue, cluster, one, self.role], one == status)
-        yield family
-
-
-class Registry(CollectorRegistry):
-    """A registry without `_created` samples, which would double the series."""
-
-    def collect(self) -> Iterator[Metric]:
-        """The metrics, without `_created` samples."""
-        for metric in super().collect():
-            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-            yield metric
 
 
 class Metrics:
@@ -144,10 +107,10 @@ class Metrics:
 
     def __init__(self, role: Role) -> None:
         self.registry = Registry()
-        self._queues = _Queues()
-        self._workers = _Workers(role)
-        self.registry.register(self._queues)
-        self.registry.register(self._workers)
+        self._queues, self._workers, self._counts = Queues(), Workers(role), Counts()
+        for collector in (self._queues, self._workers, self._counts):
+            self.registry.register(collector)
+        self._describe_process()
         new, by_controller = self._children, ("controller",)
         pairs, asked = ("cluster_queue", "cluster", "replica_role"), ("cluster", "verb", "resource", "code")
         self._dispatched = new(
@@ -156,7 +119,7 @@ class Metrics:
         self._admitted = new(
             Counter, "workloads_admitted", "Workloads given to the admitting one.", pairs, MAX_PAIRS, role
         )
-        self.registry.register(_WithKueuesPrefix((self._dispatched.metric, self._admitted.metric)))
+        self.registry.register(WithKueuesPrefix((self._dispatched.metric, self._admitted.metric)))
         self._requests = new(Counter, "requests", "Requests to API servers; code 0: no answer.", asked, 400)
         self._request_seconds = new(_request_seconds, "request_seconds", "How long requests took.", asked[:2], 90)
         self._reconcile_seconds = new(
@@ -167,25 +130,64 @@ class Metrics:
         self._connected = new(
             Gauge, "cluster_connected", "Whether a worker's Workloads are being watched.", ("cluster",), 100
         )
+        by_cluster = ("cluster",)
+        self._placement_seconds = new(
+            _placement_seconds, "placement_seconds", "From quota to a recorded worker.", by_cluster, MAX_TIMED
+        )
+        about = "From a change on a worker to the status on the manager."
+        self._lag_seconds = new(_lag_seconds, "status_lag_seconds", about, by_cluster, MAX_TIMED)
+        rounds = "How often a dispatcher chose more workers for a Workload."
+        self._rounds = new(Counter, "dispatch_rounds", rounds, ("cluster_queue",), MAX_TIMED)
+        self._refusals = new(Counter, "refusals", "Objects that a worker refused.", ("cluster", "reason"), 80)
+        first = (self._dispatched, self._admitted, self._requests, self._request_seconds, self._connected)
+        self._by_cluster = (*first, self._placement_seconds, self._lag_seconds, self._refusals)
+        self._removed: dict[str, None] = {}
+        """Workers that the manager does not know any more, in the order in which they went: what their last requests
+        are told to later counts for all others."""
         self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
         self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
-        self._dispatched.of(cluster_queue, cluster).inc()
+        self._dispatched.of(cluster_queue, self._named(cluster)).inc()
 
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
-        self._admitted.of(cluster_queue, cluster).inc()
+        self._admitted.of(cluster_queue, self._named(cluster)).inc()
+
+    def round_begun(self, cluster_queue: str) -> None:
+        """See `ManagerHook`."""
+        self._rounds.of(cluster_queue).inc()
+
+    def placed(self, cluster: ClusterName, seconds: float) -> None:
+        """See `ManagerHook`."""
+        self._placement_seconds.of(self._named(cluster)).observe(seconds)
+
+    def status_synced(self, cluster: ClusterName, seconds: float) -> None:
+        """See `ManagerHook`."""
+        self._lag_seconds.of(self._named(cluster)).observe(seconds)
+
+    def refused(self, cluster: ClusterName, reason: str) -> None:
+        """See `ManagerHook`."""
+        self._refusals.of(self._named(cluster), reason).inc()
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         """See `ManagerHook`."""
+        self._removed.pop(cluster, None)
         if (gauge := self._connected.within(cluster)) is not None:
             gauge.set(connected)
 
     def cluster_removed(self, cluster: ClusterName) -> None:
-        """See `ManagerHook`."""
+        """See `ManagerHook`. Its series end: otherwise those of workers long gone would take the place of new ones."""
         self._connected.remove(cluster)
+        if cluster == HOME:
+            return
+        for children in self._by_cluster:
+            children.remove_all("cluster", cluster)
+        self._removed.pop(cluster, None)
+        self._removed[cluster] = None
+        if len(self._removed) > MAX_REMOVED:
+            del self._removed[next(iter(self._removed))]
 
     def reconciled(self, controller: str, seconds: float, error: Exception | None) -> None:
         """See `ControllerHook`."""
@@ -195,6 +197,7 @@ class Metrics:
 
     def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
         """See `RequestHook`."""
+        cluster = self._named(cluster)
         self._requests.of(cluster, verb, resource, str(status)).inc()
         if verb != "watch":  # a watch's duration says nothing
             self._request_seconds.of(cluster, verb).observe(seconds)
@@ -203,22 +206,42 @@ class Metrics:
         """See `ReviewHook`."""
         self._reviews.of(outcome).inc()
 
-    def began(self, queues: QueueSource, workers: StatusSource) -> None:
+    def began(self, queues: QueueSource, workers: StatusSource, counts: CountSource = tuple) -> None:
         """This process leads from now on; its queues and workers are read at each scrape."""
         self._leading.set(1)
-        self._queues.source, self._workers.source = queues, workers
+        self._queues.source, self._workers.source, self._counts.source = queues, workers, counts
 
     def ended(self) -> None:
         """It does not lead any more, and watches no cluster."""
         self._leading.set(0)
-        self._queues.source = self._workers.source = None
+        self._queues.source = self._workers.source = self._counts.source = None
         self._connected.clear()
 
     def lagged(self, seconds: float) -> None:
         """How late the loop's last heartbeat was."""
         self._lag.set(seconds)
 
+    def _describe_process(self) -> None:
+        """What Prometheus' client tells of every process (`process_*`), and which build this is."""
+        ProcessCollector(registry=self.registry)
+        about, labels = "The version that runs, always 1.", ("version", "python")
+        build = Gauge("multikueue_build_info", about, labels, registry=self.registry)
+        build.labels(_version(), platform.python_version()).set(1)
+
+    def _named(self, cluster: str) -> str:
+        """The label value of a cluster: that of all others for a worker that was removed."""
+        return OTHER if cluster in self._removed else cluster
+
     def _children(
         self, metric: Callable[..., M], name: str, about: str, labels: tuple[str, ...], limit: int, *last: str
     ) -> Children[M]:
-        return Children(metric(name, about, labels, namespace="multikueue", registry=self.registry), limit, last)
+        return Children(
+            metric(name, about, labels, namespace="multikueue", registry=self.registry), limit, last, labels
+        )
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("multikueue")
+    except importlib.metadata.PackageNotFoundError:  # it runs from a folder
+        return "unknown"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import random
 import signal
 import socket
 import uuid
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 import anyio.abc
@@ -33,6 +35,7 @@ from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
 from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
+from multikueued.marking import shared_key
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -45,6 +48,9 @@ ELECTION: Final = ClientOptions(connections=2)
 tried."""
 
 log = structlog.get_logger(__name__)
+
+Build: TypeAlias = Callable[[AdapterRegistry, datetime | None], Manager]
+"""Builds a manager for these kinds; the time is `Elector.led_until`."""
 
 
 @attrs.define(eq=False)
@@ -69,7 +75,7 @@ class Term:
     async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
         """Run the manager and register the webhook until cancelled."""
         self.manager, self._ended = manager, anyio.Event()
-        metrics.began(manager.statistics, manager.cluster.worker_statuses)
+        metrics.began(manager.statistics, manager.cluster.worker_statuses, manager.cluster.counts)
         try:
             async with anyio.create_task_group() as beside:
                 if webhook is not None:
@@ -155,6 +161,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         KubeClient(config, name="manager", options=ClientOptions(limits=LISTS_UNLIMITED), hook=metrics) as client,
         KubeClient(config, name="manager", options=ELECTION, hook=metrics) as election_client,
         serving(settings.serving, metrics, why_not_ready) as port,
+        _secure_metrics(settings, client, metrics),
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
         log.info("dispatcher", name=dispatcher_name(settings), type=dispatcher, installed=list(installed_dispatchers()))
@@ -165,7 +172,8 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
                 known, until = found, led_until
-                while await _lead_until_more_served(term, settings, client, metrics, known, until, hook):
+                build = await _builder(settings, client, metrics)
+                while await _lead_until_more_served(term, build, client, metrics, known, until, hook):
                     until = utc_now()
                     known = await known_kinds(kinds, client)
 
@@ -181,9 +189,15 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             await elector.run(lambda: lead(elector.led_until))
 
 
+async def _builder(settings: Settings, client: ApiClient, metrics: Metrics) -> Build:
+    """What builds the managers of one term: they mark copies with the key that all replicas share."""
+    key = await shared_key(client, ObjectKey(settings.namespace, settings.marks.secret_name))
+    return functools.partial(build_manager, settings, client, metrics, key)
+
+
 async def _lead_until_more_served(
     term: Term,
-    settings: Settings,
+    build: Build,
     client: KubeClient,
     metrics: Metrics,
     known: AdapterRegistry,
@@ -202,7 +216,7 @@ async def _lead_until_more_served(
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(begin_anew)
-        await term.lead(build_manager(settings, client, metrics, adapters, led_until), metrics, hook)
+        await term.lead(build(adapters, led_until), metrics, hook)
         tasks.cancel_scope.cancel()
     return more
 
@@ -217,14 +231,32 @@ def _webhook(
     return webhook(settings, client, adapters, metrics)
 
 
+def _secure_metrics(settings: Settings, client: ApiClient, metrics: Metrics) -> AbstractAsyncContextManager[int | None]:
+    if not settings.serving.metrics.secure:
+        return nullcontext()
+    from multikueued.secure_metrics import serving_securely  # imports what reads certificates, which few need
+
+    return serving_securely(settings.serving, client.create, metrics)
+
+
 def build_manager(
     settings: Settings,
     client: ApiClient,
     metrics: Metrics,
+    mark_key: bytes,
     adapters: AdapterRegistry,
     led_until: datetime | None = None,
 ) -> Manager:
-    """The library's manager with these settings; `led_until`: see `Elector.led_until`."""
+    """The library's manager with these settings.
+
+    Args:
+        settings: of the daemon.
+        client: of the manager cluster.
+        metrics: its hooks.
+        mark_key: by which copies are marked; see `PlanSettings.mark_key`.
+        adapters: the job kinds.
+        led_until: see `Elector.led_until`.
+    """
     limits = settings.worker_limits.answer_limits()
     options = ClientOptions(limits=limits)
     return Manager(
@@ -234,6 +266,7 @@ def build_manager(
             plan=PlanSettings(
                 controller_name=settings.controller_name,
                 origin=settings.origin,
+                mark_key=mark_key,
                 worker_lost_timeout=settings.worker_lost_timeout,
                 orchestrated_preemption=settings.preemption.orchestrated,
                 pods_ready=settings.pods.check == "Ready",

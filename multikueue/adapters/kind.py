@@ -60,6 +60,7 @@ class JobKind:
             keeps_status=self.status.rule is None,
             resizable=self.sync.resized is not None,
             ends=self.status.finished is not rules.never_finished,
+            serves=self.declaration is None and self.status.finished is rules.never_finished,
             workload_only=self.workload_only,
             status_subresource=self.status.subresource,
             draining=self.draining,

@@ -20,6 +20,7 @@ from multikueue.adapters.kind import JobKind
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, resource_version, stripped, uid, with_value
+from multikueue.core.model.shape import any_job_flaw, job_flaw
 from multikueue.errors import RuleError
 
 _T = TypeVar("_T")
@@ -91,6 +92,10 @@ class SafeAdapter:
     def traits(self) -> KindTraits:
         """See `JobAdapter`."""
         return self.row.traits
+
+    def flaw(self, obj: Json) -> str:
+        """What is wrong with the shape of a job. What a row from elsewhere reads of a status only that row knows."""
+        return any_job_flaw(obj) if self.row.source else job_flaw(obj)
 
     def problems_of(self, obj: Json) -> tuple[str, ...]:
         """See `JobAdapter`. Those of its copies of other kinds in the same registry are told, too."""

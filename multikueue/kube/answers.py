@@ -38,7 +38,8 @@ class AnswerLimits:
     list_bytes: int = 128 << 20
     """Bytes of all pages of a list: 25,000 Jobs of 5 KiB."""
     list_pages: int = 1_000
-    """Pages of a list. One has up to 500 objects."""
+    """Pages of a list. One has up to 500 objects. A request that looks for an object that cannot be decoded counts as a
+    twentieth of one."""
     list_objects: int = 50_000
     """Objects of a list. It is also how many of one kind are kept of a worker."""
 
@@ -54,7 +55,7 @@ class ListTally:
     limits: AnswerLimits
     where: str
     """The beginning of error messages: cluster, verb and resource."""
-    pages: int = attrs.field(default=0, init=False)
+    pages: float = attrs.field(default=0.0, init=False)
     objects: int = attrs.field(default=0, init=False)
     bytes: int = attrs.field(default=0, init=False)
 
@@ -78,13 +79,18 @@ class ListTally:
         if self.limits.list_bytes - self.bytes < self.limits.answer_bytes:
             raise too_much(self.where, f"the list has more than {self.limits.list_bytes} bytes")
 
-    def add(self, size: int, objects: int) -> None:
+    def add(self, size: int, objects: int, part: float = 1.0) -> None:
         """Count a page.
+
+        Args:
+            size: its bytes.
+            objects: how many are in it.
+            part: as how much of a page it counts.
 
         Raises:
             Unreadable: the list has too many objects.
         """
-        self.pages += 1
+        self.pages += part
         self.bytes += size
         self.objects += objects
         if self.objects > self.limits.list_objects:

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, Final, Self, TypeGuard
+from typing import Any, Self
 
 import attrs
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
+from multikueue.core.model.shape import has_name
 from multikueue.errors import Expired, NotFound, NotSent, Unreachable, Unreadable
 from multikueue.kube import requests
 from multikueue.kube.answers import ListTally, read_line
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
 from multikueue.kube.exchange import ClientOptions, Exchange, open_exchange
+from multikueue.kube.mending import mended_event
+from multikueue.kube.paging import UNDECODABLE, ListPages, PageSizes
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
-
-SHRINK: Final = 10
-"""A page that is too large is asked for again with one in so many of its objects."""
 
 
 @attrs.frozen
@@ -181,85 +181,30 @@ class KubeClient:
     async def _list(
         self, resource: Resource, namespace: str, label_selector: str, limit: int, *, one_page: bool = False
     ) -> ObjectList:
-        items: list[Json] = []
-        token = ""
         tally = ListTally(self.options.limits, f"{self.name}: list {resource}")
-        while True:
-            request = requests.list_page(
-                resource, namespace=namespace, label_selector=label_selector, limit=limit, continue_token=token
-            )
-            try:
-                body = await self._exchange.fetch(request, tally.room)
-            except Unreadable:
-                tally.check_bytes()
-                if limit <= 1:
-                    raise
-                limit = max(1, limit // SHRINK)
-                continue
-            page = self._exchange.decode(request, body)
-            version = dig(page, "metadata", "resourceVersion")
-            if not version:
-                raise Unreachable(f"{where(self.name, request)}: the answer is not a list")
-            listed = page.get("items") or []
-            if not isinstance(listed, list) or not all(map(_is_object, listed)):
-                raise Unreachable(f"{where(self.name, request)}: an item of the list is not an object")
-            tally.add(len(body), len(listed))
-            texts: dict[str, str] = {}
-            items += (_slim(resource, item, texts) for item in listed)
-            token = dig(page, "metadata", "continue") or ""
-            if one_page or not token:
-                return ObjectList(items, version)
+        pages = ListPages(self._exchange, resource, namespace, label_selector, PageSizes(limit), tally)
+        return await pages.read(one_page=one_page)
 
 
 def _event(begin: str, line: bytes) -> WatchEvent:
     """Parse a line of a watch.
 
     Raises:
-        Unreadable: it is a whole line and not an event: a list must go past it.
+        Unreadable: it is a whole line and tells of no object: a list must go past it.
         Unreachable: it is cut off.
         ApiError: it is an ERROR event.
     """
-    event = decoded(line) or {}
-    kind, obj = event.get("type"), event.get("object")
+    event, whole = decoded(line), line.endswith(b"\n")
+    found = (mended_event(line) if event is None and whole else event) or {}
+    kind, obj = found.get("type"), found.get("object")
     if isinstance(obj, dict) and kind == "ERROR":
         raise error_of_status(begin, obj)
-    if isinstance(kind, str) and _is_object(obj, "resourceVersion" if kind == "BOOKMARK" else "name"):
-        return WatchEvent(kind, obj, len(line))
-    if line.endswith(b"\n"):
+    if isinstance(obj, dict) and isinstance(kind, str) and (_has_version(obj) if kind == "BOOKMARK" else has_name(obj)):
+        return WatchEvent(kind, obj, len(line), "" if event is found else UNDECODABLE)
+    if whole:
         raise Unreadable(f"{begin}: a line of the stream is not an event")
     raise Unreachable(f"{begin}: a line of the stream is cut off")
 
 
-def _is_object(obj: Any, field: str = "name") -> TypeGuard[Json]:
-    """Whether `obj` has metadata with that field. A proxy between an API server and us may answer with anything."""
-    metadata = obj.get("metadata") if isinstance(obj, dict) else None
-    return isinstance(metadata, dict) and isinstance(metadata.get(field), str)
-
-
-def _slim(resource: Resource, item: Json, texts: dict[str, str]) -> Json:
-    """Prepare an item of a list: add `apiVersion` and `kind`, which lists of builtin kinds leave out, and remove
-    `managedFields`, which are half of its size.
-
-    Args:
-        resource: its kind.
-        item: changed in place.
-        texts: the strings of the items so far. Items share equal strings, which saves a quarter of a list's memory.
-    """
-    item["metadata"].pop("managedFields", None)
-    with contextlib.suppress(RecursionError):  # nested a thousand deep: sharing stops there
-        _share(item, texts)
-    item.setdefault("apiVersion", resource.gvk.api_version)
-    item.setdefault("kind", resource.gvk.kind)
-    return item
-
-
-def _share(value: Any, texts: dict[str, str]) -> Any:
-    """The value, with each string replaced by the first equal one in `texts`."""
-    if isinstance(value, str):
-        return texts.setdefault(value, value)
-    if isinstance(value, dict):
-        for key, item in value.items():
-            value[key] = _share(item, texts)
-    elif isinstance(value, list):
-        value[:] = [_share(item, texts) for item in value]
-    return value
+def _has_version(obj: Any) -> bool:
+    return isinstance(dig(obj, "metadata", "resourceVersion"), str)

@@ -184,6 +184,8 @@ class Exchange:
         self, session: aiohttp.ClientSession, request: Request, token: str, idle: float | None, time: CallTime | None
     ) -> aiohttp.ClientResponse:
         headers = {"Content-Type": request.content_type} if request.body is not None else {}
+        if request.accept:
+            headers["Accept"] = request.accept
         if token:
             headers["Authorization"] = f"Bearer {token}"
         limits = aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle)

@@ -13,13 +13,15 @@ from multikueue.core.machinery.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Ba
 from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
-from multikueue.errors import ApiError, Unreachable
+from multikueue.core.model.shape import Check, has_odd_labels, object_flaw, outline
+from multikueue.errors import ApiError, Unreachable, Unreadable
 from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits, too_much
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher, Reflector
+from multikueue.kube.unreadable_objects import UnreadableObjects
 from multikueue.logs import get_logger
-from multikueue.protocols import ObjectList, WatchEvent
+from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
 
 LIFETIME_JITTER: Final = 0.2
 """A watch is renewed up to this part of its lifetime earlier, so that not all are renewed at the same time."""
@@ -47,6 +49,9 @@ class Informer(Indexer):
       they raise is a bug, not a failure of the server: it ends `run`.
     * A watch resumes from the last resourceVersion. A relist happens after a 410, after silence, and when the
       resourceVersion goes backwards (see `core.machinery.watch`).
+    * An object that cannot be decoded, or whose shape is wrong, is in `unreadable`. With `keeps_unreadable` all others
+      go on; the store keeps its last version that could be read, if there is one, and who reads the store asks
+      `unreadable` first. Otherwise such an object is a failure: the kind cannot be read.
     * What it keeps is bounded by `limits`. More on the server counts as a failure: it answers with too much.
     * It never gives up: it reports failures through `status` and `on_status`, and retries with back-off.
     """
@@ -58,6 +63,10 @@ class Informer(Indexer):
     belongs: Callable[[Json], bool] = attrs.field(default=lambda _obj: True, kw_only=True)
     """Whether the selector selects an object: a server, or a proxy before it, that ignores selectors sends others'."""
     transform: Transform = attrs.field(default=drop_managed_fields, kw_only=True)
+    flaw: Check = attrs.field(default=object_flaw, kw_only=True)
+    """What is wrong with an object's shape."""
+    keeps_unreadable: bool = attrs.field(default=False, kw_only=True)
+    """Whether one object that cannot be read leaves the others as they are: for kinds that tenants create."""
     indexes: Mapping[str, Index] = attrs.field(factory=dict, kw_only=True)
     on_change: Handler = attrs.field(default=lambda _key, _old, _new: None, kw_only=True)
     on_status: Callable[[InformerStatus], None] = attrs.field(default=lambda _status: None, kw_only=True)
@@ -78,6 +87,9 @@ class Informer(Indexer):
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
+    unreadable: UnreadableObjects = attrs.field(init=False)
+    """The objects that are there and cannot be read. Their changes are told to `on_change` as those of others, with
+    what can be told of their metadata as the object."""
     _sizes: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
     """By object, the bytes of its last event since the last list."""
     _bytes: int = attrs.field(default=0, init=False)
@@ -90,6 +102,7 @@ class Informer(Indexer):
     """Why a request was cancelled."""
 
     def __attrs_post_init__(self) -> None:
+        self.unreadable = UnreadableObjects(str(self.resource), self.indexes)
         if self.predecessor is not None and not self.predecessor.resource_version:
             self.predecessor = self.predecessor.predecessor  # it never listed, and may be one of many
         self._reflector = Reflector(
@@ -153,28 +166,67 @@ class Informer(Indexer):
             await self._changed.wait()
 
     def _replace(self, listed: ObjectList, backwards: bool) -> None:
-        self._check_objects(len(listed.items))
+        self._check_objects(len(listed.items) + len(listed.unreadable))
+        sound, unknown = self._sorted_out(listed)
         self.predecessor, self._sizes, self._bytes = None, {}, 0
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
         found: set[ObjectKey] = set()
-        for obj in filter(self.belongs, listed.items):
+        for obj in filter(self.belongs, sound):
             key = ObjectKey.of(obj)
             found.add(key)
-            known = self.get(key)
+            known = None if key in self.unreadable else self.get(key)
             if known is None or (resource_version(known), uid(known)) != (resource_version(obj), uid(obj)):
                 self._store(key, self.transform(obj))
-        for gone in sorted(set(self.keys()) - found):
+        for one in unknown:
+            found.add(ObjectKey.of(one.object))
+            self._note_unreadable(one)
+        for gone in sorted({*self.keys(), *self.unreadable.outlines.keys()} - found):
             self._store(gone, None)
+
+    def _sorted_out(self, listed: ObjectList) -> tuple[list[Json], list[UnreadableObject]]:
+        """The items of a list that can be read, and those that cannot."""
+        sound: list[Json] = []
+        unknown = [one for one in map(self._unknown, listed.unreadable) if one is not None]
+        for obj in listed.items:
+            if not (flaw := self.flaw(obj)):
+                sound.append(obj)
+            elif (one := self._unknown(UnreadableObject(obj, flaw))) is not None:
+                unknown.append(one)
+        return sound, unknown
+
+    def _unknown(self, found: UnreadableObject) -> UnreadableObject | None:
+        """An object that cannot be read, without what would be wrong for others, too; None if it is not selected.
+
+        Raises:
+            Unreadable: none may be.
+        """
+        told = outline(found.object)
+        if not self.belongs(told) and not has_odd_labels(found.object):
+            return None
+        if not self.keeps_unreadable:
+            raise Unreadable(f'{self.resource} "{ObjectKey.of(told)}" cannot be read: {found.why}')
+        return UnreadableObject(told, found.why)
 
     def _apply(self, event: WatchEvent) -> None:
         key = ObjectKey.of(event.object)
-        deleted = event.type == "DELETED" or not self.belongs(event.object)
-        if not deleted and key not in self:
-            self._check_objects(len(self) + 1)
+        why = "" if event.type == "DELETED" else event.unreadable or self.flaw(event.object)
+        unknown = self._unknown(UnreadableObject(event.object, why)) if why else None
+        deleted = event.type == "DELETED" or (unknown is None if why else not self.belongs(event.object))
+        if not deleted and key not in self and key not in self.unreadable:
+            self._check_objects(len(self) + len(self.unreadable) + 1)
         self._count_bytes(key, 0 if deleted else event.size)
-        self._store(key, None if deleted else self.transform(event.object))
+        if unknown is not None:
+            self._note_unreadable(unknown)
+        else:
+            self._store(key, None if deleted else self.transform(event.object))
+
+    def _note_unreadable(self, found: UnreadableObject) -> None:
+        key = ObjectKey.of(found.object)
+        before = self.unreadable.outlines.get(key) or self.get(key)
+        if self.unreadable.note(found):
+            self.on_change(key, before, found.object)
 
     def _check_objects(self, objects: int) -> None:
         """
@@ -196,7 +248,8 @@ class Informer(Indexer):
             raise too_much(str(self.resource), f"there are more than {self.limits.list_bytes} bytes of objects")
 
     def _store(self, key: ObjectKey, new: Json | None) -> None:
-        old = self.put(key, new)
+        old, was_unreadable = self.put(key, new), self.unreadable.forget(key)
+        old = old if was_unreadable is None else was_unreadable
         if old is not None or new is not None:
             self.on_change(key, old, new)
 

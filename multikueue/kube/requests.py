@@ -18,6 +18,8 @@ from multikueue.protocols import Propagation, Subresource
 
 PAGE_SIZE: Final = 500
 """Objects per page of a list. It bounds the memory of an answer, at one more round trip per 500 objects."""
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Asks for a list of the metadata alone: free-form fields, which may nest too deep to be decoded, are not in it."""
 
 
 @attrs.frozen
@@ -32,6 +34,8 @@ class Request:
     """Path and query, encoded."""
     body: bytes | None = attrs.field(default=None, repr=False)
     content_type: str = "application/json"
+    accept: str = ""
+    """The form of the answer that is asked for; empty: objects as they are."""
 
 
 def _collection(resource: Resource, namespace: str) -> str:
@@ -85,11 +89,17 @@ def get(resource: Resource, key: ObjectKey) -> Request:
 
 
 def list_page(
-    resource: Resource, *, namespace: str, label_selector: str, limit: int = PAGE_SIZE, continue_token: str = ""
+    resource: Resource,
+    *,
+    namespace: str,
+    label_selector: str,
+    limit: int = PAGE_SIZE,
+    continue_token: str = "",
+    accept: str = "",
 ) -> Request:
     """Read one page of a list. A limit of 0 asks for everything in one page."""
     query = {"labelSelector": label_selector, "limit": str(limit) if limit else "", "continue": continue_token}
-    return Request("list", resource, "GET", _with_query(_collection(resource, namespace), query))
+    return Request("list", resource, "GET", _with_query(_collection(resource, namespace), query), accept=accept)
 
 
 def watch(resource: Resource, *, namespace: str, label_selector: str, resource_version: str) -> Request:

@@ -73,6 +73,8 @@ class Cluster(Generic[S]):
     state: ClusterState[ClusterConfig]
     known: S | None = None
     """What is known of it. The connection it was read through may be closed by now."""
+    told: str = attrs.field(default="", init=False)
+    """Why it is not connected, as the log has it."""
     _open: dict[int, _OpenLink[S]] = attrs.field(factory=dict, init=False)
 
     @property
@@ -159,10 +161,23 @@ class ClusterPool(Generic[S]):
     def _step(self, cluster: Cluster[S], event: cluster_state.Event[ClusterConfig]) -> None:
         before = cluster.connection
         cluster.state, commands = cluster.state.step(event, self.clock())
-        if cluster.connection.connected != before.connected:
-            log.info(cluster.connection.word, cluster=cluster.name, error=cluster.connection.error)
+        self._log(cluster, before)
         for command in commands:
             self._perform(cluster, command)
+
+    def _log(self, cluster: Cluster[S], before: Connection) -> None:
+        """Log that a cluster is connected, or that it is not and why: again when the reason changes."""
+        connection = cluster.connection
+        if connection.connected:
+            cluster.told = ""
+            if not before.connected:
+                log.info("connected", cluster=cluster.name)
+        elif self._clusters.get(cluster.name) is not cluster:
+            log.info("removed", cluster=cluster.name)
+        elif connection.error != cluster.told:
+            cluster.told, due = connection.error, connection.next_attempt
+            again = {"tried_again_in": round((due - self.clock()).total_seconds(), 1)} if due is not None else {}
+            log.warning(connection.word, cluster=cluster.name, error=connection.error, **again)
 
     def _perform(self, cluster: Cluster[S], command: cluster_state.Command[ClusterConfig]) -> None:
         match command:

@@ -28,19 +28,35 @@ log = get_logger(__name__)
 class KeyQueue(Generic[K]):
     """A `WorkQueue` on the loop's clock. Anybody may add keys; one controller takes them out."""
 
-    _keys: WorkQueue[K] = attrs.field(factory=WorkQueue, init=False)
+    _keys: WorkQueue[K] = attrs.field(factory=WorkQueue)
     _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     def __repr__(self) -> str:
         return f"<KeyQueue: {len(self._keys)} waiting, {self.held} held>"
 
-    def enqueue(self, key: K, after: float = 0.0) -> None:
-        """Make `key` due in `after` seconds; of several times the earliest counts."""
-        self._keys.add(key, loop_time() + after)
+    def enqueue(self, key: K, after: float = 0.0, cause: Hashable = None) -> bool:
+        """Make `key` due in `after` seconds; of several times the earliest counts.
+
+        Args:
+            key: what is to be looked at.
+            after: seconds.
+            cause: at whose expense, if it is not here yet.
+
+        Returns:
+            Whether it is here now; False beyond the queue's limit for one cause.
+        """
+        added = self._keys.add(key, loop_time() + after, cause)
+        if added:
+            self.wake()
+        return added
+
+    def again(self, key: K, after: float) -> None:
+        """As `enqueue`, by the holder of the key: whoever has caused it still has."""
+        self._keys.again(key, loop_time() + after)
         self.wake()
 
     def take(self) -> K | None:
-        """Return the key that has been due longest, and hold it; None if no key is due."""
+        """Return the key whose turn it is, and hold it; None if no key is due."""
         return self._keys.take(loop_time())
 
     def release(self, key: K) -> None:
@@ -75,6 +91,11 @@ class KeyQueue(Generic[K]):
         """Whether no key is due and none is held."""
         due = self._keys.next_due()
         return self.held == 0 and (due is None or due > loop_time())
+
+    @property
+    def entries(self) -> int:
+        """How many entries are in memory, stale ones included."""
+        return self._keys.entries
 
     def statistics(self) -> QueueStatistics:
         """How many keys wait and how many are held."""
@@ -149,7 +170,7 @@ class Controller(Generic[K]):
         else:
             self._failures.pop(key, None)
             if action.delay is not None:
-                self.enqueue(key, action.delay)
+                self.queue.again(key, action.delay)
         if self.hook is not None:
             self.hook.reconciled(self.name, loop_time() - started, error)
 
@@ -166,4 +187,4 @@ class Controller(Generic[K]):
             log.info("retry", controller=self.name, key=str(key), error=str(failure), seconds=round(delay, 3))
         else:
             log.error("reconcile failed", controller=self.name, key=str(key), exc_info=failure)
-        self.enqueue(key, delay)
+        self.queue.again(key, delay)

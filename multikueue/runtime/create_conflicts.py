@@ -25,6 +25,8 @@ CERTAIN_AFTER: Final = 5.0
 server that has just started says 403 until it has read its roles."""
 PASSING_FOR: Final = 60.0
 """Seconds for which a refusal that may pass is tried again on the same worker."""
+ASK_AGAIN_AFTER: Final = 60.0
+"""Seconds after a refusal from which it is asked again when another Workload's object of that namespace was taken."""
 REFUSAL_BACKOFF: Final = Backoff(base=300.0, cap=3600.0)
 """For a worker that refuses an object: an administrator has to change something there first."""
 _REMEMBERED_FOR: Final = 3600.0
@@ -36,6 +38,10 @@ class _Met:
     why: str
     since: float
     patience: float
+    at: float = 0.0
+    """When it was met last."""
+    told: str = ""
+    """What of it the log has."""
     times: int = 0
     """Its back-offs so far."""
     until: float = 0.0
@@ -53,6 +59,8 @@ class CreateConflicts:
     """The refusals of one worker, by Workload."""
 
     _met: dict[tuple[Resource, ObjectKey], dict[ObjectKey, _Met]] = attrs.field(factory=dict, init=False)
+    _namespaces: dict[tuple[Resource, str], dict[ObjectKey, None]] = attrs.field(factory=dict, init=False)
+    """By kind and namespace, the Workloads that have been refused, those first that have waited longest."""
 
     def __len__(self) -> int:
         """How many pairs of a Workload and a kind have refusals."""
@@ -74,13 +82,55 @@ class CreateConflicts:
         met = known.setdefault(key, _Met(why, now, patience(error)))
         if met.since < met.until <= now:
             met.since = now  # refused again after its back-off
-        met.why, met.patience = why, patience(error)
+        met.why, met.patience, met.at = why, patience(error), now
         met.settle(now)
+        self._leave_queue(resource, workload)
+        if not isinstance(error, AlreadyExists):  # whether a name is taken does not depend on others
+            self._namespaces.setdefault((resource, workload.namespace), {})[workload] = None
         return now - met.since
 
-    def created(self, resource: Resource, workload: ObjectKey) -> None:
-        """A creation for this Workload succeeded."""
+    def is_news(self, resource: Resource, workload: ObjectKey, key: ObjectKey) -> bool:
+        """Whether the log does not have this refusal, with this reason; once it was asked, it has."""
+        met = self._met.get((resource, workload), {}).get(key)
+        if met is None or met.told == met.why:
+            return False
+        met.told = met.why
+        return True
+
+    def created(self, resource: Resource, workload: ObjectKey) -> ObjectKey | None:
+        """A creation for this Workload succeeded.
+
+        Returns:
+            The Workload of the same namespace whose refusal of the same kind ends by that: what was in the way may be
+            gone. It is one, the one that has waited longest; if it is taken, too, the next one follows. None: no other
+            was refused, or only a moment ago.
+        """
         self._met.pop((resource, workload), None)
+        self._leave_queue(resource, workload)
+        now, refused = loop_time(), self._namespaces.get((resource, workload.namespace), {})
+        oldest = next(iter(refused), None)
+        if oldest is None:
+            return None
+        known = self._met.get((resource, oldest), {})
+        if any(now - met.at < ASK_AGAIN_AFTER for met in known.values()):
+            return None
+        self._leave_queue(resource, oldest)
+        for met in known.values():
+            met.until = min(met.until, now)
+        return oldest if known else None
+
+    def forget(self, workload: ObjectKey) -> None:
+        """Have everything of a Workload tried again: its user asks for that."""
+        for resource in [resource for resource, key in self._met if key == workload]:
+            del self._met[resource, workload]
+            self._leave_queue(resource, workload)
+
+    def _leave_queue(self, resource: Resource, workload: ObjectKey) -> None:
+        place = resource, workload.namespace
+        if (refused := self._namespaces.get(place)) is not None:
+            refused.pop(workload, None)
+            if not refused:
+                del self._namespaces[place]
 
     def refusal(self, resource: Resource, workload: ObjectKey, *, own: Collection[ObjectKey]) -> Refusal | None:
         """Why and for how long the Workload is not given to this worker; None if nothing is in the way.
@@ -106,6 +156,7 @@ class CreateConflicts:
             if any(now - max(met.since, met.until) < _REMEMBERED_FOR for met in known.values()):
                 return
             del self._met[oldest]
+            self._leave_queue(*oldest)
 
 
 def patience(error: ApiError) -> float:

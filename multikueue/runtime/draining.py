@@ -10,9 +10,10 @@ import attrs
 from multikueue.adapters import AVAILABLE, AdapterRegistry
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json
+from multikueue.core.model.shape import outline, workload_flaw
 from multikueue.core.model.workloads import checks, cluster_name, is_evicted, is_finished, owner
 from multikueue.errors import NotFound
-from multikueue.protocols import Reader
+from multikueue.protocols import ObjectList, Reader
 
 
 @attrs.frozen
@@ -38,9 +39,9 @@ async def with_draining(adapters: AdapterRegistry, manager: Reader) -> Draining:
         ApiError: the manager does not give its Workloads. Without Kueue's CRDs there are none.
     """
     try:
-        listed = (await manager.list(WORKLOAD)).items
+        listed = await manager.list(WORKLOAD)
     except NotFound:
-        listed = []
+        listed = ObjectList([], "")
     waiting = Counter(_assigned_kinds(listed, adapters))
     lacking = (kind for kind in AVAILABLE if kind.resource.gvk in waiting and adapters.get(kind.resource.gvk) is None)
     drained = [attrs.evolve(kind, draining=True) for kind in lacking]
@@ -49,14 +50,21 @@ async def with_draining(adapters: AdapterRegistry, manager: Reader) -> Draining:
     return Draining(AdapterRegistry([*kept, *drained]) if waiting else adapters, waiting)
 
 
-def _assigned_kinds(workloads: Iterable[Json], adapters: AdapterRegistry) -> Iterable[GVK]:
+def _assigned_kinds(listed: ObjectList, adapters: AdapterRegistry) -> Iterable[GVK]:
     """The kind of each Workload that a worker may run, where the settings lack it or the manager does not serve it."""
-    for workload in workloads:
+    unknown = [outline(obj) for obj in listed.items if workload_flaw(obj)]
+    read = [obj for obj in listed.items if not workload_flaw(obj) and _may_run(obj)]
+    for workload in (*read, *unknown, *(one.object for one in listed.unreadable)):
         found = owner(workload)
-        if found is None or is_finished(workload) or _is_followed(adapters, found.gvk):
-            continue
-        if cluster_name(workload) is not None or (is_evicted(workload) and checks(workload)):  # that erases the name
+        if found is not None and not _is_followed(adapters, found.gvk):
             yield found.gvk
+
+
+def _may_run(workload: Json) -> bool:
+    if is_finished(workload):
+        return False
+    named = cluster_name(workload) is not None
+    return named or (is_evicted(workload) and bool(checks(workload)))  # an eviction erases the name
 
 
 def _is_followed(adapters: AdapterRegistry, gvk: GVK) -> bool:

@@ -10,16 +10,20 @@ import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, labels_of
-from multikueue.core.model.workloads import attempt_of_copy, cluster_queue
+from multikueue.core.model.workloads import attempt, cluster_queue
 from multikueue.core.workload import effects
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
+from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, ManagerHook, Subresource
 from multikueue.runtime.create_conflicts import CreateConflicts
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workload_memory import WorkloadMemory
+
+log = get_logger(__name__)
 
 TELL_AFTER: Final = 1.0
 """Seconds for which a name must be taken by an object that informers do not show, until there is an event."""
@@ -49,6 +53,8 @@ class EffectExecutor:
     events: EventRecorder
     memory: WorkloadMemory
     hook: ManagerHook | None = None
+    ask_again: Callable[[ObjectKey], object] = lambda _: None
+    """Has a Workload planned again that a worker had refused."""
 
     async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...]) -> None:
         """Execute effects one after the other, up to the first that fails.
@@ -124,7 +130,7 @@ class EffectExecutor:
             else:
                 self.memory.unanswered(*where)
             raise
-        self.memory.created(*where, attempt_of_copy(effect.object))
+        self.memory.created(*where, attempt(workload))
         if (cache := target.cache_of(effect.resource.gvk)) is not None:
             cache.wrote(created)
 
@@ -141,7 +147,8 @@ class EffectExecutor:
             if made is None:
                 raise self._refused(target, effect.cluster, resource, key, workload, error) from error
             created = made
-        target.create_conflicts.created(resource, ObjectKey.of(workload))
+        if (waiting := target.create_conflicts.created(resource, ObjectKey.of(workload))) is not None:
+            self.ask_again(waiting)
         return created
 
     def _refused(
@@ -157,11 +164,20 @@ class EffectExecutor:
                 f'{resource} "{key}" exists on worker cluster "{cluster}" and is not known as a copy of ours: '
                 "if it is somebody else's, rename or delete one of the two"
             )
-        lasted = target.create_conflicts.met(resource, ObjectKey.of(workload), key, error, why)
+        conflicts, of = target.create_conflicts, ObjectKey.of(workload)
+        lasted = conflicts.met(resource, of, key, error, why)
+        told = AlreadyExists(note, status=error.status, reason=error.reason) if taken else error
         # Right after a lost reply the taken name is that of our own object, which the watch is about to show.
         if not error.retryable and (lasted >= TELL_AFTER or not taken):
             self._emit(workload, "Warning", note)
-        return AlreadyExists(note, status=error.status, reason=error.reason) if taken else error
+            if self.hook is not None:
+                self.hook.refused(ClusterName(cluster), error.reason or type(error).__name__)
+            left = conflicts.refusal(resource, of, own=())
+            wait = {"asked_again_in": round(left.left.total_seconds())} if left is not None else {}
+            if conflicts.is_news(resource, of, key):
+                log.warning("refused", cluster=cluster, workload=str(of), object=f"{resource} {key}", error=why, **wait)
+            told.told = left is not None
+        return told
 
     def _emit(self, workload: Json, type: str, note: str) -> None:
         self.events.emit(workload, type, reason="MultiKueue", action="MultiKueue", note=note)
@@ -176,8 +192,8 @@ async def _made_before(target: Target, resource: Resource, wanted: Json) -> Json
         found = await target.client.get(resource, ObjectKey.of(wanted))
     except ApiError:
         return None
-    origin, attempt = labels_of(wanted).get(ORIGIN_LABEL), attempt_of_copy(wanted)
-    is_it = origin and labels_of(found).get(ORIGIN_LABEL) == origin and attempt_of_copy(found) == attempt
+    origin = labels_of(wanted).get(ORIGIN_LABEL)
+    is_it = origin and labels_of(found).get(ORIGIN_LABEL) == origin and mark_of(found) == mark_of(wanted)
     return found if is_it and not is_terminating(found) else None
 
 

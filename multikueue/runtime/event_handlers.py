@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
 from multikueue.adapters import SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
-from multikueue.core.model.conditions import condition
+from multikueue.core.machinery.queue import WorkQueue
+from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
+from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, owner
 from multikueue.core.workload.siblings import affected, may_have_siblings
 from multikueue.kube.informer import Handler
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
+from multikueue.runtime.journal import Journal
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.worker_executor import PartBackoffs
 from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
+from multikueue.runtime.workload_indexes import check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 _Keys: TypeAlias = KeyQueue[ObjectKey]
+
+
+CAUSED: Final = 50_000
+"""Workloads that the manager does not have and one worker may have in the queue: as many as it may have copies. The
+collection of garbage finds those that are left out."""
+
+
+def _namespace(key: ObjectKey) -> str:
+    return key.namespace
 
 
 @attrs.frozen
 class WorkQueues:
     """One queue of keys per controller."""
 
-    workloads: _Keys = attrs.field(factory=KeyQueue)
+    workloads: _Keys = attrs.field(factory=lambda: KeyQueue(WorkQueue(flow_of=_namespace, limit=CAUSED)))
+    """Namespaces take turns, and so does each worker with the Workloads that the manager does not have."""
     clusters: _Keys = attrs.field(factory=KeyQueue)
     checks: _Keys = attrs.field(factory=KeyQueue)
     quotas: _Keys = attrs.field(factory=KeyQueue)
@@ -49,7 +64,16 @@ class ManagerHandlers:
     """Called when the sums of the workers' quotas may have changed."""
     build: Callable[[Mapping[Resource, Handler], Callable[[SafeAdapter], Handler]], ManagerCluster]
     """Makes the caches with handlers by resource, and one for the jobs of each kind."""
+    clock: Callable[[], datetime]
+    hook: ManagerHook | None
+    ask_again: Callable[[ObjectKey], None]
+    """Called for a Workload whose user wants it to be tried again where it was refused."""
     cluster: ManagerCluster = attrs.field(init=False)
+    _journal: Journal = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """The journal asks the caches whose Workloads are ours."""
+        self._journal = Journal(self._is_ours, self.clock, self.hook)
 
     @cluster.default
     def _with_handlers(self) -> ManagerCluster:
@@ -73,6 +97,9 @@ class ManagerHandlers:
             self.memory.forget(key)
         else:
             self.memory.touched(key)
+        if old is not None and new is not None and asks_again(old, new):
+            self.ask_again(key)
+        self._journal.changed(key, old, new)
         self.work.workloads.enqueue(key)
         changed = new or old
         if changed is not None and may_have_siblings(changed) and (owned_by := owner(changed)) is not None:
@@ -107,15 +134,24 @@ class ManagerHandlers:
     def _cluster_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         if _spec_of(old) != _spec_of(new):
             self.work.clusters.enqueue(key)
+            for workload in self.cluster.placed_on(key.name) if old is not None else ():
+                self.work.workloads.enqueue(workload)  # it may be told that its worker is gone
         if old is None or new is None or _activity(old) != _activity(new):
             for config in self.cluster.configs_listing(key.name):
                 for check in self.cluster.checks_using(config):
                     self.work.checks.enqueue(ObjectKey("", check))
+        if _cordon(old) != _cordon(new):
+            for config in self.cluster.configs_listing(key.name):
+                for check in self.cluster.checks_using(config):
+                    self._enqueue_workloads_with(check)
 
     def _secret_changed(self, key: ObjectKey, _old: Json | None, _new: Json | None) -> None:
         for cluster in self.cluster.clusters.values():
             if dig(cluster, "spec", "clusterSource", "kubeConfig", "location") == key.name:
                 self.work.clusters.enqueue(ObjectKey.of(cluster))
+
+    def _is_ours(self, workload: Json) -> bool:
+        return self.cluster.our_check(check_names(workload))[0] is not None
 
     def _enqueue_workloads_with(self, check: str) -> None:
         for workload in self.cluster.workloads.informer.by("check", check):
@@ -135,16 +171,24 @@ class WorkerHandlers:
     hook: ManagerHook | None
     _connected: set[ClusterName] = attrs.field(factory=set, init=False)
 
-    def workload_changed(self, key: ObjectKey, after: float) -> None:
+    def workload_changed(self, cluster: ClusterName, key: ObjectKey, after: float) -> None:
         """Something of this Workload changed on a worker; it may wait for so many seconds."""
         for concerned in self.manager.with_successors(key):
-            self.memory.touched(concerned)
-            self.work.workloads.enqueue(concerned, after)
+            self.memory.changed_there(concerned)
+            self.enqueue(cluster, concerned, after)
 
-    def job_changed(self, gvk: GVK, key: ObjectKey, after: float) -> None:
+    def job_changed(self, cluster: ClusterName, gvk: GVK, key: ObjectKey, after: float) -> None:
         """A copy changed on a worker whose row does not know its Workloads: it has the name of the manager's job."""
         for workload in self.manager.owned(gvk, key):
-            self.workload_changed(workload, after)
+            self.workload_changed(cluster, workload, after)
+
+    def enqueue(self, cluster: ClusterName, key: ObjectKey, after: float = 0.0) -> bool:
+        """Have a Workload planned because of a worker: at its expense if the manager does not have that Workload.
+
+        Returns:
+            Whether it will be; False if too many wait at the worker's expense.
+        """
+        return self.work.workloads.enqueue(key, after, None if key in self.manager.workloads.informer else cluster)
 
     def cluster_changed(self, worker: WorkerCluster, known: bool) -> None:
         """A worker came or went: enqueue the Workloads that wait for a worker, run there or have something there.
@@ -162,7 +206,7 @@ class WorkerHandlers:
         self.recompute_quotas()
         for key in (*workloads_on(worker), *self._waiting_for(worker.name)):
             for concerned in self.manager.with_successors(key):
-                self.work.workloads.enqueue(concerned)
+                self.enqueue(worker.name, concerned)
 
     def status_changed(self, worker: WorkerCluster) -> None:
         """Only what the MultiKueueCluster's status says of a worker changed."""
@@ -183,6 +227,12 @@ class WorkerHandlers:
                 yield ObjectKey.of(workload)
 
 
+def asks_again(old: Json, new: Json) -> bool:
+    """Whether the user of a Workload has just asked for it to be tried again, with a time that can be read."""
+    asked = annotations_of(new).get(RETRY_ANNOTATION)
+    return asked != annotations_of(old).get(RETRY_ANNOTATION) and parse_timestamp(asked) is not None
+
+
 def _runs(workload: Json | None) -> bool:
     """Whether a worker has the Workload, and it is neither finished nor evicted."""
     if workload is None or is_finished(workload) or is_evicted(workload):
@@ -192,6 +242,10 @@ def _runs(workload: Json | None) -> bool:
 
 def _spec_of(cluster: Json | None) -> object:
     return dig(cluster, "metadata", "deletionTimestamp"), dig(cluster, "metadata", "uid"), dig(cluster, "spec")
+
+
+def _cordon(cluster: Json | None) -> str:
+    return annotations_of(cluster or {}).get(CORDON_ANNOTATION, "")
 
 
 def _activity(cluster: Json) -> object:

@@ -6,8 +6,10 @@ import functools
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import anyio.abc
+import anyio.lowlevel
 import attrs
 
 from multikueue.adapters import AdapterRegistry
@@ -34,6 +36,9 @@ from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool, workloads_on
 from multikueue.runtime.workload_memory import WorkloadMemory
+
+BREATH: Final = 500
+"""Workloads that the collection of garbage enqueues before others have a turn: less than ten milliseconds."""
 
 
 @attrs.frozen
@@ -90,6 +95,7 @@ class Manager:
     cluster: ManagerCluster = attrs.field(init=False)
     workers: WorkerPool = attrs.field(init=False)
     _work: WorkQueues = attrs.field(factory=WorkQueues, init=False)
+    _handlers: WorkerHandlers = attrs.field(init=False)
     _executor: WorkerExecutor = attrs.field(init=False)
     _controllers: tuple[Controller[ObjectKey], ...] = attrs.field(init=False)
     _services: tuple[Task, ...] = attrs.field(init=False)
@@ -111,9 +117,11 @@ class Manager:
             namespace=settings.namespace,
             fraction=self.fraction,
         )
-        manager_handlers = ManagerHandlers(work, memory, recompute, build_cluster)
+        manager_handlers = ManagerHandlers(
+            work, memory, recompute, build_cluster, self.clock, self.hook, functools.partial(self._ask_again, backoffs)
+        )
         cluster = self.cluster = manager_handlers.cluster
-        worker_handlers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
+        worker_handlers = self._handlers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
         workers = self.workers = self._worker_pool(worker_handlers)
         files = KubeconfigFiles(
             cluster.kubeconfig_paths,
@@ -123,10 +131,11 @@ class Manager:
         )
         recorder = functools.partial(EventRecorder, self.client, instance=self.instance, clock=self.clock)
         events, cluster_events = recorder("kueue-workload-controller"), recorder("multikueue-cluster")
-        effects = EffectExecutor(functools.partial(_target, cluster, workers), events, memory, self.hook)
-        executor = self._executor = WorkerExecutor(effects, work.workloads.enqueue, backoffs)
+        target = functools.partial(_target, cluster, workers)
+        effects = EffectExecutor(target, events, memory, self.hook, work.workloads.enqueue)
+        executor = self._executor = WorkerExecutor(effects, worker_handlers.enqueue, backoffs)
         reader = SnapshotReader(cluster, workers, self.adapters, executor, memory)
-        workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock)
+        workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock, self.hook)
         clusters = ClusterReconciler(
             cluster, workers, files, cluster_events, settings.namespace, self.clock, self.led_until
         )
@@ -142,6 +151,13 @@ class Manager:
             quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
             self._controllers += (controller("multikueue_clusterqueue", quotas, queue=work.quotas),)
             self._services += (queues.run,)
+
+    def _ask_again(self, backoffs: PartBackoffs, key: ObjectKey) -> None:
+        """Forget why a Workload is not tried on workers: its user asks for that."""
+        backoffs.forget(key)
+        for worker in self.workers:
+            if worker.known is not None:
+                worker.known.create_conflicts.forget(key)
 
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
         informers = WorkerSettings(
@@ -202,10 +218,13 @@ class Manager:
     async def _collect_garbage(self) -> None:
         while True:
             await anyio.sleep(self.settings.gc_interval.total_seconds())
-            for worker in self.workers:
-                for key in dict.fromkeys(workloads_on(worker)):  # in an order that repeats
+            for worker in list(self.workers):
+                found = list(dict.fromkeys(workloads_on(worker)))  # in an order that repeats
+                for number, key in enumerate(found, 1):
                     for concerned in self.cluster.with_successors(key):
-                        self._work.workloads.enqueue(concerned)
+                        self._handlers.enqueue(worker.name, concerned)
+                    if number % BREATH == 0:
+                        await anyio.lowlevel.checkpoint()
 
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import anyio.abc
@@ -15,8 +14,9 @@ from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, identity, resource_version, uid
-from multikueue.core.model.workloads import Owner, checks, cluster_queue, has_members, is_made_for, is_replaced, owner
+from multikueue.core.model.objects import dig, identity, name_of, resource_version, uid
+from multikueue.core.model.shape import workload_flaw
+from multikueue.core.model.workloads import Owner, has_members, is_made_for, is_replaced, owner, owner_names
 from multikueue.errors import NotFound
 from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
@@ -24,39 +24,9 @@ from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.workload_indexes import INDEXES, offered_entry, owner_entry, placed_entry
 
 log = get_logger(__name__)
-
-
-def _owner_entry(gvk: GVK, key: ObjectKey) -> str:
-    """The entry under which a job's Workloads are found: in the index `owner`, or `member` for groups."""
-    return f"{gvk}|{key}"
-
-
-def _owner_entries(workload: Json) -> list[str]:
-    found, namespace = owner(workload), ObjectKey.of(workload).namespace
-    return [_owner_entry(found.gvk, ObjectKey(namespace, found.name))] if found else []
-
-
-def _member_entries(workload: Json) -> list[str]:
-    """All owners of a Workload that stands for several jobs."""
-    references = dig(workload, "metadata", "ownerReferences") if has_members(workload) else None
-    namespace = ObjectKey.of(workload).namespace
-    return [
-        _owner_entry(GVK.of(one["apiVersion"], one["kind"]), ObjectKey(namespace, one["name"]))
-        for one in references or ()
-    ]
-
-
-def check_names(workload: Json) -> list[str]:
-    """The AdmissionChecks of a Workload."""
-    return [entry.get("name", "") for entry in checks(workload)]
-
-
-def _quota_entries(workload: Json) -> list[str]:
-    """The ClusterQueue whose quota a Workload holds, with each of its checks; few texts for many Workloads."""
-    queue = cluster_queue(workload)
-    return [sys.intern(f"{queue}|{name}") for name in check_names(workload)] if queue else []
 
 
 @attrs.define(eq=False)
@@ -108,12 +78,13 @@ class ManagerCluster(Target):
             fraction: the source of jitter.
         """
         informer = functools.partial(Informer, client, fraction=fraction)
-        indexes = {"owner": _owner_entries, "member": _member_entries, "check": check_names, "quota": _quota_entries}
 
         def jobs(kind: SafeAdapter) -> MutationCache:
             followed = informer(
                 kind.resource,
                 label_selector=kind.row.membership.selector,
+                flaw=kind.flaw,
+                keeps_unreadable=True,
                 indexes={"workload": functools.partial(kind.job_entries, noted=True)},
                 transform=lambda job: drop_managed_fields(kind.slim_job(job, controller_name)),
                 on_change=job_handler(kind),
@@ -125,7 +96,7 @@ class ManagerCluster(Target):
 
         return cls(
             client,
-            MutationCache(required(WORKLOAD, indexes=indexes)),
+            MutationCache(required(WORKLOAD, indexes=INDEXES, flaw=workload_flaw, keeps_unreadable=True)),
             {kind.resource.gvk: jobs(kind) for kind in adapters.followed},
             controller_name,
             required(ADMISSION_CHECK),
@@ -214,7 +185,8 @@ class ManagerCluster(Target):
         return self._found_by("owner", gvk, key)
 
     def _found_by(self, index: str, gvk: GVK, key: ObjectKey) -> list[ObjectKey]:
-        return [ObjectKey.of(workload) for workload in self.workloads.informer.by(index, _owner_entry(gvk, key))]
+        entry, informer = owner_entry(gvk, key), self.workloads.informer
+        return sorted(informer.keys_by(index, entry) | informer.unreadable.outlines.keys_by(index, entry))
 
     def is_ours(self, check: Json | None) -> bool:
         """Whether an AdmissionCheck is for this controller."""
@@ -258,6 +230,19 @@ class ManagerCluster(Target):
                 if worker is not None:
                     yield queue, name, (condition(worker, "Active") or {}).get("status", "Unknown")
 
+    def counts(self) -> Iterator[tuple[str, int, int]]:
+        """For each worker that the manager knows: how many Workloads it has, and how many wait that it is offered."""
+        for cluster in self.clusters.values():
+            name = name_of(cluster)
+            yield name, len(self.placed_on(name)), len(self._by_worker(offered_entry(name)))
+
+    def placed_on(self, worker: str) -> Set[ObjectKey]:
+        """The Workloads that a worker has and that have not finished; not a copy."""
+        return self._by_worker(placed_entry(worker))
+
+    def _by_worker(self, entry: str) -> Set[ObjectKey]:
+        return self.workloads.informer.keys_by("worker", entry)
+
     def kubeconfig_paths(self) -> Iterator[str]:
         """The kubeconfig files that MultiKueueClusters name."""
         paths = map(kubeconfig_path, self.clusters.values())
@@ -277,16 +262,9 @@ def _kubeconfig_only(secret: Json) -> Json | None:
     return drop_managed_fields(secret) if "kubeconfig" in (secret.get("data") or {}) else identity(secret)
 
 
-def _owners(workload: Json, gvk: GVK) -> dict[str, str]:
-    """The UIDs of a Workload's owners of one kind, by name."""
-    references = dig(workload, "metadata", "ownerReferences") or []
-    wanted = (gvk.api_version, gvk.kind)
-    return {one["name"]: one["uid"] for one in references if (one["apiVersion"], one["kind"]) == wanted}
-
-
 def _claimed(cache: MutationCache, key: ObjectKey, workload: Json) -> Iterator[Json]:
     """The jobs that cannot say which group they belong to, and that the group's Workload names: it must be whole."""
-    for name, job_uid in _owners(workload, cache.informer.resource.gvk).items():
+    for name, job_uid in owner_names(workload, cache.informer.resource.gvk).items():
         job = cache.get(ObjectKey(key.namespace, name))
         if job is not None and uid(job) == job_uid and cache.index(job) is None:
             yield job

@@ -7,13 +7,14 @@ A mutation cache therefore remembers what was written until the informer has cau
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import Any, Final
 
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import resource_version, uid, version_number
+from multikueue.core.model.shape import has_name
 from multikueue.kube.informer import Informer
 from multikueue.runtime.loop import loop_time
 
@@ -66,8 +67,25 @@ class MutationCache:
         entries = self.index(obj)
         return self.informer.values_of("workload", ObjectKey.of(obj)) if entries is None else entries
 
+    def told_unreadable(self, key: ObjectKey) -> str:
+        """Which object cannot be read, and why, for people: nobody may go by what `get` shows of it. Empty: it can be,
+        or there is none."""
+        why = self.informer.unreadable.why(key)
+        return f'{self.informer.resource.gvk.kind} "{key.name}" cannot be read: {why}' if why else ""
+
+    def unreadable_of(self, workload: ObjectKey) -> Set[ObjectKey]:
+        """The objects that belong to a Workload, as far as can be told, and cannot be read."""
+        unreadable = self.informer.unreadable
+        if not unreadable:
+            return frozenset()
+        named = unreadable.outlines.keys_by("workload", str(workload))
+        before = self.informer.keys_by("workload", str(workload))
+        return named | {key for key in before if key in unreadable}
+
     def wrote(self, obj: Json) -> None:
-        """The server answered a write with this object."""
+        """The server answered a write with this object. If its shape is wrong, the watch will tell."""
+        if not has_name(obj) or self.informer.flaw(obj):
+            return
         key = ObjectKey.of(obj)
         metadata = {field: value for field, value in obj["metadata"].items() if field != "managedFields"}
         self._forget_settled()
@@ -86,6 +104,8 @@ class MutationCache:
     def patched(self, patch: Json, answer: Json) -> None:
         """The server answered a patch with this object. A patch with that resourceVersion in it has changed nothing."""
         self.wrote(answer)
+        if not has_name(answer):
+            return
         key = ObjectKey.of(answer)
         if resource_version(patch) == resource_version(answer):
             self._in_vain[key] = patch

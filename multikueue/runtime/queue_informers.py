@@ -11,6 +11,7 @@ import attrs
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, identity
+from multikueue.core.model.shape import queue_flaw
 from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.informer import Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
@@ -28,7 +29,7 @@ class QueueInformers:
     def build(
         cls,
         client: ApiClient,
-        on_queue: Callable[[ObjectKey], None],
+        on_queue: Callable[[ObjectKey], object],
         *,
         on_status: Callable[[InformerStatus], None] = lambda _: None,
         fraction: Callable[[], float] = lambda: 0.0,
@@ -54,6 +55,7 @@ class QueueInformers:
                     on_queue(ObjectKey("", name))
 
         informer = partial(Informer, client, on_change=changed, on_status=on_status, fraction=fraction, limits=limits)
+        informer = partial(informer, flaw=queue_flaw)
         kept = only_spec("resourceGroups") if slim else drop_managed_fields
         return cls(informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=only_spec("clusterQueue")))
 

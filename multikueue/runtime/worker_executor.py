@@ -3,12 +3,15 @@
 A reconcile waits for the manager's writes only. What is to be done on a worker goes on in a task of its own. Until that
 has ended, and during the back-off after it has failed, nothing more is begun there for that Workload; then the Workload
 is planned again.
+
+Each worker has places for so many parts at a time. For a part without a place only the key of its Workload is kept; the
+Workload is planned again when there is room. Namespaces take turns for places, and Workloads that the manager does not
+have, which anybody on the worker may invent, have a few of them.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Hashable
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -17,6 +20,7 @@ import attrs
 import structlog
 
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
+from multikueue.core.machinery.places import Places
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, DeleteWorkload, Effect
 from multikueue.core.workload.snapshot import Creating, Idle, InFlight, Removing, WritingStatus
@@ -31,7 +35,20 @@ Part: TypeAlias = tuple[ClusterName, ObjectKey]
 ABANDONED_AFTER: Final = 600.0
 """Seconds after the end of its back-off until a part is forgotten that was not retried."""
 
+FAILED: Final = 50_000
+"""Parts of one worker that are remembered to have failed: as many as it may have copies."""
+PLACES: Final = 256
+"""Parts under way on one worker: eight for each of its client's connections, so that these are never idle."""
+SHARE: Final = PLACES // 2
+"""Of these, what one namespace may have."""
+UNKNOWN_SHARE: Final = 16
+"""Of these, what Workloads may have that the manager does not have: half of the connections, even if they all hang."""
+
 log = get_logger(__name__)
+
+
+def _share(namespace: Hashable) -> int:
+    return UNKNOWN_SHARE if namespace is None else SHARE
 
 
 @attrs.frozen
@@ -39,6 +56,7 @@ class _Failed:
     times: int
     until: float
     """When its back-off ends, on the loop's clock."""
+    why: str = ""
 
 
 @attrs.define(eq=False)
@@ -48,44 +66,61 @@ class PartBackoffs:
     backoff: Backoff = ITEM_BACKOFF
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
-    _failed: dict[Part, _Failed] = attrs.field(factory=dict, init=False)
-    """In the order of their last failures."""
+    _failed: dict[ClusterName, dict[ObjectKey, _Failed]] = attrs.field(factory=dict, init=False)
+    """By worker, in the order of their last failures; none is empty."""
 
     def __len__(self) -> int:
-        return len(self._failed)
+        return sum(map(len, self._failed.values()))
 
     def left(self, part: Part) -> float:
         """Seconds until a part may be retried; 0 or less if it may be now."""
-        return self._failed[part].until - loop_time() if part in self._failed else 0.0
+        failed = self._failed.get(part[0], {}).get(part[1])
+        return failed.until - loop_time() if failed is not None else 0.0
 
     def failed(self, part: Part, error: Exception) -> float:
         """Begin a back-off; return its seconds."""
-        times = self._failed.pop(part).times + 1 if part in self._failed else 1
+        of_worker = self._failed.setdefault(part[0], {})
+        before = of_worker.pop(part[1], None)
+        times = before.times + 1 if before is not None else 1
         delay = self.backoff.delay(times, self.fraction())
         if isinstance(error, ApiError):
             delay = max(delay, error.retry_after or 0.0)
-            report = log.debug if isinstance(error, Conflict) or times > 1 else log.info
+            known = isinstance(error, Conflict) or error.told or (before is not None and before.why == str(error))
+            report = log.debug if known else log.info
             report("retry", cluster=part[0], key=str(part[1]), error=str(error), seconds=round(delay, 3))
         else:
             log.error("unexpected exception", cluster=part[0], key=str(part[1]), exc_info=error)
-        self._failed[part] = _Failed(times, loop_time() + delay)
+        of_worker[part[1]] = _Failed(times, loop_time() + delay, str(error))
         self._forget_abandoned()
         return delay
 
     def succeeded(self, part: Part) -> None:
         """Forget the failures of a part."""
-        self._failed.pop(part, None)
+        of_worker = self._failed.get(part[0], {})
+        of_worker.pop(part[1], None)
+        if not of_worker:
+            self._failed.pop(part[0], None)
+
+    def forget(self, key: ObjectKey) -> None:
+        """End the back-offs of a Workload: its user asks for that."""
+        for cluster in list(self._failed):
+            self.succeeded((cluster, key))
 
     def connected(self, cluster: ClusterName) -> None:
         """End the back-offs of a worker: it is connected again."""
-        for part in [part for part in self._failed if part[0] == cluster]:
-            del self._failed[part]
+        self._failed.pop(cluster, None)
 
     def _forget_abandoned(self) -> None:
-        """Forget parts that were not retried after their back-off: the Workload is gone, or runs elsewhere."""
+        """Forget parts that were not retried after their back-off: the Workload is gone, or runs elsewhere.
+
+        And the oldest of a worker on which too many have failed.
+        """
         before = loop_time() - ABANDONED_AFTER
-        for part in [*itertools.takewhile(lambda part: self._failed[part].until < before, self._failed)]:
-            del self._failed[part]
+        for cluster, failed in list(self._failed.items()):
+            while failed and (len(failed) > FAILED or failed[next(iter(failed))].until < before):
+                del failed[next(iter(failed))]
+            if not failed:
+                del self._failed[cluster]
 
 
 @attrs.define(eq=False, repr=False)
@@ -94,20 +129,24 @@ class WorkerExecutor:
 
     * At most one task of a part is under way, so its effects never overtake each other.
     * A part that fails is retried after a back-off of its own, or as soon as its worker is connected again.
+    * A worker has at most `PLACES` tasks. A part that finds no place is planned again when there is one.
     """
 
     effects: EffectExecutor
-    enqueue: Callable[[ObjectKey, float], None]
-    """Has a Workload planned again after some seconds."""
+    enqueue: Callable[[ClusterName, ObjectKey, float], bool]
+    """Has a Workload planned again after some seconds, because of this worker; False if too many wait because of it."""
     backoffs: PartBackoffs
     _tasks: BackgroundTasks = attrs.field(factory=BackgroundTasks, init=False)
     _under_way: dict[Part, tuple[Effect, ...]] = attrs.field(factory=dict, init=False)
     _wanted: set[Part] = attrs.field(factory=set, init=False)
     """Parts that were planned again while they were under way."""
+    _places: dict[ClusterName, Places[ObjectKey]] = attrs.field(factory=dict, init=False)
+    """Of the workers on which something is under way."""
     _idle: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     def __repr__(self) -> str:
-        return f"<WorkerExecutor: {len(self._under_way)} parts under way, {len(self.backoffs)} failed>"
+        without = f", {self.waiting} without a place" if self.waiting else ""
+        return f"<WorkerExecutor: {len(self._under_way)} parts under way{without}, {len(self.backoffs)} failed>"
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Execute the workers' parts until cancelled."""
@@ -115,6 +154,8 @@ class WorkerExecutor:
 
     async def execute(self, key: ObjectKey, workload: Json | None, effects: tuple[Effect, ...]) -> None:
         """Execute a plan: start the workers' parts, and wait for the manager's.
+
+        It is to be called for empty plans as well: a place may be kept for that Workload.
 
         Raises:
             ApiError: a write on the manager failed.
@@ -125,8 +166,20 @@ class WorkerExecutor:
         own = parts.pop(MANAGER, [])
         for cluster, part in parts.items():
             self._start((cluster, key), workload, tuple(part))
+        self.withdraw(key, but=parts.keys())
         if own:
             await self.effects.execute(workload, tuple(own))
+
+    def withdraw(self, key: ObjectKey, *, but: Collection[ClusterName] = ()) -> None:
+        """Nothing is to be done for a Workload now on the workers where it waits for a place.
+
+        Args:
+            key: the Workload.
+            but: workers where something is.
+        """
+        for cluster in [name for name, places in self._places.items() if key in places and name not in but]:
+            self._places[cluster].withdraw(key)
+            self._ask(cluster)
 
     def in_flight(self, cluster: ClusterName, key: ObjectKey) -> InFlight:
         """What is being done for a Workload on a worker at this moment."""
@@ -137,34 +190,60 @@ class WorkerExecutor:
             return Removing()
         return WritingStatus() if any(isinstance(effect, ApplyStatus) for effect in part) else Idle()
 
+    def in_flight_on(self, cluster: ClusterName) -> int:
+        """How many parts are under way on a worker."""
+        return self._places[cluster].inside if cluster in self._places else 0
+
+    @property
+    def waiting(self) -> int:
+        """How many parts wait for a place."""
+        return sum(places.waiting for places in self._places.values())
+
     async def wait_idle(self) -> None:
         """Wait until nothing is under way."""
         while self._under_way:
             await self._idle.wait()
 
     def _start(self, part: Part, workload: Json | None, effects: tuple[Effect, ...]) -> None:
+        cluster, key = part
+        places = self._places.get(cluster) or self._places.setdefault(cluster, Places(PLACES, _share))
         if part in self._under_way:
             self._wanted.add(part)
         elif (left := self.backoffs.left(part)) > 0.0:
             # This plan was made instead of the one that was to follow the back-off: ask for that one again.
-            self.enqueue(part[1], left)
-        else:
+            places.withdraw(key)
+            self.enqueue(cluster, key, left)
+        elif places.enter(key, key.namespace if workload is not None else None):
             self._under_way[part] = effects
             self._tasks.start(partial(self._execute, part, workload, effects))
+        self._ask(cluster)
+
+    def _ask(self, cluster: ClusterName) -> None:
+        """Have Workloads planned for which there is room now."""
+        places = self._places[cluster]
+        while asked := places.ask():
+            for key in asked:
+                if not self.enqueue(cluster, key, 0.0):
+                    places.withdraw(key)
+        if not places.inside and not places.waiting:
+            del self._places[cluster]
 
     async def _execute(self, part: Part, workload: Json | None, effects: tuple[Effect, ...]) -> None:
+        cluster, key = part
         try:
-            with structlog.contextvars.bound_contextvars(cluster=part[0], key=str(part[1])):
+            with structlog.contextvars.bound_contextvars(cluster=cluster, key=str(key)):
                 await self.effects.execute(workload, effects)
         except Exception as error:  # it costs this part alone (never CancelledError)
-            self.enqueue(part[1], self.backoffs.failed(part, error))
+            self.enqueue(cluster, key, self.backoffs.failed(part, error))
         else:
             self.backoffs.succeeded(part)
             if part in self._wanted:
-                self.enqueue(part[1], 0.0)
+                self.enqueue(cluster, key, 0.0)
         finally:
             del self._under_way[part]
             self._wanted.discard(part)
+            self._places[cluster].leave(key)
+            self._ask(cluster)
             if not self._under_way:
                 self._idle.set()
                 self._idle = anyio.Event()

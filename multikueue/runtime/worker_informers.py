@@ -15,8 +15,9 @@ from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
 from multikueue.core.machinery.connection import Health
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
-from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unreadable, Unserved, Unusable
 from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
@@ -44,9 +45,9 @@ class WorkerSettings:
 
     adapters: AdapterRegistry
     origin: str
-    on_workload: Callable[[ObjectKey, float], None]
-    """Something of this Workload changed there; it may wait for so many seconds."""
-    on_job: Callable[[GVK, ObjectKey, float], None]
+    on_workload: Callable[[ClusterName, ObjectKey, float], None]
+    """Something of this Workload changed on this worker; it may wait for so many seconds."""
+    on_job: Callable[[ClusterName, GVK, ObjectKey, float], None]
     """A job of this kind and name changed there, and its row does not know its Workloads; it may wait as above."""
     on_queue: Callable[[ObjectKey], None]
     """This ClusterQueue changed there, or one of its LocalQueues."""
@@ -60,6 +61,8 @@ class WorkerSettings:
 class WorkerInformers(Target):
     """The informers of one connection to a worker. Implements `Caches`."""
 
+    name: ClusterName
+    """Of the worker."""
     queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     """Of declared kinds whose definition there must have certain fields."""
@@ -68,37 +71,42 @@ class WorkerInformers(Target):
 
     @classmethod
     def build(
-        cls, client: ApiClient, settings: WorkerSettings, report: Callable[[], None], earlier: WorkerInformers | None
+        cls,
+        name: ClusterName,
+        client: ApiClient,
+        settings: WorkerSettings,
+        report: Callable[[], None],
+        earlier: WorkerInformers | None,
     ) -> WorkerInformers:
-        """Build the informers; `run` fills them.
+        """Build the informers of a worker; `run` fills them.
 
         Args:
-            client: the worker's API server.
+            name: the worker's.
+            client: its API server.
             settings: see `WorkerSettings`.
             report: called when the status of any informer changes.
-            earlier: the informers so far of a server of the same address.
+            earlier: those so far, of a server of the same address.
         """
-        probe = WorkerProbe()
+        probe, on_workload = WorkerProbe(), partial(settings.on_workload, name)
         client = HeardClient(client, probe.heard)
-        origin, fraction, limits = settings.origin, settings.fraction, settings.limits
-        informer = partial(Informer, client, on_status=lambda _: report(), fraction=fraction, limits=limits)
-        informer = partial(informer, label_selector=f"{ORIGIN_LABEL}={origin}", belongs=partial(_is_ours, origin))
+        informer = _limited(client, settings, report)
 
         def jobs(kind: SafeAdapter) -> MutationCache:
-            before = earlier.cache_of(kind.resource.gvk) if earlier is not None else None
             followed = informer(
                 kind.resource,
+                flaw=kind.flaw,
                 indexes={"workload": partial(kind.copy_entries, noted=True)},
                 transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
-                on_change=copy_handler(kind, settings.on_workload, settings.on_job),
-                predecessor=before.informer if before is not None else None,
+                on_change=copy_handler(kind, on_workload, partial(settings.on_job, name)),
+                predecessor=_jobs_of(earlier, kind.resource.gvk),
             )
             return MutationCache(followed, kind.copy_entries)
 
         workloads = informer(
             WORKLOAD,
+            flaw=workload_flaw,
             transform=_without_templates,
-            on_change=lambda key, _old, _new: settings.on_workload(key, 0.0),
+            on_change=lambda key, _old, _new: on_workload(key, 0.0),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,
@@ -108,9 +116,8 @@ class WorkerInformers(Target):
             client,
             MutationCache(workloads),
             {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
-            QueueInformers.build(
-                client, settings.on_queue, on_status=lambda _: report(), fraction=fraction, limits=limits
-            ),
+            name,
+            _queues(client, settings, report),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
         )
@@ -226,8 +233,9 @@ class WorkerInformers(Target):
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads with copies there, or with jobs."""
         yield from self.workloads.informer.keys()
+        yield from self.workloads.informer.unreadable.outlines.keys()
         for cache in self.jobs.values():
-            for job in cache.informer.values():
+            for job in (*cache.informer.values(), *cache.informer.unreadable.outlines.values()):
                 namespace = job["metadata"].get("namespace", "")
                 yield from (ObjectKey(namespace, entry.rpartition("/")[2]) for entry in cache.entries(job))
 
@@ -239,6 +247,35 @@ class WorkerInformers(Target):
     def __repr__(self) -> str:
         followed = sum(map(_is_followed, self._informers))
         return f"<WorkerInformers {followed} of {len(self._informers)} kinds followed>"
+
+
+def _limited(client: ApiClient, settings: WorkerSettings, report: Callable[[], None]) -> partial[Informer]:
+    """What all informers of our copies have in common."""
+    return partial(
+        Informer,
+        client,
+        on_status=lambda _: report(),
+        fraction=settings.fraction,
+        limits=settings.limits,
+        label_selector=f"{ORIGIN_LABEL}={settings.origin}",
+        belongs=partial(_is_ours, settings.origin),
+        keeps_unreadable=True,
+    )
+
+
+def _jobs_of(earlier: WorkerInformers | None, gvk: GVK) -> Informer | None:
+    cache = earlier.cache_of(gvk) if earlier is not None else None
+    return cache.informer if cache is not None else None
+
+
+def _queues(client: ApiClient, settings: WorkerSettings, report: Callable[[], None]) -> QueueInformers:
+    return QueueInformers.build(
+        client,
+        settings.on_queue,
+        on_status=lambda _: report(),
+        fraction=settings.fraction,
+        limits=settings.limits,
+    )
 
 
 def _is_ours(origin: str, copy: Json) -> bool:

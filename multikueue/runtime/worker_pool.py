@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import anyio.abc
 import attrs
@@ -29,6 +29,9 @@ from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.worker_informers import WorkerInformers, WorkerSettings
 
+REMOVED: Final = 100
+"""Removed workers for each of which it is remembered since when it is lost. Their Workloads name them still."""
+
 WorkerCluster: TypeAlias = Cluster[WorkerInformers]
 """One worker. What is known of it may be from before it was lost."""
 
@@ -42,7 +45,7 @@ def view(
     workload_only: bool,
     in_flight: InFlight,
     creation: Creation,
-    source: Json,
+    source: Json | None,
 ) -> Worker:
     """What is known of a worker, and its copies and jobs of a Workload.
 
@@ -54,13 +57,14 @@ def view(
         workload_only: whether its jobs need not be seen.
         in_flight: what this process is doing there.
         creation: what it knows of creating the job there.
-        source: the MultiKueueCluster; empty if it is gone.
+        source: the MultiKueueCluster; None if it is gone.
     """
     gvk, informers = owned_by.gvk if owned_by is not None else None, worker.known
-    labels, annotations = labels_of(source), annotations_of(source)
+    labels, annotations, removed = labels_of(source or {}), annotations_of(source or {}), source is None
     if informers is None:
         reach = _reach(worker, seen=False)
-        return Worker(worker.name, configured, labels, annotations, reach, in_flight=in_flight, creation=creation)
+        unknown = Worker(worker.name, configured, labels, annotations, reach, removed=removed)
+        return attrs.evolve(unknown, in_flight=in_flight, creation=creation)
     own, shared = informers.jobs_of(key, owned_by)
     workload = informers.workloads.get(key)
     return Worker(
@@ -76,6 +80,7 @@ def view(
         workload=workload,
         jobs=own,
         shared=shared,
+        removed=removed,
     )
 
 
@@ -107,7 +112,9 @@ class WorkerPool:
     _told: dict[str, object] = attrs.field(factory=dict, init=False)
     """By worker, what was known when `on_cluster` was called last."""
     _removed: dict[str, datetime | None] = attrs.field(factory=dict, init=False)
-    """Since when the workers are lost that the manager does not know any more."""
+    """Since when the workers are lost that the manager does not know any more, in the order in which they went."""
+    _removed_before: datetime | None = attrs.field(default=None, init=False)
+    """The latest of those times that are not in `_removed` any more."""
     _with_queues: set[str] = attrs.field(factory=set, init=False)
     _started: float = attrs.field(default=math.inf, init=False)
 
@@ -133,8 +140,14 @@ class WorkerPool:
         return timedelta(seconds=max(0.0, loop_time() - self._started))
 
     def lost_since(self, name: str) -> datetime | None:
-        """Since when a worker is lost that the manager does not know: as far as this process can tell."""
-        return self._removed.get(name, self.clock() - self.running_for)
+        """Since when a worker is lost that the manager does not know: as far as this process can tell.
+
+        Rather too late than too early: then it is waited for a little longer.
+        """
+        if name in self._removed:
+            return self._removed[name]
+        started = self.clock() - self.running_for
+        return started if self._removed_before is None else max(started, self._removed_before)
 
     def follow_queues(self, name: str) -> None:
         """Keep the queues of a worker, too, now and under later configurations."""
@@ -146,7 +159,7 @@ class WorkerPool:
     def _informers(
         self, name: ClusterName, client: ApiClient, earlier: WorkerInformers | None, report: Callable[[], None]
     ) -> WorkerInformers:
-        informers = WorkerInformers.build(client, self.settings, report, earlier)
+        informers = WorkerInformers.build(name, client, self.settings, report, earlier)
         if name in self._with_queues:
             informers.follow_queues()
         return informers
@@ -154,7 +167,7 @@ class WorkerPool:
     def _changed(self, worker: WorkerCluster) -> None:
         connection, known = worker.connection, self.clusters.get(worker.name) is worker
         if not known:
-            self._removed[worker.name] = connection.lost_since
+            self._note_removed(worker.name, connection.lost_since)
         reach = (connection.connected, connection.unheard, connection.unreadable, connection.lost_since)
         facts = (*reach, known, worker.usable)
         shown = worker.known.shown if worker.known is not None else ()
@@ -166,12 +179,21 @@ class WorkerPool:
         else:
             self.on_cluster(worker, known)
 
+    def _note_removed(self, name: str, lost_since: datetime | None) -> None:
+        self._with_queues.discard(name)
+        self._removed.pop(name, None)
+        self._removed[name] = lost_since
+        if len(self._removed) > REMOVED:
+            oldest = self._removed.pop(next(iter(self._removed)))
+            known = [one for one in (oldest, self._removed_before) if one is not None]
+            self._removed_before = max(known, default=None)
+
     def _replaced(self, earlier: WorkerInformers, now: WorkerInformers | None) -> None:
         """Have Workloads reconciled whose copies may be gone with the caches."""
         if now is not None:
             now.inherit(earlier)
         for key in list(earlier.keys()):
-            self.settings.on_workload(key, 0.0)
+            self.settings.on_workload(earlier.name, key, 0.0)
 
     def __repr__(self) -> str:
         return f"<WorkerPool of {self.clusters!r}>"

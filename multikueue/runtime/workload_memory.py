@@ -6,9 +6,11 @@ from datetime import timedelta
 
 import attrs
 
+from multikueue.core.machinery.pacing import Pace
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
-from multikueue.core.workload.snapshot import Created, Creation, NothingSent, Unanswered, Untracked
+from multikueue.core.workload.placements import placement_of
+from multikueue.core.workload.snapshot import Created, Creation, NothingSent, Placement, Unanswered, Untracked
 from multikueue.runtime.loop import loop_time
 
 
@@ -26,6 +28,9 @@ class _Creations:
 class _Remembered:
     touched_at: float
     last_worker: ClusterName | None = None
+    placement: Placement | None = None
+    behind_since: float | None = None
+    """When something changed on a worker that no decision has looked at."""
     unrecorded_attempt: str | None = None
     """The attempt that was seen before a worker was recorded for it."""
     sent: dict[ClusterName, _Creations] = attrs.field(factory=dict)
@@ -35,6 +40,8 @@ class _Remembered:
 class WorkloadMemory:
     """By Workload of the manager: when it changed, which worker had it, and which creations were sent."""
 
+    pace: Pace[ObjectKey] = attrs.field(factory=Pace, init=False)
+    """When a Workload may be written for the sake of words."""
     _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
 
     def __len__(self) -> int:
@@ -48,6 +55,7 @@ class WorkloadMemory:
     def forget(self, key: ObjectKey) -> None:
         """The Workload is gone."""
         self._known.pop(key, None)
+        self.pace.forget(key)
 
     def quiet_for(self, key: ObjectKey) -> timedelta:
         """How long nothing of this Workload has changed; zero for one that was not observed."""
@@ -58,7 +66,7 @@ class WorkloadMemory:
         """Note the worker recorded for the Workload, or that none is recorded for this attempt."""
         known, recorded = self._of(key), cluster_name(workload)
         if recorded is not None:
-            known.last_worker = ClusterName(recorded)
+            known.last_worker, known.placement = ClusterName(recorded), placement_of(workload)
         elif has_quota(workload) and not is_evicted(workload):
             known.unrecorded_attempt = attempt(workload)
 
@@ -66,6 +74,25 @@ class WorkloadMemory:
         """The worker that was recorded last."""
         known = self._known.get(key)
         return known.last_worker if known is not None else None
+
+    def placement(self, key: ObjectKey) -> Placement | None:
+        """The last placement: that of the worker that was recorded last."""
+        known = self._known.get(key)
+        return known.placement if known is not None else None
+
+    def changed_there(self, key: ObjectKey) -> None:
+        """Something of this Workload changed on a worker."""
+        self.touched(key)
+        if (known := self._known.get(key)) is not None and known.behind_since is None:
+            known.behind_since = loop_time()
+
+    def looked_at(self, key: ObjectKey) -> float | None:
+        """A decision looks at the Workload; return since when something had changed on a worker, if it had."""
+        known = self._known.get(key)
+        if known is None:
+            return None
+        since, known.behind_since = known.behind_since, None
+        return since
 
     def sending(self, cluster: ClusterName, key: ObjectKey, job: str) -> bool:
         """A creation of the job of this name is about to be sent. Until there is an answer, the job may exist.

@@ -23,6 +23,7 @@ from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, define
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, await_workers, connect_workers, set_up_queues
+from multikueue.sandbox.tokens import TokenController
 
 USERS: Final = ("admin", "multikueue", "kueue", "kube-controller-manager")
 """Who has a token: a person, the dispatcher, Kueue and the job runner."""
@@ -141,6 +142,7 @@ class Sandbox:
                 )
                 await tasks.start(kueue.run)
                 await tasks.start(runner.run)
+                await tasks.start(TokenController(cluster.server, cluster.client("kube-controller-manager")).run)
             self._stack = stack.pop_all()
         return self
 

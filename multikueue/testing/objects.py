@@ -13,6 +13,7 @@ from multikueue.adapters import JobKind
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.copies import workload_copy
+from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, dig
 from multikueue.core.model.workloads import attempt
@@ -115,19 +116,40 @@ def workload(
     return made
 
 
-def copy_of(local: Json, *, origin: str = ORIGIN) -> Json:
-    """A worker's copy of a stored Workload, as the dispatcher has just created it."""
-    return stored(workload_copy(local, _stamp(local, origin)), uid=f"uid-of-copy-of-{local['metadata']['name']}")
+def copy_of(local: Json, *, cluster: str = "worker1", origin: str = ORIGIN, mark_key: bytes = b"") -> Json:
+    """A worker's copy of a stored Workload, as the dispatcher has just created it.
+
+    Args:
+        local: the manager's Workload.
+        cluster: the worker: a copy has a mark that counts on no other.
+        origin: `PlanSettings.origin`.
+        mark_key: `PlanSettings.mark_key`.
+    """
+    made = workload_copy(local, _stamp(local, cluster, origin, mark_key))
+    return stored(made, uid=f"uid-of-copy-of-{local['metadata']['name']}")
 
 
-def job_copy_of(kind: JobKind, of: Json, local: Json, *, origin: str = ORIGIN) -> Json:
-    """A worker's copy of a job, as the dispatcher has just created it for the stored Workload `local`."""
-    return stored(kind.copy(of, _stamp(local, origin)), uid=f"uid-of-copy-of-{of['metadata']['name']}")
+def job_copy_of(
+    kind: JobKind, of: Json, local: Json, *, cluster: str = "worker1", origin: str = ORIGIN, mark_key: bytes = b""
+) -> Json:
+    """A worker's copy of a job, as the dispatcher has just created it for the stored Workload `local`.
+
+    Args:
+        kind: of the job.
+        of: the manager's job.
+        local: the manager's Workload.
+        cluster: the worker, as for `copy_of`.
+        origin: `PlanSettings.origin`.
+        mark_key: `PlanSettings.mark_key`.
+    """
+    made = kind.copy(of, _stamp(local, cluster, origin, mark_key))
+    return stored(made, uid=f"uid-of-copy-of-{of['metadata']['name']}")
 
 
-def _stamp(local: Json, origin: str) -> Stamp:
+def _stamp(local: Json, cluster: str, origin: str, mark_key: bytes) -> Stamp:
     pod_sets = tuple(dig(local, "spec", "podSets") or ())
-    return Stamp(origin, local["metadata"]["name"], attempt(local), pod_sets=pod_sets)
+    mark = Marks(mark_key).of(local, attempt(local), cluster)
+    return Stamp(origin, local["metadata"]["name"], mark, pod_sets=pod_sets)
 
 
 def queues(cpu: str = "4", *, checked: bool = False) -> list[Json]:

@@ -26,6 +26,7 @@ from multikueue.core.model.labels import (
     SLICE_REPLACEMENT_ANNOTATION,
     WORKLOAD_FINALIZER,
 )
+from multikueue.core.model.marks import Marks, mark_of
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt as attempt_of
 from multikueue.core.workload.effects import Plan
@@ -44,6 +45,8 @@ EARLIER = "of an earlier attempt"
 """For `attempt=`: a copy that was made before the last eviction."""
 SAID = "said before"
 """What our check says already: a Workload that waits without a word is told why; see `test_waiting.py`."""
+_TO_BE_MARKED = "marked-for-its-worker"
+"""How the mark of a copy begins until `marked_on` knows the worker."""
 UNMARKED = "unmarked"
 """For `attempt=`: a copy made by Kueue's own controller, which does not note attempts."""
 
@@ -182,7 +185,7 @@ class CopyFacts(TypedDict, total=False):
 def copy_of(local: Json, **facts: Unpack[CopyFacts]) -> Json:
     """A worker's copy of the Workload `local`, as its Kueue has gone on with it: untouched unless told otherwise."""
     attempt = facts.get("attempt")
-    made = workload_copy(local, _stamp(local, attempt))
+    made = workload_copy(local, stamp_of(local, attempt))
     if attempt == UNMARKED:
         made["metadata"]["annotations"] = {}
     made["metadata"] |= _metadata(
@@ -259,7 +262,7 @@ def job_copy_of(
     of: Json | None = None,
 ) -> Json:
     """A worker's copy of the Job `of` for the Workload `local`; `attempt` as for `copy_of`."""
-    made = ADAPTER.copy(of or job(), _stamp(local, attempt))
+    made = ADAPTER.copy(of or job(), stamp_of(local, attempt))
     if attempt == UNMARKED:
         made["metadata"]["annotations"].pop(ATTEMPT_ANNOTATION)
     made["metadata"] |= _metadata(name, uid=uid, deleting=deleting)
@@ -270,9 +273,26 @@ def job_copy_of(
 
 def worker(name: str, workload: Json | None = None, *jobs: Json, shared: Json | None = None, **facts: Any) -> Worker:
     """One worker and what lies there: `shared` is a job of the same owner; `facts` are fields of `Worker`."""
-    others = () if shared is None else (JobCopy(JOB, shared),)
-    own = tuple(JobCopy(JOB, one) for one in jobs)
-    return Worker(ClusterName(name), workload=workload, jobs=own, shared=others, **facts)
+    others = () if shared is None else (JobCopy(JOB, marked_on(name, shared)),)
+    own = tuple(JobCopy(JOB, marked_on(name, one)) for one in jobs)
+    copied = None if workload is None else marked_on(name, workload)
+    return Worker(ClusterName(name), workload=copied, jobs=own, shared=others, **facts)
+
+
+def mark_on(cluster: str, local: Json) -> str:
+    """The mark of the copies of `local` on a worker."""
+    return Marks(SETTINGS.mark_key).of(local, attempt_of(local), cluster)
+
+
+def marked_on(cluster: str, copied: Json) -> Json:
+    """What `copy_of` or `job_copy_of` has made, with the mark of this worker; anything else as it is."""
+    mark = mark_of(copied) if isinstance(copied["metadata"].get("annotations"), dict) else ""
+    if not mark.startswith(_TO_BE_MARKED):
+        return copied
+    _, uid, attempt = mark.split()
+    real = Marks(SETTINGS.mark_key).of({"metadata": {"uid": uid}}, attempt, cluster)
+    annotations = {**copied["metadata"]["annotations"], ATTEMPT_ANNOTATION: real}
+    return {**copied, "metadata": {**copied["metadata"], "annotations": annotations}}
 
 
 def snapshot(
@@ -296,10 +316,10 @@ def decide(seen: Snapshot, dispatcher: Dispatcher | None = None, settings: PlanS
     return plan(seen, NOW, settings, dispatcher or AllAtOnce())
 
 
-def _stamp(local: Json, attempt: str | None) -> Stamp:
-    return Stamp(
-        SETTINGS.origin, local["metadata"]["name"], "0123456789abcdef" if attempt == EARLIER else attempt_of(local)
-    )
+def stamp_of(local: Json, attempt: str | None = None) -> Stamp:
+    """How a copy of `local` is marked that `marked_on` is to mark for its worker; `attempt` as for `copy_of`."""
+    unmarked = f"{_TO_BE_MARKED} {local['metadata']['uid']} {attempt_of(local)}"
+    return Stamp(SETTINGS.origin, local["metadata"]["name"], "0123456789abcdef" if attempt == EARLIER else unmarked)
 
 
 def _metadata(name: str, *, uid: str, deleting: bool = False, held: bool = False) -> Json:

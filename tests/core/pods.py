@@ -7,18 +7,15 @@ from typing import Any
 import attrs
 
 from multikueue.adapters.pod import KINDS, PODS
-from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import (
     ADMISSION_GATE,
-    ATTEMPT_ANNOTATION,
     GROUP_WORKLOAD_ANNOTATION,
     POD_GROUP_NAME,
     POD_GROUP_TOTAL_ANNOTATION,
 )
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
-from tests.core.building import NAMESPACE, SETTINGS, snapshot, workload
+from tests.core.building import EARLIER, NAMESPACE, marked_on, snapshot, stamp_of, workload
 
 (POD,) = KINDS
 GROUP = "group"
@@ -56,20 +53,18 @@ def pod(name: str, status: Json | None = None, *, total: int = 2, deleting: bool
 
 def copied(local: Json, job: Json, status: Json | None = None, *, deleting: bool = False, stale: bool = False) -> Json:
     """The copy of a pod for the Workload `local`."""
-    made = POD.copy(job, Stamp(SETTINGS.origin, local["metadata"]["name"], attempt(local)))
+    made = POD.copy(job, stamp_of(local, EARLIER if stale else None))
     name = job["metadata"]["name"]
     made["metadata"] |= {"uid": f"copy-{name}", "resourceVersion": "2"}
     if deleting:
         made["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
-    if stale:
-        made["metadata"]["annotations"][ATTEMPT_ANNOTATION] = "0123456789abcdef"
     return {**made, "status": RUNNING if status is None else status}
 
 
 def place(name: str, made: Json | None, *pods: Json, **facts: Any) -> Worker:
     """One worker and which pods lie there."""
-    jobs = tuple(JobCopy(PODS, one) for one in pods)
-    return Worker(ClusterName(name), workload=made, jobs=jobs, **facts)
+    jobs = tuple(JobCopy(PODS, marked_on(name, one)) for one in pods)
+    return Worker(ClusterName(name), workload=None if made is None else marked_on(name, made), jobs=jobs, **facts)
 
 
 def seen(local: Json | None, pods: list[Json], *workers: Worker, **facts: Any) -> Snapshot:

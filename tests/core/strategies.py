@@ -8,7 +8,7 @@ import attrs
 from hypothesis import strategies as st
 
 from multikueue.adapters import HoldRules, Membership
-from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
+from multikueue.core.model.labels import CORDON_ANNOTATION, LAST_WORKER_ANNOTATION, MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.workload.snapshot import (
     Connected,
@@ -132,7 +132,10 @@ def locals_(draw: st.DrawFn, kin: str = "") -> Json:
         "evictions": draw(st.integers(0, 1)),
         "spec": draw(st.sampled_from((NO_FACTS, NO_FACTS, {"priority": 7}))),
     }
-    return workload(**facts)
+    local = workload(**facts)
+    if draw(rarely):
+        local["metadata"].setdefault("annotations", {})[MOVE_FROM_ANNOTATION] = draw(st.sampled_from(NAMES))
+    return local
 
 
 @st.composite
@@ -178,6 +181,7 @@ def workers(draw: st.DrawFn, name: str, local: Json, siblings: tuple[Json, ...] 
         *jobs,
         shared=shared,
         configured=draw(mostly),
+        annotations=draw(st.sampled_from((NO_FACTS, NO_FACTS, NO_FACTS, {CORDON_ANNOTATION: "true"}))),
         reach=draw(REACHES),
         kind=draw(KINDS),
         in_flight=draw(st.sampled_from((Idle(), Idle(), Idle(), Creating(), Removing()))),

@@ -132,7 +132,7 @@ async def test_the_daemon_uses_it() -> None:
     settings = parse_settings(f"dispatcher: {{name: {INCREMENTAL}, incremental: {{stepSize: 2}}}}")
     client = KubeClient(ClusterConfig("https://manager.example.com"), name="manager")
 
-    manager = build_manager(settings, client, Metrics("standalone"), AdapterRegistry(BUILTIN))
+    manager = build_manager(settings, client, Metrics("standalone"), b"", AdapterRegistry(BUILTIN))
 
     assert manager.dispatcher == Incremental(step=2)
 
@@ -181,7 +181,7 @@ class TestOfAnInstalledPackage:
     async def test_it_runs_in_the_daemon_by_its_name(self, text: str) -> None:
         client = KubeClient(ClusterConfig("https://manager.example.com"), name="manager")
 
-        manager = build_manager(parse_settings(text), client, Metrics("standalone"), AdapterRegistry(BUILTIN))
+        manager = build_manager(parse_settings(text), client, Metrics("standalone"), b"", AdapterRegistry(BUILTIN))
 
         assert type(manager.dispatcher).__name__ == "CheapestFirst"
 

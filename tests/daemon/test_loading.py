@@ -17,6 +17,7 @@ from multikueued.config import (
     LabelValue,
     LeaderElectionSettings,
     LoggingSettings,
+    MarkSettings,
     ObjectName,
     PodSettings,
     Port,
@@ -41,6 +42,8 @@ leaderElection:
   leaseDuration: 30s
   renewDeadline: 20s
   retryPeriod: 500ms
+marks:
+  secretName: site-a-marks
 logging:
   format: console
   level: debug
@@ -94,6 +97,7 @@ def test_every_setting_can_be_set() -> None:
             renew_deadline=timedelta(seconds=20),
             retry_period=timedelta(milliseconds=500),
         ),
+        marks=MarkSettings(secret_name=ObjectName("site-a-marks")),
         logging=LoggingSettings(format="console", level="debug"),
         serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
         webhook=WebhookSettings(

@@ -105,24 +105,115 @@ def test_a_cluster_that_is_removed_has_no_series() -> None:
     assert series(metrics)['multikueue_cluster_connected{cluster="new"}'] == 0
 
 
-def test_a_big_fleet_stays_under_3000_series_and_nothing_is_lost() -> None:
+def test_what_runs_and_waits_is_read_at_each_scrape() -> None:
+    metrics = Metrics("leader")
+    counts = [("w1", 3, 2), ("w2", 0, 1)]
+    metrics.began(dict, list, lambda: counts)
+    assert series(metrics)['multikueue_workloads_running{cluster="w1"}'] == 3
+    assert series(metrics)['multikueue_workloads_waiting{cluster="w2"}'] == 1
+    counts.pop()
+    assert not any("w2" in name for name in series(metrics))
+    metrics.ended()
+    assert not any("workloads_running" in name for name in series(metrics))
+
+
+def test_placements_lags_rounds_and_refusals_are_counted() -> None:
+    metrics = Metrics("leader")
+    metrics.placed(ClusterName("w1"), 3.0)
+    metrics.status_synced(ClusterName("w1"), 0.3)
+    metrics.round_begun("team-a")
+    metrics.refused(ClusterName("w1"), "Forbidden")
+
+    found = series(metrics)
+    assert found['multikueue_placement_seconds_bucket{cluster="w1",le="10.0"}'] == 1
+    assert found['multikueue_placement_seconds_bucket{cluster="w1",le="2.0"}'] == 0
+    assert found['multikueue_status_lag_seconds_sum{cluster="w1"}'] == 0.3
+    assert found['multikueue_dispatch_rounds_total{cluster_queue="team-a"}'] == 1
+    assert found['multikueue_refusals_total{cluster="w1",reason="Forbidden"}'] == 1
+
+
+def test_the_process_and_its_build_are_described() -> None:
+    found = series(Metrics("leader"))
+    assert found["process_cpu_seconds_total"] > 0
+    (build,) = [value for name, value in found.items() if name.startswith("multikueue_build_info{")]
+    assert build == 1
+
+
+def test_no_series_of_a_removed_worker_is_left() -> None:
+    """Whatever has its name as a label; others stay."""
+    metrics = Metrics("leader")
+    for cluster in (ClusterName("gone"), ClusterName("stays")):
+        metrics.cluster_connected(cluster, True)
+        metrics.dispatched("team-a", cluster)
+        metrics.admitted("team-a", cluster)
+        metrics.observe(cluster, "create", "jobs.batch", 201, 0.01)
+        metrics.placed(cluster, 1.0)
+        metrics.status_synced(cluster, 1.0)
+        metrics.refused(cluster, "Invalid")
+    metrics.cluster_removed(ClusterName("gone"))
+
+    assert not [name for name in series(metrics) if '"gone"' in name]
+    assert len([name for name in series(metrics) if '"stays"' in name and "_bucket" not in name]) == 13
+
+
+def test_the_series_of_a_worker_end_with_it_and_those_of_the_next_have_a_place() -> None:
+    """Workers that come and go filled the limits: from then on all new ones were counted as one."""
+    metrics = Metrics("leader")
+    for number in range(500):
+        cluster = ClusterName(f"worker-{number}")
+        metrics.cluster_connected(cluster, True)
+        metrics.dispatched("queue", cluster)
+        metrics.admitted("queue", cluster)
+        metrics.observe(cluster, "create", "jobs", 201, 0.01)
+        metrics.cluster_removed(cluster)
+        metrics.observe(cluster, "delete", "jobs", 0, 0.01)  # it was under way
+    assert not any("worker-" in name for name in series(metrics))
+    assert series(metrics)['multikueue_requests_total{cluster="other",code="0",resource="jobs",verb="delete"}'] == 500
+
+    metrics.cluster_connected(ClusterName("worker-0"), True)
+    metrics.observe("worker-0", "create", "jobs", 201, 0.01)
+    metrics.cluster_connected(ClusterName("worker-499"), True)  # back under its name
+    metrics.observe("worker-499", "create", "jobs", 201, 0.01)
+    found = series(metrics)
+    for name in ("worker-0", "worker-499"):
+        labels = f'{{cluster="{name}",code="201",resource="jobs",verb="create"}}'
+        assert found[f"multikueue_requests_total{labels}"] == 1
+
+
+def test_the_requests_to_the_manager_are_told_though_a_worker_of_that_name_is_removed() -> None:
+    metrics = Metrics("leader")
+    metrics.observe("manager", "create", "jobs", 201, 0.01)
+    metrics.cluster_connected(ClusterName("manager"), True)
+    metrics.cluster_removed(ClusterName("manager"))
+    metrics.observe("manager", "create", "jobs", 201, 0.01)
+    found = series(metrics)
+    assert found['multikueue_requests_total{cluster="manager",code="201",resource="jobs",verb="create"}'] == 2
+    assert not any("cluster_connected" in name for name in found)
+
+
+def test_a_big_fleet_stays_under_4000_series_and_nothing_is_lost() -> None:
     """A scrape runs in the loop: 10,000 series would stop all work for 100 ms."""
     metrics = Metrics("leader")
     clusters = [ClusterName(f"worker-{number}") for number in range(200)]
     for cluster in clusters:
         metrics.cluster_connected(cluster, True)
+        metrics.placed(cluster, 1.0)
+        metrics.status_synced(cluster, 1.0)
+        for reason in ("Forbidden", "Invalid", "NotFound"):
+            metrics.refused(cluster, reason)
         for queue in range(20):
+            metrics.round_begun(f"queue-{queue}")
             metrics.dispatched(f"queue-{queue}", cluster)
             metrics.admitted(f"queue-{queue}", cluster)
         for verb, kind, code in product(("create", "patch", "delete", "list"), ("jobs", "workloads"), (200, 404, 503)):
             metrics.observe(cluster, verb, kind, code, 0.01)
     statuses = [(f"queue-{queue}", str(cluster), "True") for queue in range(20) for cluster in clusters]
-    metrics.began(dict, lambda: statuses)
+    metrics.began(dict, lambda: statuses, lambda: [(str(cluster), 1, 1) for cluster in clusters])
     for number in range(50):
         metrics.reconciled(f"controller-{number}", 0.1, ValueError())
 
     found = series(metrics)
-    assert len(found) < 3_000
+    assert len(found) < 4_000
     dispatched = sum(value for name, value in found.items() if name.startswith("multikueue_workloads_dispatched_total"))
     assert dispatched == 200 * 20
     assert 'cluster="other",cluster_queue="other",replica_role="leader"' in "".join(found)

@@ -52,6 +52,18 @@ def test_only_our_lease_may_be_read_and_changed() -> None:
     ]
 
 
+def test_of_secrets_only_that_with_the_key_of_marks_may_be_changed() -> None:
+    """The chart makes it, empty: whoever may create Secrets gets tokens of the namespace's service accounts."""
+    rules = [rule for rule in chart_rules() if "secrets" in rule["resources"]]
+    (secret,) = chart_objects("marks.yaml")
+    name = Settings().marks.secret_name
+    assert [(rule["verbs"], rule.get("resourceNames")) for rule in rules] == [
+        (["list", "watch"], None),
+        (["get", "patch"], [name]),
+    ]
+    assert (secret["kind"], secret["metadata"]["name"], "data" in secret) == ("Secret", name, False)
+
+
 def test_quota_automation_is_granted_what_it_asks_for_and_no_more() -> None:
     role = chart_objects("rbac-quota.yaml")[0]
     kueue = "kueue.x-k8s.io"

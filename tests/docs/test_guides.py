@@ -54,7 +54,7 @@ async def test_the_daemon_uses_the_dispatcher_it_shows(tmp_path: Path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
 
     client = KubeClient(ClusterConfig("https://manager.example.com"), name="manager")
-    manager = build_manager(parse_settings(settings), client, Metrics("standalone"), AdapterRegistry(BUILTIN))
+    manager = build_manager(parse_settings(settings), client, Metrics("standalone"), b"", AdapterRegistry(BUILTIN))
 
     assert points[0] == DISPATCHER_GROUP
     assert list(points[1]) == [yaml.safe_load(settings)["dispatcher"]["name"]]

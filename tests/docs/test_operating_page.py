@@ -14,9 +14,9 @@ import yaml
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates
 from multikueue.core.dispatchers.guarded import Guarded
-from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.workload.pending import NOBODY_TAKES_IT
+from multikueue.core.workload.waiting import NOBODY_TAKES_IT
 from multikueue.errors import AlreadyExists, Forbidden, Invalid, NotFound, ServerFault, TooManyRequests
 from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, patience
 from multikueue.runtime.plugins import DISPATCHER_GROUP
@@ -25,6 +25,7 @@ from multikueued.dispatching import chosen_dispatcher
 from multikueued.loading import parse_settings
 from multikueued.metrics import Metrics
 from tests.integration.permissions import WORKER_RULES, chart_rules, granted
+from tests.test_docs import marks_of, named_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -115,15 +116,38 @@ def test_its_times_of_refusals_are_the_codes() -> None:
     assert (REFUSAL_BACKOFF.delay(1), REFUSAL_BACKOFF.delay(2), REFUSAL_BACKOFF.delay(9)) == (300, 600, 3600)
 
 
-@pytest.mark.parametrize("name", [NOBODY_TAKES_IT, LAST_WORKER_ANNOTATION, "its job is being created there"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        NOBODY_TAKES_IT,
+        LAST_WORKER_ANNOTATION,
+        PLACEMENTS_ANNOTATION,
+        RETRY_ANNOTATION,
+        "its job is being created there",
+        "not nominated yet",
+        "unreachable since",
+        "refuses it, is asked again at",
+        "may not preempt there yet",
+        "may run an earlier attempt: no other gets it before",
+        "answers with more than may be read",
+    ],
+)
 def test_it_tells_what_an_operator_meets_on_a_workload(name: str) -> None:
     """Whoever searches the page for it finds what it means."""
     assert name in PAGE
 
 
+def test_the_tests_it_names_exist() -> None:
+    named = named_in("operating.md")
+    assert len(named) > 8
+    assert [test for test in named if marks_of(test) is None] == []
+
+
 def test_the_metrics_it_names_are_all_there_are() -> None:
     told = set(re.findall(r"`((?:kueue_)?multikueue_[a-z_]+)`", PAGE))
     served = {
-        metric.name + ("_total" if metric.type == "counter" else "") for metric in Metrics("leader").registry.collect()
+        metric.name + ("_total" if metric.type == "counter" else "")
+        for metric in Metrics("leader").registry.collect()
+        if not metric.name.startswith("process_")
     }
     assert told == served

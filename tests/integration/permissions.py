@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -14,6 +14,8 @@ import yaml
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.faults import Call, Match
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
+from multikueued.config import Settings
+from multikueued.rbac.rules import on_worker
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
@@ -21,7 +23,7 @@ from tests.controlplane.polling import poll_until
 Granted: TypeAlias = Mapping[tuple[str, str], frozenset[str]]
 """Verbs by API group and resource."""
 
-_TEMPLATES = Path(__file__).parents[2] / "charts" / "multikueued" / "templates"
+TEMPLATES = Path(__file__).parents[2] / "charts" / "multikueued" / "templates"
 _NAMESPACE = "multikueue"
 WEBHOOK: Final = "release-multikueued-webhook"
 """The chart's name of the webhook's Secret."""
@@ -31,6 +33,7 @@ _VALUES = {
     ".Release.Namespace": _NAMESPACE,
     ".Values.kueueNamespace": KUEUE_NAMESPACE,
     ".Values.settings.webhook.servicePort | default 443": "443",
+    '(.Values.settings.marks).secretName | default "multikueue-marks"': "multikueue-marks",
     '(.Values.settings.leaderElection).leaseName | default "multikueue"': "multikueue",
     "toJson .Values.networkPolicy.metricsFrom": '[{"namespaceSelector": {}}]',
     "toJson .Values.networkPolicy.webhookFrom": '[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
@@ -40,21 +43,18 @@ _VALUES = {
 }
 _ACCOUNT = "release-multikueued"
 
-WORKER_RULES: Final[list[Json]] = [
-    {
-        "apiGroups": ["kueue.x-k8s.io"],
-        "resources": ["workloads"],
-        "verbs": ["create", "delete", "list", "watch", "patch"],
-    },
-    {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads/status"], "verbs": ["patch"]},
-    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete", "list", "watch", "patch"]},
-]
-"""What the user of a worker's kubeconfig needs. (`patch` of jobs is for kinds that forward changes; Job does not.)"""
+WORKER_RULES: Final[list[Json]] = on_worker(Settings())
+"""What the user of a worker's kubeconfig needs."""
 
 
-def chart_objects(template: str = "rbac.yaml") -> list[Json]:
-    """What one of the chart's templates makes, with everything in it that a value turns on."""
-    text = re.sub(r"^{{- (if .*|end) }}\n", "", (_TEMPLATES / template).read_text(), flags=re.MULTILINE)
+def chart_objects(template: str = "rbac.yaml", frameworks: Collection[str] = ("batch/job",)) -> list[Json]:
+    """What one of the chart's templates makes for these frameworks, and all else that a value turns on."""
+
+    def chosen(block: re.Match[str]) -> str:
+        return block[2] if any(f'(has "{name}" $frameworks)' in block[1] for name in frameworks) else ""
+
+    text = re.sub(r"(?ms)^({{- if or \(has [^\n]*)\n(.*?)^{{- end }}\n", chosen, (TEMPLATES / template).read_text())
+    text = re.sub(r"^{{- (if .*|end|\$\w+ := .*) }}\n", "", text, flags=re.MULTILINE)
     for name, value in _VALUES.items():
         text = text.replace("{{ " + name + " }}", value)
     assert "{{" not in text, f"{template} uses a value that is not in _VALUES: {text}"
@@ -92,7 +92,7 @@ async def install_chart_permissions(manager: Cluster) -> Json:
     """Create the daemon's service account as the chart does; return a kubeconfig for it once its rules are in force."""
     for name in (_NAMESPACE, KUEUE_NAMESPACE):
         await manager.admin.apply(namespace(name))
-    for obj in chart_objects():
+    for obj in (*chart_objects(), *chart_objects("marks.yaml")):
         await manager.admin.apply(obj)
     path = f"/api/v1/namespaces/{_NAMESPACE}/serviceaccounts/{_ACCOUNT}/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}

@@ -97,11 +97,19 @@ class Fleet:
         await set_up_queues(self.admin, {"cpu": str(4 * len(self.workers))}, [CHECK])
         await connect_workers(self.admin, {name: kubeconfig(name) for name in self.workers})
 
-    def build(self, lost_timeout: float = 900.0, *, connect: Connect | None = None, **settings: Any) -> Manager:
-        """A daemon's worth of library; `connect` makes other clients for workers than `client`."""
+    def build(
+        self,
+        lost_timeout: float = 900.0,
+        *,
+        connect: Connect | None = None,
+        client: ApiClient | None = None,
+        **settings: Any,
+    ) -> Manager:
+        """A daemon's worth of library; `connect` makes other clients for workers than `client`, and `client` is another
+        one for the manager."""
         plan = PlanSettings(worker_lost_timeout=timedelta(seconds=lost_timeout))
         return Manager(
-            DirectClient(self.manager, user="multikueue"),
+            client or DirectClient(self.manager, user="multikueue"),
             AdapterRegistry(BUILTIN),
             ManagerSettings(plan=plan, **settings),
             connect or self.client,

@@ -43,6 +43,10 @@ class LeaseServer:
     cut: bool = False
     hangs: bool = False
     loses_answers: bool = False
+    slow_answers: float = 0.0
+    """Seconds between a write and its answer."""
+    written_at: float = 0.0
+    """When a write took effect last."""
     forbidden: bool = False
     requests: int = 0
 
@@ -78,6 +82,8 @@ class LeaseServer:
         return await self._answer(self.store.keep(obj))
 
     async def _answer(self, lease: Json) -> Json:
+        self.written_at = anyio.current_time()
+        await anyio.sleep(self.slow_answers)
         if self.loses_answers:
             await anyio.sleep_forever()
         return lease

@@ -169,7 +169,7 @@ async def test_an_unexpected_exception_costs_its_cluster_alone_and_a_minute(erro
         with capture_logs() as logged:
             world.pool.assign(B, ELSEWHERE)
             await anyio.sleep(1)
-        assert [(entry["event"], entry["cluster"]) for entry in logged] == [("unexpected exception", B)]
+        assert [(entry["event"], entry["cluster"]) for entry in logged] == [("unexpected exception", B), ("lost", B)]
         assert world.cluster(B).connection.error == "internal error: see the log of multikueue"
         assert world.built[0].running
         await anyio.sleep(58)

@@ -53,20 +53,23 @@ async def manager_without_jobs(fleet: Fleet, *, draining: bool) -> Manager:
     return Manager(manager.client, adapters, manager.settings, fleet.client, clock=now)
 
 
+ENDED: Json = {
+    "active": 0,
+    "ready": 0,
+    "succeeded": 1,
+    "completionTime": "2026-01-01T01:00:00Z",
+    "conditions": [
+        {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T01:00:00Z"}
+        for kind in ("SuccessCriteriaMet", "Complete")
+    ],
+}
+"""The status of a Job that has ended well."""
+
+
 async def end_job(fleet: Fleet) -> None:
     """Let the job on the worker end well."""
     worker = DirectClient(fleet.workers["worker1"])
-    ended: Json = {
-        "active": 0,
-        "ready": 0,
-        "succeeded": 1,
-        "completionTime": "2026-01-01T01:00:00Z",
-        "conditions": [
-            {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T01:00:00Z"}
-            for kind in ("SuccessCriteriaMet", "Complete")
-        ],
-    }
-    await worker.merge_patch(JOB, JOB_KEY, {"status": ended}, subresource="status")
+    await worker.merge_patch(JOB, JOB_KEY, {"status": ENDED}, subresource="status")
 
 
 BOTH = pytest.mark.parametrize("draining", [True, False], ids=["with an adapter", "without an adapter"])

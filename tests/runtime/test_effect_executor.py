@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from datetime import UTC, datetime, timedelta
+from unittest import mock
 
 import anyio
 import attrs
@@ -12,7 +13,7 @@ import pytest
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.workloads import attempt_of_copy
+from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import (
     MANAGER,
     Announce,
@@ -31,6 +32,7 @@ from multikueue.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
+    DeadlineExceeded,
     Forbidden,
     Invalid,
     NotFound,
@@ -95,6 +97,7 @@ class Fleet:
     )
     dispatched_to: list[str] = attrs.field(factory=list)
     admitted_on: list[str] = attrs.field(factory=list)
+    refusals: list[tuple[str, str]] = attrs.field(factory=list)
     gone: set[str] = attrs.field(factory=set)
     memory: WorkloadMemory = attrs.field(factory=WorkloadMemory)
 
@@ -106,6 +109,18 @@ class Fleet:
 
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         self.admitted_on.append(cluster)
+
+    def round_begun(self, cluster_queue: str) -> None:
+        raise AssertionError("executing chooses no workers")
+
+    def placed(self, cluster: ClusterName, seconds: float) -> None:
+        raise AssertionError("it is told when the record shows")
+
+    def status_synced(self, cluster: ClusterName, seconds: float) -> None:
+        raise AssertionError("the reconciler tells it")
+
+    def refused(self, cluster: ClusterName, reason: str) -> None:
+        self.refusals.append((cluster, reason))
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         raise AssertionError("executing does not connect")
@@ -222,7 +237,7 @@ async def test_a_copy_whose_creation_was_not_answered_is_found_under_its_name() 
     await fleet.clusters[W1].client.create(JOB, marked("a"))
     executing, _ = executor(fleet)
     await executing.execute(a_workload(), (CreateJob(W1, JOB, marked("a")),))
-    assert fleet.memory.creation(W1, KEY, "a") == Created()
+    assert fleet.memory.creation(W1, KEY, attempt(a_workload())) == Created()
 
 
 @pytest.mark.parametrize(
@@ -331,8 +346,22 @@ async def test_it_is_remembered_whether_the_job_may_exist(fault: Reset | Refuse 
     executing, _ = executor(fleet)
     with contextlib.suppress(ApiError):
         await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
-    assert isinstance(fleet.memory.creation(W1, KEY, attempt_of_copy(a_job())), expected)
-    assert isinstance(fleet.memory.creation(W2, KEY, attempt_of_copy(a_job())), Untracked)
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), expected)
+    assert isinstance(fleet.memory.creation(W2, KEY, attempt(a_workload(uid="u"))), Untracked)
+
+
+@pytest.mark.looptime
+async def test_a_creation_that_was_not_answered_in_time_may_have_happened() -> None:
+    """A timeout is not `NotSent`: the worker may have made the job, or make it later."""
+    fleet = Fleet()
+    executing, _ = executor(fleet)
+    timeout = DeadlineExceeded("no answer in time")
+    with (
+        mock.patch.object(fleet.clusters[W1].client, "create", side_effect=timeout),
+        contextlib.suppress(ApiError),
+    ):
+        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Unanswered)
 
 
 @pytest.mark.parametrize("then", [Refuse(409), Refuse(429), Refuse(403)], ids=["409", "429", "403"])
@@ -347,7 +376,7 @@ async def test_a_creation_in_doubt_stays_so_when_it_is_refused_the_next_time(the
         faults.add(fault, on=Match(verbs=("create",)))
         with contextlib.suppress(ApiError):
             await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
-    assert isinstance(fleet.memory.creation(W1, KEY, attempt_of_copy(a_job())), Unanswered)
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Unanswered)
 
 
 async def test_nothing_was_sent_to_a_cluster_that_is_gone() -> None:
@@ -355,7 +384,7 @@ async def test_nothing_was_sent_to_a_cluster_that_is_gone() -> None:
     executing, _ = executor(fleet)
     with pytest.raises(NotSent):
         await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
-    assert isinstance(fleet.memory.creation(W1, KEY, attempt_of_copy(a_job())), Untracked)
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Untracked)
 
 
 @pytest.mark.parametrize("status", [403, 422], ids=["forbidden", "invalid"])

@@ -179,6 +179,24 @@ async def test_a_leader_whose_every_answer_is_lost_stops_in_time() -> None:
         tasks.cancel_scope.cancel()
 
 
+async def test_a_slow_answer_does_not_prolong_a_lease() -> None:
+    """The Lease counts from when its write began: others may have seen it from then on, however late the answer is."""
+    stage = Stage()
+    elector, way = stage.elector("a")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(elector.run, lambda: stage.lead("a"))
+        await stage.until("a")
+        way.slow_answers = 4.0
+        await anyio.sleep(2.5)  # a renewal has been written, and is not answered yet
+        written_at = way.written_at
+        await anyio.sleep(3.8)
+        way.cut = True
+
+        await stage.until("")
+        assert anyio.current_time() - written_at <= LeaseSettings().renew_deadline
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_leader_that_finds_another_name_in_the_lease_stops_at_the_next_renewal() -> None:
     stage = Stage()
     elector, _ = stage.elector("a")

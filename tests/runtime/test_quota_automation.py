@@ -22,6 +22,7 @@ from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager
+from multikueue.runtime.reconcilers.quota import QuotaReconciler
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
 from tests.runtime.fleet import CHECK, Fleet, is_active, kubeconfig
@@ -186,6 +187,23 @@ async def test_a_worker_whose_object_is_deleted_counts_until_the_grace_is_over()
         await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
         assert await cpus(fleet, 500) == "8"
         assert await cpus(fleet, 200) == "4"
+
+
+async def test_nothing_is_remembered_of_the_queues_of_workers_that_are_gone() -> None:
+    """Names that never come back were kept, with their queues, for as long as the process ran."""
+    fleet = await a_fleet("worker1", "worker2")
+    manager = automatic(fleet, lost_timeout=600)
+    (reconciler,) = [one.reconciler for one in manager._controllers if isinstance(one.reconciler, QuotaReconciler)]
+    async with fleet.running(manager):
+        assert await cpus(fleet) == "8"
+        assert set(reconciler._seen) == {"worker1", "worker2"}
+        key = ObjectKey("", CHECK)
+        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, key, {"spec": {"clusters": ["worker2"]}})
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        assert await cpus(fleet, 700) == "4"
+        manager._work.quotas.enqueue(ObjectKey("", "cluster-queue"))
+        assert await cpus(fleet) == "4"
+        assert set(reconciler._seen) == {"worker2"}
 
 
 async def test_without_our_check_the_condition_goes_and_the_quota_stays() -> None:

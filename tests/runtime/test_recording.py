@@ -235,5 +235,5 @@ async def test_while_all_refuse_there_is_no_loop_of_evictions() -> None:
         assert evictions(workload) == 2
         assert check_state(workload, CHECK) == "Pending"
         message = str((check(workload, CHECK) or {})["message"])
-        assert message.startswith("No worker cluster takes it: worker1: ")
-        assert "; worker2: " in message
+        assert message.startswith("No worker cluster takes it — worker1: refuses it, is asked again at 2026-")
+        assert " · worker2: refuses it, " in message

@@ -84,7 +84,7 @@ class Failing(EffectExecutor):
 
 
 async def test_an_executor() -> None:
-    executor = WorkerExecutor(Failing(), lambda _key, _after: None, PartBackoffs())
+    executor = WorkerExecutor(Failing(), lambda _cluster, _key, _after: True, PartBackoffs())
     async with anyio.create_task_group() as tasks:
         await tasks.start(executor.run)
         await executor.execute(KEY, None, (CreateWorkload(W1, {}),))

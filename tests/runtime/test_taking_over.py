@@ -23,7 +23,7 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.core.model.workloads import check_state, cluster_name, is_admitted, is_finished
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
 from tests.runtime.test_draining import JOB_KEY, end_job
 
@@ -94,9 +94,8 @@ async def left_by_built_in(form: str, *, recorded: bool) -> AsyncIterator[Fleet]
 
 
 @pytest.mark.parametrize("form", ["label", "annotation"])
-@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "stopped before it recorded"])
-async def test_a_job_of_the_built_in_controller_runs_on_and_ends(form: str, recorded: bool) -> None:
-    async with left_by_built_in(form, recorded=recorded) as fleet:
+async def test_a_job_of_the_built_in_controller_runs_on_and_ends(form: str) -> None:
+    async with left_by_built_in(form, recorded=True) as fleet:
         before = await fleet.running_on()
         worker = DirectClient(fleet.workers["worker1"])
         copy = uid((await worker.list(WORKLOAD)).items[0])
@@ -114,6 +113,32 @@ async def test_a_job_of_the_built_in_controller_runs_on_and_ends(form: str, reco
                 return is_finished(await fleet.workload()) and not (await worker.list(WORKLOAD)).items
 
             await until(over)
+
+
+@pytest.mark.parametrize("form", ["label", "annotation"])
+async def test_one_that_was_not_recorded_is_gone_before_anybody_gets_the_workload(form: str) -> None:
+    """Nothing tells it from what a user of that worker has made. It is not left to run beside ours, either."""
+    async with left_by_built_in(form, recorded=False) as fleet:
+        worker = DirectClient(fleet.workers["worker1"])
+        (before,) = (await fleet.running_on()).values()
+        refused = fleet.workers["worker1"].faults.add(
+            Refuse(500), on=Match(verbs=("delete",), resource="jobs", user="multikueue")
+        )
+        async with fleet.running():
+            for _ in range(60):
+                assert cluster_name(await fleet.workload()) is None
+                assert [*(await fleet.running_on()).values()] == [before]
+                await anyio.sleep(1)
+            fleet.workers["worker1"].faults.remove(refused)
+
+            async def runs_anew() -> bool:
+                running = await fleet.running_on()
+                assert len(running) < 2
+                return bool(running) and before not in running.values()
+
+            await until(runs_anew)
+            assert cluster_name(await fleet.workload()) in await fleet.running_on()
+            assert before not in [uid(one) for one in (await worker.list(JOB)).items]
 
 
 async def test_our_copies_have_what_the_built_in_controller_looks_for() -> None:

@@ -23,8 +23,9 @@ from multikueue.core.workload.effects import (
 )
 from multikueue.core.workload.snapshot import Creating, Idle, Removing, WritingStatus
 from multikueue.errors import Forbidden, ServerFault
+from multikueue.runtime import worker_executor
 from multikueue.runtime.effect_executor import EffectExecutor
-from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
+from multikueue.runtime.worker_executor import PLACES, SHARE, UNKNOWN_SHARE, PartBackoffs, WorkerExecutor
 
 pytestmark = pytest.mark.looptime
 
@@ -56,8 +57,9 @@ class World:
     again: list[tuple[float, ObjectKey, float]] = attrs.field(factory=list)
 
     def executor(self) -> WorkerExecutor:
-        def enqueue(key: ObjectKey, after: float) -> None:
+        def enqueue(_cluster: ClusterName, key: ObjectKey, after: float) -> bool:
             self.again.append((anyio.current_time(), key, after))
+            return True
 
         return WorkerExecutor(self.effects, enqueue, PartBackoffs(Backoff(base=1, cap=60)))
 
@@ -220,3 +222,80 @@ async def test_a_parts_log_lines_say_its_worker_and_workload_and_not_which_recon
 
     of_the_reconcile = {"controller": "workloads", "key": "default/wl", "attempt": 3}
     assert contexts == [of_the_reconcile, {"cluster": W1, "key": "default/wl"}]
+
+
+def keys(namespace: str, number: int) -> list[ObjectKey]:
+    """So many Workloads of a namespace."""
+    return [ObjectKey(namespace, f"wl-{one}") for one in range(number)]
+
+
+async def test_a_worker_that_hangs_has_so_many_tasks_and_no_more() -> None:
+    """4,000 invented Workloads a second were as many tasks. Other namespaces and workers have room beside them."""
+    world = World(FakeEffects(lambda effect: 30.0 if effect.cluster == W1 else 0.1))
+    executor = world.executor()
+    delete, create = DeleteWorkload(W1, KEY, "uid"), CreateWorkload(W1, {})
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(executor.run)
+        for key in keys("invented", 2 * UNKNOWN_SHARE):
+            await executor.execute(key, None, (delete,))
+        assert executor.in_flight_on(W1) == UNKNOWN_SHARE
+        for key in keys("big", 2 * SHARE):
+            await executor.execute(key, {}, (create,))
+        assert executor.in_flight_on(W1) == UNKNOWN_SHARE + SHARE
+        await executor.execute(KEY, {}, (create, CreateWorkload(W2, {})))
+        assert executor.in_flight_on(W1) == UNKNOWN_SHARE + SHARE + 1
+        assert executor.in_flight_on(W2) == 1
+        for number in range(PLACES):
+            await executor.execute(ObjectKey(f"team-{number}", "wl"), {}, (create,))
+        assert executor.in_flight_on(W1) == PLACES
+        await anyio.sleep(29.0)
+        assert world.again == []
+        tasks.cancel_scope.cancel()
+
+
+async def test_whoever_found_no_place_is_planned_again_when_there_is_one() -> None:
+    """Only its key is kept: by then the plan may be another, or empty, and then the next one is asked."""
+    world = World(FakeEffects(lambda _: 30.0))
+    executor = world.executor()
+    delete = DeleteWorkload(W1, KEY, "uid")
+    inside, outside = keys("inside", UNKNOWN_SHARE), keys("outside", 3)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(executor.run)
+        for number, key in enumerate((*inside, *outside)):
+            await executor.execute(key, None, (delete,))
+            await anyio.sleep(1.0 if number == 0 else 0.0)
+        await anyio.sleep(29.5)  # the first has ended
+        assert [key for _, key, _ in world.again] == outside[:1]
+        await executor.execute(outside[0], None, ())
+        assert [key for _, key, _ in world.again] == outside[:2]
+        executor.withdraw(outside[1])
+        assert [key for _, key, _ in world.again] == outside
+        await executor.execute(outside[2], None, (delete,))
+        assert (executor.in_flight_on(W1), executor.waiting) == (UNKNOWN_SHARE, 0)
+        await executor.wait_idle()
+        assert executor.in_flight_on(W1) == 0
+        tasks.cancel_scope.cancel()
+
+
+async def test_whoever_cannot_be_planned_again_keeps_no_place() -> None:
+    """So many wait at that worker's expense already; the collection of garbage finds the rest."""
+    executor = WorkerExecutor(FakeEffects(lambda _: 30.0), lambda *_: False, PartBackoffs())
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(executor.run)
+        for key in keys("invented", 3 * UNKNOWN_SHARE):
+            await executor.execute(key, None, (DeleteWorkload(W1, KEY, "uid"),))
+        await executor.wait_idle()
+        assert executor.waiting == 0
+        tasks.cancel_scope.cancel()
+
+
+async def test_of_the_failures_on_one_worker_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that refuses whatever is done for ever new names."""
+    monkeypatch.setattr(worker_executor, "FAILED", 3)
+    backoffs = PartBackoffs(Backoff(base=1, cap=60))
+    backoffs.failed((W2, KEY), ServerFault("down", status=500))
+    for key in keys("invented", 10):
+        backoffs.failed((W1, key), ServerFault("down", status=500))
+    assert len(backoffs) == 4
+    assert backoffs.left((W2, KEY)) == 1.0
+    assert [backoffs.left((W1, key)) for key in keys("invented", 10)[-4:]] == [0.0, 1.0, 1.0, 1.0]

@@ -77,10 +77,12 @@ class MemoryFleet(Fleet):
 
 
 @asynccontextmanager
-async def in_memory(workers: int = 2, *, settings: ManagerSettings = SETTINGS) -> AsyncIterator[MemoryFleet]:
-    """See `Scenario`."""
+async def in_memory(
+    workers: int = 2, *, settings: ManagerSettings = SETTINGS, kueues: bool = False
+) -> AsyncIterator[MemoryFleet]:
+    """See `Scenario`; with `kueues` the workers have a Kueue and a job runner of their own."""
     world = World.build(0, [0.0] * workers, 4, RunnerOptions())
-    world.bare = frozenset(world.workers)
+    world.bare = frozenset() if kueues else frozenset(world.workers)
     daemon = Daemon(world, pause=(0.1, 0.1), settings=settings)
     async with anyio.create_task_group() as tasks:
         await tasks.start(world.run)

@@ -10,8 +10,8 @@ import anyio
 
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.workloads import has_quota, is_finished
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.workloads import has_quota, is_admitted, is_finished
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.kueue import evict
 from tests.simulation.breaking import Trouble
@@ -42,14 +42,51 @@ async def evict_out_of_sight(scene: Scene) -> None:
     await _lose_link_at_creation(scene, lambda: None, evicts=True)
 
 
-async def _lose_link_at_creation(scene: Scene, act: Callable[[], None], *, evicts: bool = False) -> None:
+async def fall_silent_with_the_answer(scene: Scene) -> None:
+    """The worker has created the job and says nothing any more: the creation runs into its deadline."""
+    await _lose_link_at_creation(scene, lambda: None, how="silent")
+
+
+async def evict_behind_an_admission(scene: Scene) -> None:
+    """A worker admits a copy while the manager evicts the Workload and gives it quota again, behind our back."""
+    manager = scene.world.manager
+    offered = anyio.Event()
+    found: list[ObjectKey] = []
+
+    def at_offer(worker: SimCluster, copy: Json) -> None:
+        del worker
+        if not found:
+            found.append(ObjectKey.of(copy))
+            manager.link.change(down=True)
+            offered.set()
+
+    with _creations(scene, at_offer, WORKLOAD), anyio.move_on_after(WAITS):
+        await offered.wait()
+    if not found:
+        return
+    scene.note(str(found[0]))
+    for _ in range(50):
+        copies = [find(worker, WORKLOAD, found[0]) for worker in scene.world.workers.values()]
+        if any(copy is not None and is_admitted(copy) for copy in copies):
+            break
+        await anyio.sleep(0.1)
+    workload = find(manager, WORKLOAD, found[0])
+    if workload is not None and has_quota(workload) and not is_finished(workload):
+        await evict(manager.api, found[0], clock=wall_clock(manager.skew))
+    await anyio.sleep(scene.seconds(0.5, 3.0))
+    manager.link.change(down=False)
+
+
+async def _lose_link_at_creation(
+    scene: Scene, act: Callable[[], None], *, evicts: bool = False, how: str = "down"
+) -> None:
     created = anyio.Event()
     found: list[tuple[SimCluster, Json]] = []
 
     def at_creation(worker: SimCluster, job: Json) -> None:
         if not found:
             found.append((worker, job))
-            worker.link.change(down=True)
+            worker.link.change(**{how: True})
             act()
             created.set()
 
@@ -64,17 +101,19 @@ async def _lose_link_at_creation(scene: Scene, act: Callable[[], None], *, evict
     if evicts and workload is not None and has_quota(workload) and not is_finished(workload):
         await evict(manager.api, key, clock=wall_clock(manager.skew))
     await anyio.sleep(scene.dice.choice((20, 60, 120, 250)))
-    worker.link.change(down=False)
+    worker.link.change(**{how: False})
+    if how == "silent":
+        worker.link.cut()
 
 
 @contextlib.contextmanager
-def _creations(scene: Scene, created: Callable[[SimCluster, Json], None]) -> Iterator[None]:
-    """Have a function called with each job that is created on a worker, before the worker answers."""
+def _creations(scene: Scene, created: Callable[[SimCluster, Json], None], resource: Resource = JOB) -> Iterator[None]:
+    """Have a function called with each job, or else, of ours that is created on a worker, before the worker answers."""
     listeners = []
     for worker in scene.world.workers.values():
 
         def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
-            if row.plural == JOB.plural and old is None and new is not None and is_ours(new):
+            if row.plural == resource.plural and old is None and new is not None and is_ours(new):
                 created(worker, new)
 
         listeners.append((worker.registry.cluster.listeners, changed))
@@ -94,3 +133,4 @@ TROUBLES: Final[tuple[Trouble, ...]] = (
     evict_out_of_sight,
     evict_out_of_sight,
 )
+UNUSUAL: Final[tuple[Trouble, ...]] = (fall_silent_with_the_answer, evict_behind_an_admission)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import anyio
@@ -15,21 +16,31 @@ import anyio.lowlevel
 import attrs
 
 from multikueue.adapters import AdapterRegistry, JobKind
-from multikueue.core.model.names import ClusterName
+from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
+from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
+from multikueue.kube.exchange import ClientOptions
 from multikueue.protocols import ApiClient
 from multikueue.runtime.draining import with_draining
+from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from tests.simulation.electing import LEASE_SETTINGS, LeaseLine, Terms
+from tests.simulation.objects import MARKS
+from tests.simulation.serving import Net
 from tests.simulation.session import Session
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Life
 from tests.simulation.world import World
 
 WORKER_LOST_TIMEOUT = timedelta(minutes=3)
+LEASE = ObjectKey(KUEUE_NAMESPACE, "multikueue")
+LIMITS = AnswerLimits(answer_bytes=1 << 20, list_bytes=4 << 20, list_pages=20, list_objects=2_000)
+"""Of a worker's answers: as small as a fleet of a few jobs needs them, so that what exceeds them costs little."""
 PREEMPTION_TIMEOUT = timedelta(minutes=1)
-SETTINGS = ManagerSettings(plan=PlanSettings(worker_lost_timeout=WORKER_LOST_TIMEOUT))
+SETTINGS = ManagerSettings(plan=PlanSettings(mark_key=MARKS.key, worker_lost_timeout=WORKER_LOST_TIMEOUT))
 
 
 def with_plan(settings: ManagerSettings, **changes: Any) -> ManagerSettings:
@@ -55,6 +66,10 @@ class Daemon:
     world: World
     pause: tuple[float, float] = (0.1, 20.0)
     """Seconds until the next one has the lease."""
+    terms: Terms | None = None
+    """Of the election, if two daemons share a Lease; None: one runs after the other."""
+    net: Net | None = None
+    """Servers that are reached by the real HTTP client; None: by sessions without HTTP."""
     settings: ManagerSettings = SETTINGS
     """Of the next process; whoever changes them ends the one that runs."""
     adapters: tuple[JobKind, ...] = ()
@@ -68,6 +83,12 @@ class Daemon:
     """From when to when none ran."""
     _led_until: datetime | None = None
     """What its Lease says of the last one."""
+    _absent_until: float = 0.0
+    """Until when none of two comes back."""
+    _ended_at: float = 0.0
+    """When the last leader ended."""
+    _draining: bool = False
+    _replicas: dict[anyio.CancelScope, Life] = attrs.field(factory=dict)
     _life: Life = attrs.field(factory=Life)
     _scope: anyio.CancelScope | None = None
     _moments_left: int = 0
@@ -87,19 +108,71 @@ class Daemon:
             cluster.link.on_moment = self._moment
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._reap)
+            self.alive_since = anyio.current_time()
             task_status.started()
-            while True:
-                self.alive_since = anyio.current_time()
-                with anyio.CancelScope() as self._scope:
-                    self._life = Life()
-                    self.manager = self._build(self._life, await self._kinds(self._life))
+            if self.terms is None:
+                tasks.start_soon(self._run_alone)
+            for number, skew in enumerate(self.world.replica_skews if self.terms is not None else ()):
+                tasks.start_soon(self._run_replica, f"replica{number}", skew)
+
+    async def _run_alone(self) -> None:
+        while True:
+            self.alive_since = anyio.current_time()
+            with anyio.CancelScope() as self._scope:
+                self._life = Life()
+                async with self._home(self._life) as home:
+                    self.manager = self._build(home, self._life, await self._kinds(home), self._clock, self._led_until)
                     await self.manager.run()
-                self.restarts += 1
-                self.alive_since, ended = float("inf"), anyio.current_time()
-                self._led_until = self._clock()
-                absence, self.absence = self.absence, 0.0
-                await anyio.sleep(absence + self.world.dice.uniform(*self.pause))
-                self._absences.append((ended, anyio.current_time()))
+            self.restarts += 1
+            self.alive_since, ended = float("inf"), anyio.current_time()
+            self._led_until = self._clock()
+            absence, self.absence = self.absence, 0.0
+            await anyio.sleep(absence + self.world.dice.uniform(*self.pause))
+            self._absences.append((ended, anyio.current_time()))
+
+    async def _run_replica(self, name: str, skew: float) -> None:
+        """One of two daemons: it waits for the Lease, leads, and comes again when it has ended."""
+        home, restarts = self.world.manager.link, 0
+        clock = wall_clock(self.world.daemon_skew + skew)
+        while True:
+            await anyio.sleep_until(self._absent_until)
+            life, restarts = Life(), restarts + 1
+            line = LeaseLine(home, home.token, life)
+            fraction = random.Random(f"lease/{self.world.seed}/{name}/{restarts}").random
+            elector = Elector(line, LEASE, f"{name}-{restarts}", LEASE_SETTINGS, clock, fraction=fraction)
+            with anyio.CancelScope() as scope:
+                self._replicas[scope] = life
+                await elector.run(partial(self._lead, elector, line, scope))
+            del self._replicas[scope]
+            await anyio.sleep(self.world.dice.uniform(*self.pause))
+
+    async def _lead(self, elector: Elector, line: LeaseLine, scope: anyio.CancelScope) -> None:
+        assert self.terms is not None, "two daemons run"
+        self.terms.began(elector.identity, line)
+        self._life, self._scope = line.life, scope
+        self._absences.append((self._ended_at, anyio.current_time()))
+        self.alive_since = anyio.current_time()
+        self._draining = False
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._until_told, scope)
+                async with self._home(line.life) as home:
+                    kinds = await self._kinds(home)
+                    self.manager = self._build(home, line.life, kinds, elector.clock, elector.led_until)
+                    await self.manager.run()
+                self._draining = True
+                tasks.cancel_scope.cancel()
+        finally:
+            self.restarts += 1
+            self.alive_since, self._ended_at = float("inf"), anyio.current_time()
+            self.terms.ended(elector.identity)
+
+    async def _until_told(self, scope: anyio.CancelScope) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            assert self.terms is not None, "two daemons run"
+            self.terms.told(lost=not (scope.cancel_called or self._draining))
 
     def absent_since(self, time: float) -> float:
         """For how many seconds since then none ran, as far as that is noted: it takes a process a moment to note it."""
@@ -133,6 +206,10 @@ class Daemon:
         self._life.alive = death is not Death.CRASH
         if self._scope is not None:
             self._scope.cancel()
+        if self.terms is not None and self.absence:  # nobody is there for a while, the other one neither
+            self._absent_until, self.absence = anyio.current_time() + self.absence, 0.0
+            for scope in self._replicas:
+                scope.cancel()
 
     def _moment(self) -> None:
         self._moments_left -= 1
@@ -147,12 +224,21 @@ class Daemon:
                 await anyio.lowlevel.checkpoint()
             self._end(Death.CRASH)
 
-    async def _kinds(self, life: Life) -> AdapterRegistry:
+    def _home(self, life: Life) -> AbstractAsyncContextManager[ApiClient]:
+        """A client of the manager's API, for one process."""
+        link = self.world.manager.link
+        if self.net is None:
+            session: Session = Session(link, link.token, life)
+            return session
+        config = ClusterConfig(f"https://{link.name}.example.com:6443", token=link.token)
+        return self.net.client("", config, link.name, life, ClientOptions(limits=LISTS_UNLIMITED))
+
+    async def _kinds(self, home: ApiClient) -> AdapterRegistry:
         """The kinds of the settings, and those that still run: as `multikueued` finds them before it starts."""
-        home, chosen = self.world.manager.link, AdapterRegistry(self.adapters)
+        chosen = AdapterRegistry(self.adapters)
         while True:
             try:
-                return (await with_draining(chosen, Session(home, home.token, life))).adapters
+                return (await with_draining(chosen, home)).adapters
             except ApiError:
                 await anyio.sleep(1.0)
 
@@ -160,22 +246,28 @@ class Daemon:
     def _clock(self) -> Callable[[], datetime]:
         return wall_clock(self.world.daemon_skew)
 
-    def _build(self, life: Life, adapters: AdapterRegistry) -> Manager:
-        home = self.world.manager.link
-
-        def connect(name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
-            del name
-            host = config.server.removeprefix("https://").partition(".")[0]
-            session: Session = Session(self.world.workers[host].link, config.token, life)
-            return session
-
+    def _build(
+        self,
+        home: ApiClient,
+        life: Life,
+        adapters: AdapterRegistry,
+        clock: Callable[[], datetime],
+        led_until: datetime | None,
+    ) -> Manager:
         return Manager(
-            Session(home, home.token, life),
+            home,
             adapters,
             self.settings,
-            connect,
+            partial(self._connect, life),
             dispatcher=self.world.dispatcher,
-            clock=self._clock,
-            led_until=self._led_until,
+            clock=clock,
+            led_until=led_until,
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
         )
+
+    def _connect(self, life: Life, name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
+        host = config.server.removeprefix("https://").partition(".")[0]
+        if self.net is not None:
+            return self.net.client(name, config, host, life, ClientOptions(limits=LIMITS))
+        session: Session = Session(self.world.workers[host].link, config.token, life)
+        return session

@@ -39,6 +39,10 @@ class Foreigners:
                 return key.name
         return ""
 
+    async def plant_job(self, worker: SimCluster, name: str) -> None:
+        """A job of somebody else, by any name."""
+        await self._plant(worker, JOB, _job(name, {}))
+
     def touched(self) -> list[str]:
         """Those that are not what they were."""
         found = []

@@ -14,13 +14,14 @@ from multikueue.core.model.workloads import (
     CheckState,
     check,
     check_state,
+    cluster_name,
     has_quota,
     is_admitted,
     is_evicted,
     is_finished,
 )
 from multikueue.sandbox.setting_up import CHECK
-from tests.simulation.objects import is_ours, objects
+from tests.simulation.objects import find, is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
 from tests.simulation.world import World
@@ -28,6 +29,12 @@ from tests.simulation.world import World
 IDLE: Final = 600.0
 """Virtual seconds for which a copy may hold quota on a worker while nothing of it runs: as long as a lost worker that
 may have the job is waited for, and several attempts."""
+LOSER: Final = 30.0
+"""Virtual seconds for which a copy may stay on another worker than the recorded one, while nothing disturbs the
+daemon."""
+SETTLED: Final = 90.0
+"""Virtual seconds after the last trouble until the daemon is as if there had been none: it asks a lost worker once a
+minute."""
 UNTOLD: Final = 120.0
 """Virtual seconds for which a Workload may wait without a word."""
 
@@ -69,8 +76,20 @@ class Holding:
             key, uid = ObjectKey.of(workload), workload["metadata"]["uid"]
             if _is_untold(workload):
                 yield (uid, "untold"), f"{key} waits without a word", 0.0, UNTOLD
+            yield from self._losers(workload)
             if check_state(workload, CHECK) is CheckState.READY and not is_admitted(workload):
                 yield (uid, "ready"), f"{key} is Ready and is not admitted", 0.0, UNTOLD
+
+    def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
+        """Copies on workers that have not got it, configured or not."""
+        key, chosen = ObjectKey.of(workload), cluster_name(workload)
+        for name, worker in self.world.workers.items() if chosen is not None else ():
+            copy = find(worker, WORKLOAD, key) if name not in (chosen, *self.world.gone) else None
+            since = self.reach.since(name)
+            if copy is not None and is_ours(copy) and since is not None:
+                calm = max(since, *(self.reach.calm_since(place) for place in (name, self.world.manager.name)))
+                text = f"{name} keeps a copy of {key}, which is on {chosen}"
+                yield (name, copy["metadata"]["uid"], chosen), text, calm + SETTLED, LOSER
 
 
 def _holds(workload: Json) -> bool:

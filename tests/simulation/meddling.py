@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished
@@ -157,6 +157,41 @@ async def plant_namesake(scene: Scene) -> None:
     scene.note(f"{name or 'none'} on {names[-1]}")
 
 
+async def recreate_as_namesake(scene: Scene) -> None:
+    """Somebody's own job takes the name of a copy that they deleted; the daemon has not seen that when it cleans up."""
+    found = await scene.running(plural=JOB.plural)
+    if found is None:
+        return
+    worker, item, workload = found
+    scene.taking.excuse(worker.name, workload)
+    worker.link.change(lag=25.0)
+    await worker.api.delete(JOB, item.key, propagation="Background")
+    for _ in range(30):
+        if find(worker, JOB, item.key) is None:
+            break
+        await anyio.sleep(0.1)
+    await scene.foreigners.plant_job(worker, item.key.name)
+    await scene.world.manager.api.delete(JOB, item.key, propagation="Background")
+    await anyio.sleep(scene.seconds(10.0, 40.0))
+    worker.link.change(lag=0.0)
+
+
+async def delete_behind_a_410(scene: Scene) -> None:
+    """Copies are deleted while their worker is out of reach, and it remembers no history: only a list can tell."""
+    found = await scene.running(plural=JOB.plural)
+    if found is None:
+        return
+    worker, item, workload = found
+    scene.taking.excuse(worker.name, workload)
+    worker.link.change(down=True)
+    for resource, key in ((JOB, item.key), (WORKLOAD, workload)):
+        with contextlib.suppress(NotFound):
+            await worker.api.delete(resource, key, propagation="Background")
+    await anyio.sleep(scene.seconds(1.0, 5.0))
+    worker.registry.compact()
+    worker.link.change(down=False)
+
+
 def _any(scene: Scene, place: SimCluster) -> ObjectKey | None:
     ours = place is not scene.world.manager
     keys = sorted(ObjectKey.of(found) for found in objects(place, WORKLOAD) if not ours or is_ours(found))
@@ -181,3 +216,4 @@ TROUBLES: Final[tuple[Trouble, ...]] = (
     delete_all_copies,
     plant_namesake,
 )
+UNUSUAL: Final[tuple[Trouble, ...]] = (recreate_as_namesake,)

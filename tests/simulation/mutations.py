@@ -17,6 +17,7 @@ from unittest import mock
 import attrs
 
 from multikueue.core.model.conditions import condition
+from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
 from multikueue.core.workload import pending
@@ -38,6 +39,7 @@ from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.kind_mutations import KIND_MUTATIONS
+from tests.simulation.planted import PLANTED
 from tests.simulation.simulating import Run, simulate
 
 Decide = Callable[[Situation], Plan]
@@ -55,7 +57,7 @@ def _row(name: str, change: Callable[[Decide], Decide]) -> Iterator[None]:
 
 def _create_job(seen: Situation, worker: Worker) -> Effect:
     assert seen.job is not None, "the row before waits for it"
-    return CreateJob(worker.name, seen.adapter.resource, seen.adapter.copy(seen.job, seen.stamp))
+    return CreateJob(worker.name, seen.adapter.resource, seen.adapter.copy(seen.job, seen.stamp_on(worker)))
 
 
 def earliest_admission_wins() -> AbstractContextManager[None]:
@@ -229,9 +231,21 @@ def earlier_attempts_are_forgotten() -> AbstractContextManager[Any]:
     return mock.patch.object(pending, "until_stopped", return_value=None)
 
 
+def unmarked_copies_win() -> AbstractContextManager[Any]:
+    """What says nothing of its maker is believed wherever it is, as Kueue's own controller believes it."""
+    original = Situation.proof
+
+    def proof(self: Situation, worker: Worker, copy: Json) -> Proof:
+        found = original(self, worker, copy)
+        return Proof.EXACT if found is Proof.NONE else found
+
+    return mock.patch.object(Situation, "proof", proof)
+
+
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
+        **PLANTED,
         **{
             mutation.__name__: mutation
             for mutation in (
@@ -247,6 +261,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
                 jobs_are_created_before_the_record,
                 lost_answers_count_as_not_sent,
                 earlier_attempts_are_forgotten,
+                unmarked_copies_win,
             )
         },
     }

@@ -26,6 +26,7 @@ from multikueue.core.model.workloads import (
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from tests.simulation.hostility import INVENTED
 from tests.simulation.objects import find, is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.world import SimCluster, World
@@ -119,7 +120,8 @@ class Nominator:
         workload = find(self.world.manager, WORKLOAD, key)
         recorded = workload is not None and cluster_name(workload) == worker
         follows = workload is not None and component_index(workload) not in (None, 0)  # where the first part is
-        if not (recorded or follows) and (key, worker) not in self._chosen:
+        invented = key.name.startswith(INVENTED)  # by a user of the worker, not offered
+        if not (recorded or follows or invented) and (key, worker) not in self._chosen:
             self.promises.broken.append(f"{key} is offered to {worker}, which nobody has nominated")
 
 

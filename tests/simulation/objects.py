@@ -6,11 +6,16 @@ from collections.abc import Iterator
 
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import labels_of
 from tests.simulation.world import SimCluster
 
 ORIGIN = "multikueue"
+IMPOSTOR_LABEL = "example.com/impostor"
+"""On what users of a worker have made under the names of ours; see `impostors`."""
+MARKS = Marks(b"of the simulation")
+"""By which the daemon marks its copies."""
 
 
 def objects(cluster: SimCluster, resource: Resource) -> Iterator[Json]:
@@ -28,8 +33,14 @@ def find(cluster: SimCluster, resource: Resource, key: ObjectKey) -> Json | None
 
 
 def is_ours(copy: Json) -> bool:
-    """Whether it carries our origin label."""
-    return labels_of(copy).get(ORIGIN_LABEL) == ORIGIN
+    """Whether it carries our origin label, and no impostor has put it there."""
+    labels = labels_of(copy)
+    return labels.get(ORIGIN_LABEL) == ORIGIN and IMPOSTOR_LABEL not in labels
+
+
+def is_of_present_attempt(cluster: SimCluster, copy: Json, workload: Json) -> bool:
+    """Whether the daemon has made a copy on a worker for the attempt that the manager's Workload is in."""
+    return MARKS.proof(copy, workload, cluster.name) is Proof.EXACT
 
 
 def has_ended(job: Json) -> bool:

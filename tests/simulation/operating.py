@@ -15,6 +15,7 @@ from multikueue.core.model.workloads import CheckState, check_state
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.breaking import Trouble
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Death, with_plan
+from tests.simulation.electing import LeaseWeather
 from tests.simulation.objects import find
 from tests.simulation.scene import Scene
 
@@ -127,6 +128,26 @@ def _any_kind(scene: Scene) -> Resource:
     return scene.dice.choice(rows or [JOB])
 
 
+async def lose_the_lease(scene: Scene) -> None:
+    """The leader's requests for its Lease are slow, and then lost; its other requests do not notice."""
+    terms = scene.daemon.terms
+    line = terms.line if terms is not None else None
+    if line is None:
+        return
+    slow, seconds = scene.dice.choice((0.0, 2.0, 4.5)), scene.dice.choice((12.0, 40.0))
+    requests = scene.dice.random() < 0.7
+    line.lease_weather = LeaseWeather(slow=slow)
+    await anyio.sleep(scene.seconds(5.0, 15.0))
+    scene.note(
+        f"answered after {slow:g} s, and then {'requests' if requests else 'replies'} are lost for {seconds:g} s"
+    )
+    line.lease_weather = LeaseWeather(slow=slow, lost_requests=requests, lost_replies=not requests)
+    await anyio.sleep(seconds)
+    line.lease_weather = LeaseWeather()
+
+
+ELECTION: Final[tuple[Trouble, ...]] = (lose_the_lease, lose_the_lease)
+"""What two daemons with one Lease have to bear."""
 TROUBLES: Final[tuple[Trouble, ...]] = (
     long_absence,
     change_timeout,

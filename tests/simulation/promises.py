@@ -14,9 +14,10 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, MANAGED_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, labels_of
-from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_finished
+from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, check, finish_reason, is_finished
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
+from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.objects import find, is_ours
 from tests.simulation.reach import Reach
 from tests.simulation.running import KINDS, Item, has_ended, is_running, serves, workload_of
@@ -49,6 +50,8 @@ class Promises:
     reach: Reach
     lost_timeout: float
     """Seconds a worker must be out of reach before what runs there may start elsewhere; the least of the run."""
+    skew: Callable[[], float] = lambda: 0.0
+    """Seconds by which clocks that differ may have shortened a loss: daemons with other clocks have taken turns."""
     running: dict[Item, dict[str, Place]] = attrs.field(factory=dict)
     """What runs, and on which workers."""
     ended: set[tuple[Item, str]] = attrs.field(factory=set)
@@ -71,6 +74,14 @@ class Promises:
                     self._copy_changed(worker, Item(row.plural, ObjectKey.of(new or old or {})), old, new)
 
             worker.registry.cluster.listeners.append(changed)
+
+    @property
+    def least_loss(self) -> float:
+        """Seconds that a worker must be out of reach for what runs there to run elsewhere.
+
+        A loss begins with the last answer, a probe's interval before it at most; times are in whole seconds.
+        """
+        return self.lost_timeout - PROBE_EVERY - 2 - self.skew()
 
     def check(self, alive_since: float) -> None:
         """Raise for what was broken since the last look, and for what should not be so any more.
@@ -108,6 +119,10 @@ class Promises:
         told = str(new) if new is not None and row.plural != "secrets" else ""
         if CANARY in told:
             self.broken.append(f"a credential is in {row.plural} {ObjectKey.of(new or {})}")
+        said = check(new, CHECK) if new is not None and row.plural == WORKLOAD.plural else None
+        message = str((said or {}).get("message") or "")
+        if not message.isprintable() or ".example.com" in message:
+            self.broken.append(f"workload {ObjectKey.of(new or {})} says {message!r}")
         if (
             row.plural == POD_RESOURCE.plural
             and new is not None
@@ -158,14 +173,20 @@ class Promises:
         return obj["metadata"]["uid"] in self._begun and not self.reach.longer_than(worker.name, GRACE)
 
     def _started_beside(self, worker: SimCluster, item: Item, other: str) -> None:
-        if all(self.reach.longer_than(name, GRACE) for name in (other, worker.name)):
-            self.broken.append(f"{item} starts on {worker.name} while it runs on {other}")
+        """Something starts on one worker while it runs on another.
+
+        That may be only if one of them was out of reach for `workerLostTimeout`, as the daemon counts it: all the time
+        in which one ran, until the worker is connected to again. What has been asked to end does not count as running,
+        a kind that is not served counts as out of reach, and pods of sets may overlap (`serves`).
+        """
+        least = self.least_loss
+        told = f"{item} starts on {worker.name} while it runs on {other}"
         out_for = self.reach.out_for(other)
-        # A loss begins with the last answer, a probe's interval before it at most; times are in whole seconds.
-        if out_for is not None and out_for < self.lost_timeout - PROBE_EVERY - 2:
-            self.broken.append(
-                f"{item} starts on {worker.name} while it runs on {other}, out of reach for {out_for:.0f} s only"
-            )
+        lost_for = max(self.reach.recently_out_for(name) for name in (other, worker.name))
+        if lost_for == 0.0:
+            self.broken.append(told)
+        elif lost_for < least or (out_for is not None and out_for < least):
+            self.broken.append(f"{told}, out of reach for {min(lost_for, out_for or lost_for):.0f} s only")
 
     def _created(self, worker: SimCluster, key: ObjectKey, job: Json) -> None:
         copy = find(worker, WORKLOAD, ObjectKey(key.namespace, prebuilt_workload(job)))

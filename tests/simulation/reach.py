@@ -16,6 +16,7 @@ from multikueue.core.model.objects import dig
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.objects import find
+from tests.simulation.weather import FINE, Weather
 from tests.simulation.world import World
 
 NOTICED: Final = 90.0
@@ -33,6 +34,7 @@ class Reach:
     """Seconds since a time in which no daemon ran: they do not count as the loss of a worker."""
     _since: dict[str, float] = attrs.field(factory=dict)
     _out_since: dict[str, float] = attrs.field(factory=dict)
+    _calm_since: dict[str, float] = attrs.field(factory=dict)
 
     def listen(self) -> None:
         """Begin to follow."""
@@ -59,6 +61,10 @@ class Reach:
             return 0.0
         return self._lost_for(worker) if worker in self._out_since else 0.0
 
+    def calm_since(self, cluster: str) -> float:
+        """Since when nothing is slow, refused or lost on the way to a cluster; infinity: something is."""
+        return self._calm_since.get(cluster, 0.0)
+
     def _lost_for(self, worker: str) -> float:
         since = self._out_since.get(worker, 0.0)
         return anyio.current_time() - since - self.absent_since(since)
@@ -70,6 +76,11 @@ class Reach:
 
     def _look(self) -> None:
         now = anyio.current_time()
+        for cluster in self.world.clusters:
+            if not is_calm(cluster.link.weather):
+                self._calm_since[cluster.name] = float("inf")
+            elif self.calm_since(cluster.name) == float("inf"):
+                self._calm_since[cluster.name] = now
         if not self.world.manager.link.is_up:
             self.manager_since = None
         elif self.manager_since is None:
@@ -89,6 +100,11 @@ class Reach:
             return False
         secret = find(self.world.manager, SECRET, ObjectKey(KUEUE_NAMESPACE, f"{worker}-secret"))
         return secret is not None and _token(secret) == link.token
+
+
+def is_calm(weather: Weather) -> bool:
+    """Whether nothing is slow, refused or lost; a webhook may be at work."""
+    return attrs.evolve(weather, mutates_copies=False) == FINE
 
 
 def _token(secret: Json) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from typing import Final
 
 import anyio
@@ -12,7 +13,7 @@ import attrs
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, NotFound
 from multikueue.sandbox.kinds.sets import SetKind
-from tests.simulation import breaking, creating, meddling, operating, resizing, rivals
+from tests.simulation import breaking, creating, hostile, meddling, operating, resizing, rivals
 from tests.simulation.breaking import Trouble, fine_weather
 from tests.simulation.objects import objects
 from tests.simulation.population import Submission
@@ -21,6 +22,10 @@ from tests.simulation.scene import Scene
 TROUBLE_ENDS: Final = 420.0
 """Virtual seconds after which nothing breaks any more."""
 TROUBLES: Final = (*breaking.TROUBLES, *creating.TROUBLES, *meddling.TROUBLES, *operating.TROUBLES)
+UNUSUAL: Final = (*2 * creating.UNUSUAL, *2 * meddling.UNUSUAL, *hostile.TROUBLES)
+"""Drawn by dice of their own, in runs that are unusual: seeds without them are what they were before these came."""
+UNLISTED: Final = 0.4
+"""Share of unusual runs in which deletions are not told by a watch."""
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
 
@@ -56,6 +61,9 @@ class Script:
             for trouble in () if self.calm else self._certain:
                 if self._happens():
                     tasks.start_soon(self._later, trouble, dice.uniform(20, TROUBLE_ENDS - 60))
+            for trouble, seconds in self._unusual():
+                if self._happens():
+                    tasks.start_soon(self._later, trouble, seconds)
         await anyio.sleep_until(max(TROUBLE_ENDS, anyio.current_time()))
         if not self.calm:
             await self._mend()
@@ -77,6 +85,19 @@ class Script:
         population = self.scene.world.population
         resized = resizing.ELASTIC if population.elastic else ()
         return (*resized, *(rivals.TROUBLES[-1:] if population.preempting else ()))
+
+    def _unusual(self) -> list[tuple[Trouble, float]]:
+        """What is drawn beside, and when."""
+        world = self.scene.world
+        if self.calm or not world.unusual:
+            return []
+        dice = random.Random(f"unusual script/{world.seed}")
+        elected = operating.ELECTION if world.replica_skews else ()
+        drawn = [*elected, *(dice.choice(UNUSUAL) for _ in range(dice.randint(1, 3)))]
+        timed = [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in drawn]
+        if dice.random() < UNLISTED:
+            timed.append((meddling.delete_behind_a_410, dice.uniform(5, TROUBLE_ENDS - 60)))
+        return timed
 
     def _happens(self) -> bool:
         self.events += 1
@@ -118,7 +139,8 @@ class Script:
         self.scene.promises.note("everything is mended")
         fine_weather(self.scene)
         for place in world.clusters:
-            place.link.change(down=False, silent=False, deaf=False, hidden=frozenset())
+            fine = {"down": False, "silent": False, "deaf": False, "hidden": frozenset(), "hostility": None}
+            place.link.change(**fine, hung_deletes=False)
         await world.configure(sorted(world.workers))
         for name in world.workers:
             await world.write_kubeconfig(name)

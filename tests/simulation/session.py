@@ -13,8 +13,9 @@ import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.errors import ApiError, DeadlineExceeded, Expired, Unauthorized, Unreachable
+from multikueue.errors import ApiError, DeadlineExceeded, Expired, Unauthorized, Unreachable, Unreadable
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
+from tests.simulation.hostility import Hostility, odd
 from tests.simulation.weather import Life, Link
 
 T = TypeVar("T")
@@ -25,12 +26,16 @@ class _Pipe:
     """Events on their way, each with the time at which it is due; none overtakes another."""
 
     link: Link
+    failure: ApiError | None = None
+    """What ended it."""
     _events: collections.deque[tuple[float, WatchEvent]] = attrs.field(factory=collections.deque)
     _more: anyio.Event = attrs.field(factory=anyio.Event)
 
     def put(self, event: WatchEvent) -> None:
         """Send an event."""
         weather = self.link.weather
+        if weather.hostility is Hostility.ODD and event.type in ("ADDED", "MODIFIED"):
+            event = attrs.evolve(event, object=odd(event.object, self.link.dice))
         delay = weather.lag + self.link.dice.expovariate(1 / weather.latency)
         self._events.append((anyio.current_time() + delay, event))
         self._more.set()
@@ -42,6 +47,8 @@ class _Pipe:
             while self._events:
                 await anyio.sleep_until(self._events[0][0])
                 await self.link.until_heard()
+                if self.link.weather.hostility is Hostility.NO_EVENTS:
+                    raise Unreadable(f"{self.link.name}: a line of the stream is not an event")
                 on_event(self._events.popleft()[1])
             self._more = anyio.Event()
 
@@ -70,15 +77,21 @@ class Session:
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
     ) -> ObjectList:
         """See `Reader`. The list of a single object is a probe: it depends on the silence, not on the work."""
-        return await self._call(
+        listed = await self._call(
             "probe" if limit else "list",
             resource,
             lambda: self.link.client.list(resource, namespace=namespace, label_selector=label_selector, limit=limit),
         )
+        match self.link.weather.hostility:
+            case Hostility.ODD:
+                return ObjectList([odd(obj, self.link.dice) for obj in listed.items], listed.resource_version)
+            case Hostility.ENDLESS | Hostility.BOMB if not limit:
+                raise Unreadable(f"{self.link.name}: list {resource}: more than may be read")
+        return listed
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer`."""
-        body = _mutated(obj) if self.link.weather.mutates_copies and resource == WORKLOAD else obj
+        body = mutated(obj) if self.link.weather.mutates_copies and resource == WORKLOAD else obj
         return await self._call("create", resource, lambda: self.link.client.create(resource, body), writes=True)
 
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
@@ -156,7 +169,7 @@ class Session:
 
         with link.wire(what, float("inf")):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(pipe.deliver, on_event)
+                tasks.start_soon(self._deliver, pipe, on_event, tasks.cancel_scope)
                 tasks.start_soon(self._end_when_mute, idle, tasks.cancel_scope)
                 try:
                     await link.client.watch(
@@ -170,9 +183,17 @@ class Session:
                 except ApiError as error:
                     failure = error
                 tasks.cancel_scope.cancel()
+            failure = pipe.failure or failure
             if link.muted_since is not None:
                 failure = DeadlineExceeded(f"{link.name}: {what}: nothing heard for {idle:g} s")
         raise failure
+
+    async def _deliver(self, pipe: _Pipe, on_event: Callable[[WatchEvent], None], scope: anyio.CancelScope) -> None:
+        try:
+            await pipe.deliver(on_event)
+        except Unreadable as error:  # kept: a task group would wrap it
+            pipe.failure = error
+            scope.cancel()
 
     async def _end_when_mute(self, idle: float, scope: anyio.CancelScope) -> None:
         await self.link.until_mute(idle)
@@ -190,7 +211,7 @@ class Session:
         return await self.link.carry(what, authorized, self.life, writes=writes)
 
 
-def _mutated(workload: Json) -> Json:
+def mutated(workload: Json) -> Json:
     """What a cluster's webhook may do to a Workload: annotate it, and fill in what was left out."""
     metadata = workload["metadata"]
     noted = {**metadata.get("annotations", {}), "example.com/seen-by": "webhook"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import MutableMapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 import anyio
@@ -12,15 +13,19 @@ import structlog
 
 from multikueue.core.dispatchers.dispatcher import External
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
+from tests.simulation.electing import Terms
 from tests.simulation.endings import leaks, orphans, overspent, unfinished
 from tests.simulation.foreign import Foreigners
 from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
+from tests.simulation.impostors import Impostors
 from tests.simulation.nominating import DISPATCHERS, Nominator
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
+from tests.simulation.recording import Recording
 from tests.simulation.scene import Scene
 from tests.simulation.script import Script
+from tests.simulation.serving import Net, served
 from tests.simulation.taking import Taking
 from tests.simulation.virtual_time import run_on_virtual_time
 from tests.simulation.world import CANARY, World
@@ -71,23 +76,36 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
     daemon = Daemon(world)
+    if world.replica_skews:
+        daemon.terms = terms = Terms(promises.broken.append)
+        promises.skew = lambda: terms.changes * (max(world.replica_skews) - min(world.replica_skews))
     reach.absent_since = daemon.absent_since
     scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out)
-    promises.note(f"{world.population.name}, {world.dispatcher}" + ", one preempts" * world.orchestrated)
+    promises.note(
+        f"{world.population.name}, {world.dispatcher}"
+        + ", one preempts" * world.orchestrated
+        + ", two elect" * bool(world.replica_skews)
+        + ", over HTTP" * world.over_http
+    )
     broken = ""
     try:
-        async with anyio.create_task_group() as tasks:
+        async with _net(world) as daemon.net, anyio.create_task_group() as tasks:
             reach.listen()
             promises.listen()
             taking.listen()
             Gating(world, reach, promises).listen()
+            impostors = Impostors(world, promises)
+            impostors.listen()
+            Recording(world, reach, promises).listen()
             await tasks.start(world.run)
             if world.dispatcher == External():
                 tasks.start_soon(Nominator(world, promises).run)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
             await tasks.start(scene.daemon.run)
             tasks.start_soon(_keep_checking, scene, holding)
+            if not script.calm:
+                tasks.start_soon(impostors.run)
             await script.run()
             await _wait_until_done(scene, serving=True)
             await script.end_serving()
@@ -98,6 +116,10 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
         broken = "; ".join(str(failure) for failure in failures.exceptions)
     requests = sum(cluster.link.requests.total() for cluster in world.clusters)
     return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, script.events, requests)
+
+
+def _net(world: World) -> AbstractAsyncContextManager[Net | None]:
+    return served(world) if world.over_http else nullcontext()
 
 
 async def _keep_checking(scene: Scene, holding: Holding) -> None:

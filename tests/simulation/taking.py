@@ -7,15 +7,13 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.machinery.liveness import PROBE_EVERY
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import (
     CheckState,
-    attempt,
-    attempt_of_copy,
     check_state,
     cluster_name,
     component_index,
@@ -25,7 +23,7 @@ from multikueue.core.model.workloads import (
 )
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK
-from tests.simulation.objects import find, is_ours
+from tests.simulation.objects import find, is_of_present_attempt, is_ours
 from tests.simulation.promises import Place, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.running import KINDS, Item
@@ -76,7 +74,7 @@ class Taking:
             return  # its worker's doing, or that of whoever removed the copy, which was looked at then
         if find(self.world.manager, KINDS[item.plural].resource, item.key) is None:
             return  # one pod of several is not wanted any more
-        if not self._reason(worker, place.workload, attempt_of_copy(copy)):
+        if not self._reason(worker, place.workload, copy):
             self.promises.broken.append(f"{item} is stopped on {worker.name} for no reason")
 
     def _copy_changed(self, worker: SimCluster, old: Json | None, new: Json | None) -> None:
@@ -91,7 +89,7 @@ class Taking:
         key = ObjectKey.of(copy)
         if not self.promises.runs(worker.name, key) or copy["metadata"]["uid"] in self._disturbed:
             return
-        if not self._reason(worker, key, attempt_of_copy(copy)):
+        if not self._reason(worker, key, copy):
             self.promises.broken.append(f"the copy of {key} is taken from {worker.name}, where it runs, for no reason")
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
@@ -109,20 +107,21 @@ class Taking:
     def _may_be_given_up(self, name: str, workload: Json) -> bool:
         """Whether a worker's copy is of no use, or was out of reach for long enough."""
         worker, key = self.world.workers[name], ObjectKey.of(workload)
+        if annotations_of(workload).get(MOVE_FROM_ANNOTATION) == name:
+            return True  # somebody asked for it
         copy = find(worker, WORKLOAD, key)
         if copy is None or is_terminating(copy) or copy["metadata"]["uid"] in self._disturbed:
             return True
-        if attempt_of_copy(copy) != attempt(workload) or self._is_excused(name, key):
+        if not is_of_present_attempt(worker, copy, workload) or self._is_excused(name, key):
             return True
         return self._is_lost(name)
 
     def _is_lost(self, name: str) -> bool:
         if find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", name)) is None:
             return True
-        # A loss begins with the last answer, a probe's interval before it at most; times are in whole seconds.
-        return self.reach.recently_out_for(name) >= self.promises.lost_timeout - PROBE_EVERY - 2
+        return self.reach.recently_out_for(name) >= self.promises.least_loss
 
-    def _reason(self, worker: SimCluster, key: ObjectKey, copied: str) -> str:
+    def _reason(self, worker: SimCluster, key: ObjectKey, copy: Json) -> str:
         """Why something of a Workload may be stopped there now; empty if nothing explains it."""
         workload = find(self.world.manager, WORKLOAD, key)
         if workload is None or is_terminating(workload):
@@ -132,7 +131,7 @@ class Taking:
             "it was evicted": is_evicted(workload),
             "it has no quota": not has_quota(workload),
             "it was deactivated": dig(workload, "spec", "active") is False,
-            "it is of an earlier attempt": attempt(workload) != copied,
+            "it is of an earlier attempt": not is_of_present_attempt(worker, copy, workload),
             "it is on another worker": cluster_name(workload) not in (worker.name, None),
             "a user took it": self._is_excused(worker.name, key),
             "its group goes elsewhere": self._may_move(worker.name, workload),

@@ -23,6 +23,7 @@ from multikueue.errors import (
     Unreachable,
 )
 from multikueue.sandbox.apiserver import DirectClient
+from tests.simulation.hostility import Hostility
 
 T = TypeVar("T")
 
@@ -56,6 +57,10 @@ class Weather:
     """Calls are answered, and watches are open and show nothing."""
     hidden: frozenset[Resource] = frozenset()
     """Kinds that are not served, or may not be read: 404 for every call and watch."""
+    hostility: Hostility | None = None
+    """How a hostile worker answers."""
+    hung_deletes: bool = False
+    """Deletions are never answered."""
     mutates_copies: bool = False
     """A webhook of the cluster adds something to every Workload created through this link."""
 
@@ -92,6 +97,8 @@ class Link:
     """How many of each were sent: `create workloads.v1beta2.kueue.x-k8s.io`."""
     on_change: Callable[[], None] = lambda: None
     """Called when the link comes up or goes down."""
+    on_turn: Callable[[], None] = lambda: None
+    """Called when the weather changes, for those who wait for it beside `until_heard`."""
     on_moment: Callable[[], None] = lambda: None
     """Called just before and just after a call takes effect: the moments at which a process likes to die."""
     late: anyio.abc.TaskGroup | None = None
@@ -108,6 +115,7 @@ class Link:
         self.muted_since = (self.muted_since or anyio.current_time()) if mute else None
         self._turned.set()
         self._turned = anyio.Event()
+        self.on_turn()
         if self.weather.down:
             self.cut()
         self.on_change()
@@ -197,7 +205,7 @@ class Link:
         if self.weather.down:
             raise Unreachable(f"{self.name}: {what}: cannot connect")
         await anyio.sleep(self.dice.expovariate(1 / self.weather.latency))
-        if self.weather.silent:
+        if self.weather.silent or (self.weather.hung_deletes and what.startswith("delete")):
             await anyio.sleep_forever()  # until the deadline, or until the connection is cut
 
     def _refusal(self, what: str) -> ApiError:

@@ -41,6 +41,12 @@ CANARY = "canary-credential"
 
 ORCHESTRATED: Final = 0.5
 """Share of the runs with priorities in which one worker at a time may preempt."""
+UNUSUAL: Final = 0.5
+"""Share of the runs in which elections, HTTP and hostile workers are drawn; the others stay what they were before."""
+OVER_HTTP: Final = 0.25
+"""Share of those in which the daemon uses its real HTTP client."""
+ELECTIONS: Final = 0.5
+"""Share of those in which two daemons elect a leader."""
 
 
 @attrs.define(eq=False)
@@ -96,6 +102,12 @@ class World:
     """Whom the daemon offers jobs to."""
     daemon_skew: float = 0.0
     """How far the daemon's clock is ahead of the manager's."""
+    replica_skews: tuple[float, ...] = ()
+    """Two daemons elect a leader, with clocks ahead of `daemon_skew` by so much; empty: there is one daemon."""
+    unusual: bool = False
+    """Whether hostile neighbours, elections and more are drawn."""
+    over_http: bool = False
+    """Whether the daemon uses its real HTTP client."""
     bare: frozenset[str] = frozenset()
     """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
     gone: set[str] = attrs.field(factory=set)
@@ -133,6 +145,11 @@ class World:
         world = cls.build(seed, skews, quota, runner, population)
         world.orchestrated = population.preempting and mix.random() < ORCHESTRATED
         world.daemon_skew = dice.choice((0.0, 0.0, 0.0, -1.5, 2.5))
+        unusual = random.Random(f"unusual/{seed}")
+        world.unusual = unusual.random() < UNUSUAL
+        if world.unusual and unusual.random() < ELECTIONS:
+            world.replica_skews = (0.0, unusual.choice((0.0, 0.0, -2.0, 3.0)))
+        world.over_http = world.unusual and unusual.random() < OVER_HTTP
         return world
 
     @property

@@ -70,7 +70,7 @@ def told_lines(clusters: Sandbox, folder: Path, *, bare: bool) -> list[str]:
         "",
         "Try:",
         f"  kubectl create -f {folder / 'job.yaml'}",
-        "  kubectl get workloads -w",
+        "  multikueue status --watch",
         f"  kubectl --context {first} get jobs",
         f"  kubectl --context {first} create serviceaccount robot",
         f"  kubectl --context {first} auth can-i list jobs --as system:serviceaccount:default:robot",

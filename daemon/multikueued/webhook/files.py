@@ -47,7 +47,14 @@ class CertificateFiles:
 
     @classmethod
     async def open(
-        cls, folder: Path, tls: ServingTls, clock: Callable[[], datetime], interval: float = INTERVAL
+        cls,
+        folder: Path,
+        tls: ServingTls,
+        clock: Callable[[], datetime],
+        interval: float = INTERVAL,
+        *,
+        setting: str = "webhook.certDir",
+        otherwise: str = "leave certDir out to have a certificate made and renewed",
     ) -> Self:
         """Serve the certificate of a folder.
 
@@ -56,6 +63,8 @@ class CertificateFiles:
             tls: serves the certificate.
             clock: the wall clock.
             interval: seconds between two reads.
+            setting: which names the folder, for the error.
+            otherwise: what to do without a certificate, for the error.
 
         Raises:
             SettingsError: it cannot be used.
@@ -63,10 +72,7 @@ class CertificateFiles:
         try:
             return cls(folder, tls, clock, interval, await _serve(folder, tls, None))
         except UnusableError as error:
-            raise SettingsError(
-                f"webhook.certDir: {error}; put tls.crt and tls.key there, or leave certDir out to have a certificate "
-                "made and renewed"
-            ) from error
+            raise SettingsError(f"{setting}: {error}; put tls.crt and tls.key there, or {otherwise}") from error
 
     async def run(self) -> None:
         """Read the folder every `interval` until cancelled. Log what cannot be used, and go on serving the last one."""

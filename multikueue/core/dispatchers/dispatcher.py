@@ -51,7 +51,8 @@ class Candidates:
     nominated: tuple[str, ...] = ()
     """`status.nominatedClusterNames` as it is: in the order of nomination, with names that are not in the config."""
     message: str = ""
-    """What our check on the Workload says: the `Nomination.message` written last, unless somebody has reset it."""
+    """What our check on the Workload says: the `Nomination.message` written last, unless somebody has reset it. What
+    workers say stands behind it in the check, and is not in it."""
 
     @cached_property
     def configured(self) -> tuple[ClusterName, ...]:

@@ -23,6 +23,9 @@ CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
 UNREADABLE: Final = "AnswersUnreadable"
 """Our reason for a worker that answers with more than may be read of it."""
+CREDENTIALS: Final = "multikueue.dev/CredentialsInUse"
+"""Our condition on a MultiKueueCluster beside `Active`: which kubeconfig its connection was opened with."""
+CREDENTIALS_TOLD: Final = "The connection uses the kubeconfig with the digest "
 _UNUSABLE: Final = "; not usable for: "
 _ATTEMPTS: Final = "; connection attempts: "
 _NEXT_ATTEMPT: Final = ", next connection attempt: "
@@ -223,6 +226,24 @@ def _moved(found: Json, lost_since: datetime | None) -> Json | None:
     """The condition with another time of the loss; None if it has that, or the worker is not lost."""
     moved = {**found, "lastTransitionTime": timestamp(lost_since)} if lost_since is not None else found
     return moved if moved != found else None
+
+
+def credentials_status(cluster: Json, digest: str, now: datetime) -> Json | None:
+    """The condition that tells which credentials are in use, or None if the object says the same already.
+
+    Credentials are changed without a lost connection, so nothing else shows when the earlier ones are not used any
+    more and may be revoked.
+
+    Args:
+        cluster: the MultiKueueCluster.
+        digest: of the kubeconfig that the connection was opened with.
+        now: the manager's wall clock.
+    """
+    told = f"{CREDENTIALS_TOLD}{digest}"
+    wanted = new_condition(
+        CREDENTIALS, True, "Connected", told, now=now, generation=dig(cluster, "metadata", "generation")
+    )
+    return None if says_the_same(condition(cluster, CREDENTIALS), wanted) else wanted
 
 
 @attrs.frozen

@@ -3,15 +3,22 @@
 `take` is client-go's `Get`, `release` its `Done`; `add` is both `Add` and `AddAfter`. One thing differs: a key has one
 due time. In client-go a key that was added with a delay and again without one is processed twice, now and after the
 delay. Here the later time is forgotten, so a reconciler says after each reconcile when it wants to look again.
+
+And it is fair: keys belong to flows, which take turns once they are due. A key that only somebody else's doing brought
+here is at their expense instead: it waits in their flow, and of such keys there is a limit.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 import attrs
+
+from multikueue.core.machinery.flows import Flows
 
 K = TypeVar("K", bound=Hashable)
 
@@ -29,62 +36,108 @@ class QueueStatistics:
     """Keys that `take` returned and nobody has released."""
 
 
+@attrs.frozen
+class _Of:
+    """The flow of keys that somebody caused."""
+
+    cause: Hashable
+
+
 @attrs.define(eq=False)
 class WorkQueue(Generic[K]):
-    """A deduplicating, delaying queue of keys.
+    """A deduplicating, delaying, fair queue of keys.
 
     * At most one holder has a key at a time.
     * A key that is added while it is held becomes pending again when it is released.
     * Of two times for one pending key, the earlier wins.
-    * `take` returns due keys in the order of their times, and of equal times in the order they were added.
+    * `take` returns due keys of all flows in turn; those of one flow in the order of their times, and of equal times in
+      the order they were added. With n flows, a flow's first key is returned within n takes.
+    * A key is at the expense of the first who caused it, until it is released for good or is added without a cause.
     """
 
-    _due: dict[K, tuple[float, int]] = attrs.field(factory=dict, init=False)
-    """The waiting keys, none of them held: each one's time, and its number among equal times."""
+    flow_of: Callable[[K], Hashable] = attrs.field(default=lambda _: None, kw_only=True)
+    """The flow of a key that is at nobody's expense; by default there is one."""
+    limit: int = attrs.field(default=sys.maxsize, kw_only=True)
+    """How many keys may be here at the expense of one who caused them. Beyond it they are not added."""
+    _delayed: dict[K, tuple[float, int]] = attrs.field(factory=dict, init=False)
+    """The waiting keys that were not due at the last `take`: each one's time, and its number among equal times."""
     _heap: list[tuple[float, int, K]] = attrs.field(factory=list, init=False)
-    """Every entry of `_due` in the order of times, and stale ones, which disagree with `_due`: no more than live ones
+    """Every entry of `_delayed` in the order of times, and stale ones, which disagree with it: no more than live ones
     and `SPARE`."""
+    _ready: Flows[K] = attrs.field(factory=Flows, init=False)
+    """The waiting keys that are due."""
+    _ready_at: float = attrs.field(default=0.0, init=False)
+    """The time of the last `take`."""
     _held: set[K] = attrs.field(factory=set, init=False)
     """client-go's `processing` set."""
     _readded: dict[K, float] = attrs.field(factory=dict, init=False)
     """The held keys that were added meanwhile, with the earliest time asked for. In client-go: both sets have them."""
+    _causes: dict[K, Hashable] = attrs.field(factory=dict, init=False)
+    """Who caused the keys, waiting or held, that are at somebody's expense."""
+    _charged: Counter[Hashable] = attrs.field(factory=Counter, init=False)
+    """How many these are."""
     _order: int = attrs.field(default=0, init=False)
 
     def __repr__(self) -> str:
         return f"<WorkQueue: {len(self)} waiting, {self.held} held>"
 
-    def add(self, key: K, at: float) -> None:
-        """Make `key` due at time `at`, or at the earlier time it already waits for."""
+    def add(self, key: K, at: float, cause: Hashable = None) -> bool:
+        """Make `key` due at time `at`, or at the earlier time it already waits for.
+
+        Args:
+            key: what is to be looked at.
+            at: when.
+            cause: at whose expense, if it is not here yet.
+
+        Returns:
+            Whether it is here now; False beyond the limit of a cause.
+        """
+        if cause is None:
+            self._take_over(key)
+        elif not self._knows(key):
+            if self._charged[cause] >= self.limit:
+                return False
+            self._causes[key] = cause
+            self._charged[cause] += 1
+        self.again(key, at)
+        return True
+
+    def again(self, key: K, at: float) -> None:
+        """As `add`, by the holder of the key: whoever has caused it still has."""
         if key in self._held:
             self._readded[key] = min(at, self._readded.get(key, at))
-        elif key not in self._due or at < self._due[key][0]:
+        elif key not in self._ready and (key not in self._delayed or at < self._delayed[key][0]):
             self._push(key, at)
 
     def take(self, now: float) -> K | None:
-        """Return the key that has been due longest, and hold it; None if no key is due."""
-        due = self.next_due()
-        if due is None or due > now:
-            return None
-        _, _, key = heapq.heappop(self._heap)
-        del self._due[key]
-        self._held.add(key)
-        return key
+        """Return the key whose turn it is, and hold it; None if no key is due."""
+        self._ready_at = now
+        while (due := self._next_delayed()) is not None and due <= now:
+            _, _, key = heapq.heappop(self._heap)
+            del self._delayed[key]
+            self._ready.add(key, self._flow(key))
+        taken = self._ready.take()
+        if taken is not None:
+            self._held.add(taken)
+        return taken
 
     def release(self, key: K) -> None:
         """Release a held key. If it was added meanwhile, it becomes pending."""
+        if key not in self._held:
+            return
         self._held.discard(key)
         at = self._readded.pop(key, None)
         if at is not None:
             self._push(key, at)
+        else:
+            self._discharge(key)
 
     def next_due(self) -> float | None:
-        """The earliest time a waiting key is due; None if no key waits."""
-        while self._heap and self._due.get(self._heap[0][2]) != self._heap[0][:2]:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        """The earliest time a waiting key is due, or some time since that; None if no key waits."""
+        return self._ready_at if self._ready else self._next_delayed()
 
     def __len__(self) -> int:
-        return len(self._due) + len(self._readded)
+        return len(self._delayed) + len(self._ready) + len(self._readded)
 
     @property
     def held(self) -> int:
@@ -94,16 +147,41 @@ class WorkQueue(Generic[K]):
     @property
     def entries(self) -> int:
         """How many entries are in memory, stale ones included."""
-        return len(self._heap) + len(self._readded)
+        return len(self._heap) + len(self._ready) + len(self._readded)
 
     def statistics(self) -> QueueStatistics:
         """A snapshot for metrics."""
         return QueueStatistics(len(self), len(self._held))
 
+    def _knows(self, key: K) -> bool:
+        return key in self._held or key in self._delayed or key in self._ready
+
+    def _flow(self, key: K) -> Hashable:
+        return _Of(self._causes[key]) if key in self._causes else self.flow_of(key)
+
+    def _take_over(self, key: K) -> None:
+        """Let a key be at nobody's expense."""
+        if key in self._causes:
+            self._discharge(key)
+            if key in self._ready:
+                self._ready.add(key, self._flow(key))
+
+    def _discharge(self, key: K) -> None:
+        if key in self._causes:
+            cause = self._causes.pop(key)
+            self._charged[cause] -= 1
+            if not self._charged[cause]:
+                del self._charged[cause]
+
+    def _next_delayed(self) -> float | None:
+        while self._heap and self._delayed.get(self._heap[0][2]) != self._heap[0][:2]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
     def _push(self, key: K, at: float) -> None:
         self._order += 1
-        self._due[key] = (at, self._order)
+        self._delayed[key] = (at, self._order)
         heapq.heappush(self._heap, (at, self._order, key))
-        if len(self._heap) > SPARE + 2 * len(self._due):
-            self._heap = [(at, order, key) for key, (at, order) in self._due.items()]
+        if len(self._heap) > SPARE + 2 * len(self._delayed):
+            self._heap = [(at, order, key) for key, (at, order) in self._delayed.items()]
             heapq.heapify(self._heap)

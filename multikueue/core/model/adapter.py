@@ -27,6 +27,7 @@ class Stamp:
     workload: str
     """Name of the Workload that carries the job."""
     attempt: str
+    """The mark of the attempt on the worker that the copy is for (`core.model.marks`)."""
     counts: Mapping[str, int] = attrs.field(factory=dict)
     """How many pods an elastic job's Workload has quota for, by pod set; empty for other jobs."""
     pod_sets: tuple[Json, ...] = ()
@@ -44,7 +45,9 @@ class KindTraits:
     resizable: bool = False
     """Whether they can be elastic."""
     ends: bool = True
-    """Whether they end by themselves."""
+    """Whether they tell how they ended; where they do not, the Workload alone tells."""
+    serves: bool = False
+    """Whether they run until somebody stops them."""
     workload_only: bool = False
     """Whether somebody else's controller moves them: we choose the worker, and never touch them."""
     status_subresource: bool = True

@@ -27,7 +27,8 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
     marks = {labels.ATTEMPT_ANNOTATION: stamp.attempt, labels.SPEC_ANNOTATION: spec_digest(workload)}
     metadata = bare_metadata(workload, {labels.ORIGIN_LABEL: stamp.origin}, marks)
     metadata["labels"].pop(labels.JOB_UID_LABEL, None)
-    metadata["annotations"].pop(labels.LAST_WORKER_ANNOTATION, None)
+    for name in labels.MANAGER_ONLY:
+        metadata["annotations"].pop(name, None)
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],

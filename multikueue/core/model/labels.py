@@ -75,13 +75,25 @@ HOLDING_GATE: Final = "multikueue.dev/dispatched"
 """Our own scheduling gate, on pods of the manager that run on a worker: Kueue may open its gate, and they stay where
 they are. Only new pods can get it; nobody opens it."""
 ATTEMPT_ANNOTATION: Final = "multikueue.dev/attempt"
-"""On every copy: the attempt it was made for (`core.model.workloads.attempt`)."""
+"""On every copy: the mark of the attempt it was made for (`core.model.marks`)."""
 SPEC_ANNOTATION: Final = "multikueue.dev/spec"
 """On a Workload copy: digest of the manager's spec it was made from."""
 
 LAST_WORKER_ANNOTATION: Final = "multikueue.dev/last-worker"
 """On a Workload of the manager that was evicted while its worker was out of sight: that worker. It is gone once the
 worker has been seen, or has been lost for `workerLostTimeout`."""
+
+PLACEMENTS_ANNOTATION: Final = "multikueue.dev/placements"
+"""On a Workload of the manager that was moved: where it has run before (`core.workload.placements`)."""
+RETRY_ANNOTATION: Final = "multikueue.dev/retry-at"
+"""On a Workload of the manager, set by its user: a time (RFC 3339). With each new one, workers that have refused the
+Workload are asked again at once."""
+MOVE_FROM_ANNOTATION: Final = "multikueue.dev/move-from"
+"""On a Workload of the manager: it shall leave the worker of this name. It is taken off once another worker has it."""
+MANAGER_ONLY: Final = (LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION, MOVE_FROM_ANNOTATION)
+"""Annotations that copies do not have."""
+CORDON_ANNOTATION: Final = "multikueue.dev/cordoned"
+"""On a MultiKueueCluster: the worker gets nothing new, and keeps what it has. `true`, or the reason in words."""
 
 MAX_LABEL_VALUE: Final = 63
 MAX_CONDITION_MESSAGE: Final = 32_768

@@ -198,6 +198,13 @@ def owner(workload: Json) -> Owner | None:
     return Owner(GVK.of(chosen.get("apiVersion", ""), chosen.get("kind", "")), chosen.get("name", ""))
 
 
+def owner_names(workload: Json, gvk: GVK) -> dict[str, str]:
+    """The UIDs of a Workload's owners of one kind, by name."""
+    references = dig(workload, "metadata", "ownerReferences") or []
+    wanted = (gvk.api_version, gvk.kind)
+    return {one["name"]: one["uid"] for one in references if (one["apiVersion"], one["kind"]) == wanted}
+
+
 def attempt(workload: Json, *, evictions_ago: int = 0) -> str:
     """Which attempt at running this is: it changes with every new reservation of quota.
 
@@ -217,16 +224,6 @@ def evictions(workload: Json) -> int:
     """How often it has been evicted so far. Kueue counts an eviction as it begins."""
     listed = dig(workload, "status", "schedulingStats", "evictions") or []
     return sum(int(entry.get("count") or 0) for entry in listed)
-
-
-def attempt_of_copy(copy: Json) -> str:
-    """The attempt that a copy was made for; empty if it does not say."""
-    return annotations_of(copy).get(labels.ATTEMPT_ANNOTATION) or ""
-
-
-def is_of_attempt(copy: Json, wanted: str) -> bool:
-    """Whether a copy was made for that attempt. Copies of Kueue's own controller do not say: they are taken over."""
-    return attempt_of_copy(copy) in ("", wanted)
 
 
 def pod_counts(workload: Json) -> dict[str, int]:

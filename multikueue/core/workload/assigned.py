@@ -15,6 +15,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import check_updates
+from multikueue.core.workload.cordons import end_move, move, tell_unmoved
 from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE, left_of_loss
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, finish_as, sync_end, sync_status
@@ -92,6 +93,8 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return follow_finished(situation, worker, copy)
     if (given_up := give_up(situation, worker, copy)) is not None:
         return given_up
+    if (moved := move(situation, worker)) is not None:
+        return moved
     stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
     if stale:
         return _wait_for_leftovers(situation, worker, stale)
@@ -143,7 +146,7 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     copy = worker.workload
     if situation.state is not CheckState.PENDING or situation.traits.workload_only or situation.jobs_on(worker):
         return False
-    if copy is None or not workloads.is_of_attempt(copy, situation.attempt) or workloads.has_had_owner(copy):
+    if copy is None or not situation.is_believed(worker, copy) or workloads.has_had_owner(copy):
         return False
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
@@ -185,7 +188,9 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
         yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
     else:
         told = tuple(check_updates.tell_placed(situation, copy))
-        yield from told or check_updates.tell_admitted(situation, worker.name)
+        told = told or tuple(check_updates.tell_admitted(situation, worker.name))
+        yield from told or end_move(situation)  # one write of the Workload at a time
+    yield from tell_unmoved(situation)
     yield from sync_status(situation, jobs)
     if (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
@@ -200,6 +205,6 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
     local = situation.job_of(job)
     if job is situation.shared_job_on(worker):
         return  # it is changed once, for the part of the group that it belongs to
-    patch = situation.adapter.forward_patch(local, job, situation.stamp) if local is not None else None
+    patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker)) if local is not None else None
     if patch is not None:
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)

@@ -119,7 +119,7 @@ def _told(situation: Situation, cluster: ClusterName, state: CheckState) -> str:
 
 def tell_admitted(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     """Say in the check's message what has changed since a worker was recorded: settings, or pods."""
-    wanted, bare, told = _told(situation, cluster, situation.state), _admitted(cluster), situation.message
+    wanted, bare, told = _told(situation, cluster, situation.state), _admitted(cluster), situation.head
     outdated = told.startswith(f"{bare}, and ") or (told == _reserved(cluster) and situation.keeps_check_pending)
     if wanted != told and (wanted != bare or outdated):
         yield say(situation, wanted)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import (
@@ -24,7 +24,9 @@ from multikueue.core.model.workloads import (
     is_stopping,
     reserved_at,
 )
+from multikueue.core.workload.cordons import left_behind
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
+from multikueue.core.workload.placements import new_placements
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
     Connecting,
@@ -60,8 +62,17 @@ def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
     elsewhere = hidden(situation, others)
     if any(_runs_for_other_slice(situation, worker) for worker in others):
         elsewhere.append(LATE_CREATION)  # that slice has to take it away
+    if any(may_run_unproven(situation, worker) for worker in others):
+        elsewhere.append(LEFTOVER_GRACE)
     waiting = situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE
+    if left_behind(situation):  # what is moved away from a worker is gone there before another has it
+        elsewhere.append(LEFTOVER_GRACE)
     return max(elsewhere, default=LEFTOVER_GRACE if waiting else None)
+
+
+def may_run_unproven(situation: Situation, worker: Worker) -> bool:
+    """Whether a worker that can be seen may run the job though nothing proves that it is ours; see `unproven_on`."""
+    return worker.in_sight and situation.unproven_on(worker)
 
 
 def hidden(situation: Situation, workers: Iterable[Worker]) -> list[timedelta]:
@@ -75,7 +86,8 @@ def may_run_for(situation: Situation, worker: Worker) -> timedelta | None:
         return FIRST_ANSWER
     if worker.in_sight:
         return _positive(LATE_CREATION - worker.creation.ago) if isinstance(worker.creation, Unanswered) else None
-    if worker.reachable and worker.workload is not None:  # only its jobs are hidden: its Kueue's word counts
+    if worker.reachable and worker.workload is not None and _may_matter(situation, worker):
+        # Only its jobs are hidden: its Kueue's word counts.
         return None if is_stopping(worker.workload) else situation.settings.worker_lost_timeout
     return left_of_loss(situation, worker) if _may_have_one(situation, worker) else None
 
@@ -110,11 +122,19 @@ def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetim
 
 
 def note_last_worker(situation: Situation) -> Iterator[Effect]:
-    """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it."""
+    """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it.
+
+    The same write notes a placement that has ended.
+    """
     noted = noted_worker(situation.workload)
+    annotations: dict[str, str | None] = {}
     wanted = next((worker.name for worker in situation.workers if _is_in_doubt(situation, worker)), None)
     if noted != wanted:
-        metadata: Json = {"uid": uid(situation.workload), "annotations": {LAST_WORKER_ANNOTATION: wanted}}
+        annotations[LAST_WORKER_ANNOTATION] = wanted
+    if (ended := new_placements(situation)) is not None:
+        annotations[PLACEMENTS_ANNOTATION] = ended
+    if annotations:
+        metadata: Json = {"uid": uid(situation.workload), "annotations": annotations}
         yield PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
 
 
@@ -126,7 +146,7 @@ def noted_worker(workload: Json) -> ClusterName | None:
 
 def _is_in_doubt(situation: Situation, worker: Worker) -> bool:
     recorded = situation.assigned_to is not None
-    return not recorded and worker.name == _last_worker(situation) and may_run_for(situation, worker) is not None
+    return not recorded and worker.name == last_worker(situation) and may_run_for(situation, worker) is not None
 
 
 def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
@@ -134,20 +154,25 @@ def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
     if not is_elastic(situation.workload):
         return False
     job = situation.shared_job_on(worker)
-    return job is not None and situation.adapter.outcome(job) is None
+    return job is not None and situation.is_current(worker, job) and situation.adapter.outcome(job) is None
 
 
 def _may_have_one(situation: Situation, worker: Worker) -> bool:
     """Whether a job of this Workload may be on a worker out of sight."""
-    known = situation.jobs_on(worker)
+    known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
     if isinstance(worker.creation, Unanswered) or not all(_has_stopped(situation, worker, job) for job in known):
         return True
     if any(worker.name in (cluster_name(one), noted_worker(one)) for one in _earlier_slices(situation)):
         return True
-    last = _last_worker(situation)
+    last = last_worker(situation)
     if last is not None:
         return last == worker.name and not worker.seen
     return not worker.seen and (is_evicted(situation.workload) or evictions(situation.workload) > 0)
+
+
+def _may_matter(situation: Situation, worker: Worker) -> bool:
+    """Whether what shows there may be ours: it is in the config, or it has had the Workload."""
+    return worker.configured or worker.name == last_worker(situation)
 
 
 def _earlier_slices(situation: Situation) -> list[Json]:
@@ -165,7 +190,8 @@ def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
     return showed_it and (worker.workload is None or is_stopping(worker.workload))
 
 
-def _last_worker(situation: Situation) -> ClusterName | None:
+def last_worker(situation: Situation) -> ClusterName | None:
+    """The worker that is recorded, or was recorded last."""
     return situation.assigned_to or situation.snapshot.last_worker or noted_worker(situation.workload)
 
 

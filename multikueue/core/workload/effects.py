@@ -127,6 +127,31 @@ Effect: TypeAlias = (
 )
 
 
+def describe(effect: Effect) -> str:
+    """An effect in words, for the log: what is done to which object, and where."""
+    where = f"on {effect.cluster}" if effect.cluster else "on the manager"
+    match effect:
+        case ApplyStatus(object=body):
+            return f"apply the status of Workload {ObjectKey.of(body)} {where}"
+        case PatchJobStatus(resource, key) | PatchJob(_, resource, key):
+            part = "the status of " if isinstance(effect, PatchJobStatus) else ""
+            return f"patch {part}{resource} {key} {where}"
+        case Announce(kind, note):
+            return f"event {kind}: {note}"
+        case CountAdmitted(worker=worker):
+            return f"count it as admitted on {worker}"
+        case CreateWorkload(object=body):
+            return f"create Workload {ObjectKey.of(body)} {where}"
+        case PatchWorkload(key=key):
+            return f"patch Workload {key} {where}"
+        case DeleteWorkload(key=key):
+            return f"delete Workload {key} {where}"
+        case CreateJob(resource=resource, object=body):
+            return f"create {resource} {ObjectKey.of(body)} {where}"
+        case DeleteJob(resource=resource, key=key):
+            return f"delete {resource} {key} {where}"
+
+
 @attrs.frozen
 class Plan:
     """The outcome of one decision."""
@@ -136,5 +161,8 @@ class Plan:
     """Seconds after which time alone may change the decision; None: only a change can."""
     row: str = ""
     """Which row of the table decided: for logs and tests."""
+    telling: tuple[Effect, ...] = ()
+    """What only changes words, and may wait: see `core.machinery.pacing`. Nothing in `effects` writes the same. With an
+    event it is urgent."""
     problems: tuple[str, ...] = ()
     """What failed for this Workload: rules of the job kind, the dispatcher. The user is told in `effects`."""

@@ -12,15 +12,17 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import is_spent, prebuilt_workload
+from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.started import runs_here
-from multikueue.core.model.workloads import attempt, is_elastic, is_finished, is_live, is_of_attempt, is_stopping
+from multikueue.core.model.workloads import is_elastic, is_finished, is_live, is_stopping
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import deactivate_copy
-from multikueue.core.workload.earlier_attempts import hidden, note_last_worker
+from multikueue.core.workload.earlier_attempts import hidden, last_worker, note_last_worker
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
@@ -42,6 +44,8 @@ def stop_evicted(situation: Situation) -> Plan:
         if not worker.reachable:
             continue
         effects += _stop(situation, worker)
+        if not _may_have_it(situation, worker):
+            continue  # somebody else's: it goes, and nothing waits for it
         if not worker.in_sight:
             continue  # what is known of its jobs is out of date
         # Once the copy is gone, what others of a group run there is not this Workload's.
@@ -54,6 +58,11 @@ def stop_evicted(situation: Situation) -> Plan:
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
         effects += _sync_stopped(situation, stopping)
     return Plan(tuple(effects))
+
+
+def is_being_stopped(situation: Situation) -> bool:
+    """Whether a worker has something of the attempt that the manager is evicting."""
+    return any(not worker.is_empty and _may_have_it(situation, worker) for worker in situation.workers)
 
 
 def clean_up_unadmitted(situation: Situation) -> Plan:
@@ -95,7 +104,9 @@ def _release_all(situation: Situation) -> Iterator[Effect]:
 
 
 def _may_run(situation: Situation) -> bool:
-    shown = any(worker.in_sight and situation.jobs_on(worker) for worker in situation.workers)
+    last = last_worker(situation)
+    ours = [worker for worker in situation.workers if worker.configured or worker.name == last]
+    shown = any(worker.in_sight and situation.jobs_on(worker) for worker in ours)
     return shown or bool(hidden(situation, situation.workers))
 
 
@@ -123,11 +134,38 @@ def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
     copy = worker.workload
     if not worker.reachable or copy is None or not is_finished(copy) or is_spent(copy):
         return None
-    # Kueue counts an eviction as it begins: a copy of the attempt that this one ends may be marked with one less.
-    attempts = (situation.attempt, attempt(situation.workload, evictions_ago=1))
-    of_this = any(is_of_attempt(copy, one) for one in attempts)
+    of_this = _counts(situation, worker, copy)
     ended = ending.have_ended(situation, situation.jobs_on(worker)) or situation.traits.workload_only
     return copy if of_this and ended else None
+
+
+def _may_have_it(situation: Situation, worker: Worker) -> bool:
+    """Whether what a worker shows may be the job that is being stopped: it ran there, or a mark proves it."""
+    if worker.name == last_worker(situation):
+        return True
+    copies = [*situation.jobs_on(worker), *([worker.workload] if worker.workload is not None else [])]
+    return any(_counts(situation, worker, copy) for copy in copies)
+
+
+def _counts(situation: Situation, worker: Worker, copy: Json) -> bool:
+    """Whether a copy is of the attempt that ends: by its mark, or because nothing speaks against it where it ran.
+
+    The job of a group, or of an elastic job, may have the mark of another of its Workloads.
+    """
+    proofs = set(_proofs(situation, worker, copy, situation.workload))
+    if Proof.EXACT in proofs or (Proof.NONE in proofs and worker.name == last_worker(situation)):
+        return True
+    return any(Proof.EXACT in _proofs(situation, worker, copy, one) for one in situation.snapshot.siblings)
+
+
+def _proofs(situation: Situation, worker: Worker, copy: Json, workload: Json) -> Iterator[Proof]:
+    """What its mark says of the attempts at a Workload that may end now.
+
+    Kueue counts an eviction as it begins: a copy of the attempt that this one ends may be marked with one less.
+    """
+    for evictions_ago in (0, 1):
+        ended = workloads.attempt(workload, evictions_ago=evictions_ago)
+        yield situation.marks.proof(copy, workload, worker.name, ended)
 
 
 def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
@@ -14,20 +15,27 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import admit, nominate, record
-from multikueue.core.workload.earlier_attempts import FIRST_ANSWER, may_run_for, note_last_worker, until_stopped
+from multikueue.core.workload.cordons import leaves, left_behind, why_withheld
+from multikueue.core.workload.earlier_attempts import (
+    FIRST_ANSWER,
+    may_run_for,
+    may_run_unproven,
+    note_last_worker,
+    until_stopped,
+)
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.preemption_gates import gated, open_next
+from multikueue.core.workload.reasons import reasons
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connected, Lost, Removing, Unserved, Worker
-from multikueue.core.workload.waiting import may_say, offered
+from multikueue.core.workload.waiting import NOBODY_TAKES_IT, may_say, offered
+from multikueue.core.workload.words import with_reasons
 
 SHORT_LOSS: Final = timedelta(seconds=60)
 """A nominated worker that answered more recently than this keeps its place, so a short loss rewrites no nominations.
 An API server that is restarted is away for less, and nobody waits meanwhile: other workers may admit the Workload."""
-NOBODY_TAKES_IT = "No worker cluster takes it: "
-"""How the check's message begins while all workers refuse."""
 
 
 def dispatch(situation: Situation) -> Plan:
@@ -46,45 +54,57 @@ def dispatch(situation: Situation) -> Plan:
     if not workloads.is_active(situation.workload):
         return Plan(stale)  # Kueue is about to evict it
     told = tuple(_tell_held_up(situation, chosen))
-    opened = open_next(situation, nomination.names)
+    asked = _not_withheld(situation, nomination.names)
+    opened = open_next(situation, asked)
     unheard = min(_awaited(situation).values(), default=None)
     waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
-    effects = (*told, *opened.effects, *offers, *_offer(situation, nomination), *stale)
+    effects = (*told, *opened.effects, *offers, *_offer(situation, asked), *stale)
     problems = (nomination.problem,) if nomination.problem else ()
     return Plan(effects, look_again=min(again, default=None), problems=problems)
 
 
 def _tell_held_up(situation: Situation, chosen: Worker | None) -> Iterator[Effect]:
     """Tell which workers keep an admitted Workload from being recorded."""
+    if chosen is not None and left_behind(situation):
+        what = "what is left of it there is not gone yet"
+        yield Announce("Normal", f'Waiting for worker cluster "{leaves(situation)}": {what}')
     for worker in situation.workers if chosen is not None else ():
+        why = ""
         if worker is not chosen and not worker.in_sight and may_run_for(situation, worker) is not None:
             why = "it cannot be seen and may still run an earlier attempt"
+        elif worker is not chosen and may_run_unproven(situation, worker):
+            why = "what it has under this name is not of our making, and must be gone first"
+        if why:
             yield Announce("Warning", f'Waiting for worker cluster "{worker.name}": {why}')
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
     """Whether another controller, if one nominates, has nominated it. A worker that has the job keeps it."""
-    return not nomination.binding or chosen.name in nomination.names or situation.job_on(chosen) is not None
+    return not nomination.binding or chosen.name in nomination.names or _has_job(situation, chosen)
 
 
 def winner(situation: Situation) -> Worker | None:
     """The worker that gets the Workload: the first of the config that has admitted it, of those it is offered to.
 
-    One that has this attempt's job comes first: Kueue's own controller creates the job before it records the worker.
-    One with a job that an earlier attempt has left behind comes last: the new job cannot be created before that is
-    deleted. Times of admission do not count, since workers' clocks differ. Of a group, only its worker can win.
+    Only a copy with the mark of this attempt on that worker counts: what anybody else has made there wins nothing.
+    A worker that has this attempt's job comes first, also if it is not nominated any more: somebody has erased the
+    record. One with a job that an earlier attempt has left behind comes last: the new job cannot be created before that
+    is deleted. Times of admission do not count, since workers' clocks differ. Of a group, only its worker can win.
     """
     places = situation.group_workers or [worker.name for worker in situation.workers]
-    able = [worker for worker in situation.workers if worker.name in places and worker.can_run]
+    placed = (worker for worker in situation.workers if worker.name in places)
+    able = [worker for worker in placed if worker.can_run and _is_open(situation, worker)]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
-    having = [
-        worker for worker in admitted if any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
-    ]
-    free = [worker for worker in admitted if not situation.stale_jobs_on(worker)] or admitted
-    offered = [worker for worker in free if worker.name in workloads.nominated(situation.workload)]
-    return next(iter(having or offered or free), None)
+    having = [worker for worker in admitted if _has_job(situation, worker)]
+    offered = [worker for worker in admitted if worker.name in workloads.nominated(situation.workload)]
+    free = [worker for worker in offered if not situation.stale_jobs_on(worker)]
+    return next(iter(having or free or offered), None)
+
+
+def _has_job(situation: Situation, worker: Worker) -> bool:
+    return any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
 
 
 def _has_admitted(situation: Situation, worker: Worker) -> bool:
@@ -104,7 +124,7 @@ def _has_admitted(situation: Situation, worker: Worker) -> bool:
 def _has_ended_on(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run to its end there for this attempt, though its Workload copy is gone (retention)."""
     jobs = situation.jobs_on(worker)
-    if not jobs or any(workloads.attempt_of_copy(job) != situation.attempt for job in jobs):
+    if not jobs or not all(situation.is_proven(worker, job) for job in jobs):
         return False
     return situation.adapter.outcome_of(jobs) is not None
 
@@ -116,7 +136,7 @@ def _candidates(situation: Situation) -> Candidates:
             worker.name,
             labels=worker.labels,
             annotations=worker.annotations,
-            available=worker.can_run,
+            available=worker.can_run and _is_open(situation, worker),
             nominated=worker.name in names,
             awaited=worker.name in awaited,
             conditions=tuple(conditions(situation.current(worker) or {})),
@@ -124,7 +144,7 @@ def _candidates(situation: Situation) -> Candidates:
         for worker in situation.workers
         if worker.configured
     )
-    return Candidates(workers, names, situation.message)
+    return Candidates(workers, names, situation.head)
 
 
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
@@ -134,7 +154,7 @@ def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
     hopes = {
         worker.name: starting if not worker.answered else _short_loss(situation, worker)
         for worker in situation.workers
-        if worker.configured and (not worker.answered or worker.name in names)
+        if worker.configured and (not worker.answered or worker.name in names) and _is_open(situation, worker)
     }
     return {name: left for name, left in hopes.items() if left > timedelta(0)}
 
@@ -155,14 +175,14 @@ def wait_for_group(situation: Situation) -> Plan:
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:
-    """Remove copies of an earlier attempt: its end may not have been seen."""
+    """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
     for worker in situation.workers:
-        yield from clean(worker, unless=lambda copy: workloads.is_of_attempt(copy, situation.attempt))
+        yield from clean(worker, unless=partial(situation.is_believed, worker))
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove what `clean_stale` leaves, so that no object is deleted by both."""
-    return clean(worker, unless=lambda copy: not workloads.is_of_attempt(copy, situation.attempt))
+    return clean(worker, unless=lambda copy: not situation.is_believed(worker, copy))
 
 
 def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
@@ -196,29 +216,29 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
 
 
 def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
-    told = nomination.message
-    if not nomination.names and not nomination.binding:
-        told = _refusals(situation) or told
-    elif told is None and situation.message.startswith(NOBODY_TAKES_IT):
-        told = ""
-    if told is None and may_say(situation.message):
-        told = offered(situation, nomination.names)
-    message = told if told != situation.message else None
-    if nomination.names != workloads.nominated(situation.workload) or message is not None:
-        yield nominate(situation, nomination.names, message)
+    """Write new nominations, or another head of the message; with what the workers say, as it is one write."""
+    waits = offered(situation, nomination.names)
+    head = situation.head if nomination.message is None else nomination.message
+    if (nomination.message is None and may_say(head)) or (waits == NOBODY_TAKES_IT and not nomination.binding):
+        head = waits
+    if nomination.names != workloads.nominated(situation.workload) or head != situation.head:
+        message = with_reasons(head, reasons(situation, nomination.names))
+        yield nominate(situation, nomination.names, message if message != situation.message else None)
 
 
-def _refusals(situation: Situation) -> str | None:
-    """What to tell while all workers of the config refuse it; None if one does not."""
-    configured = [worker for worker in situation.workers if worker.configured]
-    refused = [f"{worker.name}: {worker.refusal.why}" for worker in configured if worker.refusal is not None]
-    return NOBODY_TAKES_IT + "; ".join(refused) if refused and len(refused) == len(configured) else None
+def _not_withheld(situation: Situation, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the nominated workers that may have a copy: cordoned ones stay nominated, and get none."""
+    return tuple(name for name in names if (one := situation.snapshot.worker(name)) is None or _is_open(situation, one))
 
 
-def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
-    """Make copies on the nominated workers, patch those that differ, remove those of workers no longer nominated."""
+def _is_open(situation: Situation, worker: Worker) -> bool:
+    return not why_withheld(situation, worker)
+
+
+def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
+    """Make copies on these workers, patch those that differ, remove those of all others."""
     for worker in situation.workers:
-        if worker.name not in nomination.names or not worker.configured or worker.refusal is not None:
+        if worker.name not in names or not worker.configured or worker.refusal is not None:
             yield from _clean_current(situation, worker)
         elif worker.can_run:
             yield from _offer_to(situation, worker)
@@ -226,7 +246,7 @@ def _offer(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
 
 def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if worker.is_empty:
-        made = situation.new_copy
+        made = situation.copy_for(worker)
         alone = situation.settings.orchestrated_preemption and not situation.group_workers
         yield CreateWorkload(worker.name, gated(made) if alone else made)
     elif worker.workload is None:

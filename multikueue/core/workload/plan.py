@@ -30,21 +30,22 @@ from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.earlier_attempts import may_run_for
 from multikueue.core.workload.effects import Announce, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
-from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, stop_evicted
+from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
 from multikueue.core.workload.groups import is_split, must_wait, tell_split
 from multikueue.core.workload.pending import dispatch, wait_for_group
 from multikueue.core.workload.siblings import with_carried_jobs
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
+from multikueue.core.workload.unreadable import tell_unreadable
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.core.workload.unregistered import follow_copy
-from multikueue.core.workload.waiting import offered, tell_wait
+from multikueue.core.workload.waiting import Telling, offered, tell_loss, tell_reasons, with_words
 from multikueue.errors import RuleError
 
 
 def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Plan:
-    """Decide what to do about one Workload.
+    """Decide what to do about one Workload. See `guarded_plan` for what happens if it raises.
 
     Args:
         snapshot: everything known about it.
@@ -59,10 +60,12 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     except RuleError as error:
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
-    warnings = tuple(Announce("Warning", told) for told in (*problems, *_adopted(situation)))
-    told = tell_wait(situation, row.waits_for, decided.effects) if row.waits_for is not None else ()
-    effects = (*decided.effects, *told, *warnings)
-    return Plan(effects, look_again=look_again, row=row.name, problems=problems)
+    unread = tell_unreadable(situation) if _is_ours(situation) else ()
+    warnings = (*unread, *(Announce("Warning", told) for told in (*problems, *_adopted(situation))))
+    decided = attrs.evolve(decided, look_again=look_again, row=row.name, problems=problems)
+    if row.waits_for is not None or row.tells is not None:
+        decided = with_words(situation, row.waits_for, row.tells, decided)
+    return attrs.evolve(decided, effects=(*decided.effects, *warnings))
 
 
 def _is_ours(situation: Situation) -> bool:
@@ -114,8 +117,7 @@ def _check_was_taken_off(situation: Situation) -> bool:
         return False
     if is_finished(situation.workload) or not has_quota(situation.workload):
         return False
-    copied = any(not worker.is_empty for worker in situation.workers)
-    return copied if is_evicted(situation.workload) else situation.assigned_to is not None
+    return is_being_stopped(situation) if is_evicted(situation.workload) else situation.assigned_to is not None
 
 
 def _follow_unchecked(situation: Situation) -> Plan:
@@ -196,13 +198,20 @@ def _wait(situation: Situation) -> Plan:
     return Plan()
 
 
+def _tell_unknown(situation: Situation) -> Plan:
+    """Warn, and touch nothing."""
+    return Plan((Announce("Warning", situation.snapshot.unreadable),))
+
+
 def _job(situation: Situation) -> str:
-    del situation
-    return "Waiting for its job to be seen"
+    why = situation.snapshot.unreadable_job
+    return f"Waiting for its job to be seen: {why}" if why else "Waiting for its job to be seen"
 
 
 def _recorded_worker(situation: Situation) -> str:
-    return f'Waiting for worker cluster "{situation.assigned_to}"'
+    worker = situation.assigned_worker
+    why = f": {worker.unreadable}" if worker is not None and worker.unreadable else ""
+    return f'Waiting for worker cluster "{situation.assigned_to}"{why}'
 
 
 def _delegation(situation: Situation) -> str:
@@ -227,9 +236,13 @@ class Row:
     decide: Callable[[Situation], Plan]
     waits_for: Callable[[Situation], str] | None = None
     """What the check says meanwhile, if it says nothing; None: it says something, or is not ours to write."""
+    tells: Telling | None = None
+    """What stands behind that; None: nothing new."""
 
 
 TABLE: tuple[Row, ...] = (
+    # nothing follows from what cannot be read
+    Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
     Row("gone", _is_gone, clean_up_deleted),
     # a check deleted by mistake must not stop running jobs
@@ -249,14 +262,14 @@ TABLE: tuple[Row, ...] = (
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
-    Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy),
+    Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy, tells=tell_loss),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
-    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker),
-    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker),
+    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker, tell_loss),
+    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker, tell_loss),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
     Row("split group", is_split, tell_split, _group),
     Row("waiting group", must_wait, wait_for_group, _group),
-    Row("pending", lambda seen: True, dispatch, _admission),
+    Row("pending", lambda seen: True, dispatch, _admission, tell_reasons),
 )

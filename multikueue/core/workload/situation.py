@@ -12,10 +12,13 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digests, workload_copy
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION
+from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import CheckState, Owner
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.core.workload.words import head_of
 from multikueue.errors import RuleError
 
 _UNREGISTERED = KindTraits(ends=False, workload_only=True)
@@ -69,14 +72,32 @@ class Situation:
         return str((workloads.check(self.workload, self.check) or {}).get("message") or "")
 
     @cached_property
+    def head(self) -> str:
+        """That message without what the workers say: a dispatcher's text, or ours."""
+        return head_of(self.message)
+
+    @cached_property
     def attempt(self) -> str:
         """The attempt that new copies are made for."""
         return workloads.attempt(self.workload)
 
     @cached_property
-    def new_copy(self) -> Json:
-        """The Workload to create on workers: the same object for all of them, to be read only."""
-        return workload_copy(self.workload, self.stamp)
+    def marks(self) -> Marks:
+        """By which copies are marked."""
+        return Marks(self.settings.mark_key)
+
+    def copy_for(self, worker: Worker) -> Json:
+        """The Workload to create on a worker, to be read only: all but its mark is shared with the other workers'."""
+        made = self._new_copy
+        marked = {**annotations_of(made), ATTEMPT_ANNOTATION: self._mark_on(worker)}
+        return {**made, "metadata": {**made["metadata"], "annotations": marked}}
+
+    @cached_property
+    def _new_copy(self) -> Json:
+        return workload_copy(self.workload, self._stamp(""))
+
+    def _mark_on(self, worker: Worker) -> str:
+        return self.marks.of(self.workload, self.attempt, worker.name)
 
     @cached_property
     def _specs(self) -> tuple[str, ...]:
@@ -157,12 +178,14 @@ class Situation:
         """Why the manager's own controllers would run the job; empty if they leave it to us or that cannot be told."""
         return self.not_delegated if isinstance(self.not_delegated, str) else ""
 
-    @property
-    def stamp(self) -> Stamp:
-        """What copies made now are marked with."""
+    def stamp_on(self, worker: Worker) -> Stamp:
+        """What a copy made now on a worker is marked with."""
+        return self._stamp(self._mark_on(worker))
+
+    def _stamp(self, mark: str) -> Stamp:
         counts = workloads.pod_counts(self.workload) if workloads.is_elastic(self.workload) else {}
         pod_sets = tuple(dig(self.workload, "spec", "podSets") or ())
-        return Stamp(self.settings.origin, self.snapshot.key.name, self.attempt, counts, pod_sets)
+        return Stamp(self.settings.origin, self.snapshot.key.name, mark, counts, pod_sets)
 
     @property
     def assigned_to(self) -> ClusterName | None:
@@ -216,20 +239,63 @@ class Situation:
         name, resource = self.owner.name, self.adapter.resource
         return [copy.object for copy in listed if copy.resource == resource and copy.object["metadata"]["name"] == name]
 
+    def proof(self, worker: Worker, copy: Json) -> Proof:
+        """What the mark of a copy on a worker says of this attempt."""
+        asked = worker.name, id(copy)  # of the snapshot, so it lives on; rows ask about the same few several times
+        found = self._proofs.get(asked)
+        if found is None:
+            found = self._proofs[asked] = self.marks.proof(copy, self.workload, worker.name, self.attempt)
+        return found
+
+    @cached_property
+    def _proofs(self) -> dict[tuple[str, int], Proof]:
+        return {}
+
+    def is_proven(self, worker: Worker, copy: Json) -> bool:
+        """Whether we have made a copy there for this attempt: by its mark, which nobody else can make."""
+        return self.proof(worker, copy) is Proof.EXACT
+
+    def is_believed(self, worker: Worker, copy: Json) -> bool:
+        """Whether a copy counts as this attempt's: by its mark. On the recorded worker one without proof does, too."""
+        proof = self.proof(worker, copy)
+        return proof is Proof.EXACT or (proof is Proof.NONE and worker.name == self.assigned_to)
+
     def current(self, worker: Worker) -> Json | None:
-        """The Workload copy on that worker, if it was made for this attempt."""
+        """The Workload copy on that worker, if it counts as this attempt's."""
         copy = worker.workload
-        return copy if copy is not None and workloads.is_of_attempt(copy, self.attempt) else None
+        return copy if copy is not None and self.is_believed(worker, copy) else None
 
     def is_current(self, worker: Worker, job: Json) -> bool:
-        """Whether a job there is this attempt's. One that others of the group share is never stale."""
-        return workloads.is_of_attempt(job, self.attempt) or job is self.shared_job_on(worker)
+        """Whether a job there counts as this attempt's, or as that of others who share it."""
+        return self.is_believed(worker, job) or (job is self.shared_job_on(worker) and self._is_siblings(worker, job))
+
+    def _is_siblings(self, worker: Worker, job: Json) -> bool:
+        """Whether another slice or part of the group has the job there: by its record, or by the mark."""
+        return any(
+            workloads.cluster_name(one) == worker.name or self.marks.proof(job, one, worker.name) is Proof.EXACT
+            for one in self.snapshot.siblings
+        )
 
     def stale_jobs_on(self, worker: Worker) -> list[JobCopy]:
-        """The jobs there that an earlier attempt has left behind. One that others of the group share is never stale."""
+        """The jobs there that do not count as this attempt's. One that others of the group share is never stale."""
         if workloads.component_index(self.workload) is not None:
             return []
-        return [copy for copy in worker.jobs if not workloads.is_of_attempt(copy.object, self.attempt)]
+        # The job is made after its Workload copy: beside a proven copy, one without proof was there before.
+        proven = worker.workload is not None and self.is_proven(worker, worker.workload)
+        counts = self.is_proven if proven else self.is_believed
+        return [copy for copy in worker.jobs if not counts(worker, copy.object)]
+
+    def unproven_on(self, worker: Worker) -> bool:
+        """Whether a worker of the config may run this attempt's job without a proof that we have made it.
+
+        Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
+        """
+        if not worker.configured:
+            return False
+        copy = worker.workload
+        jobs = [one.object for one in (*worker.jobs, *worker.shared) if not self.is_current(worker, one.object)]
+        owned = [copy] if copy is not None and workloads.has_had_owner(copy) else []
+        return any(self.proof(worker, one) is Proof.NONE for one in (*jobs, *owned))
 
 
 def _owner_uids(workload: Json) -> set[str]:

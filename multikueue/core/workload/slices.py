@@ -112,8 +112,8 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield from _keep_size(situation, worker, job)
     elif copy is None:
         if worker.can_run:
-            yield CreateWorkload(worker.name, situation.new_copy)
-    elif not workloads.is_of_attempt(copy, situation.attempt) or is_spent(copy) or situation.must_be_replaced(copy):
+            yield CreateWorkload(worker.name, situation.copy_for(worker))
+    elif not situation.is_believed(worker, copy) or is_spent(copy) or situation.must_be_replaced(copy):
         yield from delete_workload(worker.name, copy)
     elif is_terminating(copy) or workloads.is_evicted(copy):
         return  # it goes, or its worker queues it again
@@ -151,11 +151,12 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
         if workloads.has_had_owner(copy):
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
         elif not isinstance(worker.kind, Unusable):
-            yield CreateJob(worker.name, situation.adapter.resource, situation.adapter.copy(local, situation.stamp))
+            made = situation.adapter.copy(local, situation.stamp_on(worker))
+            yield CreateJob(worker.name, situation.adapter.resource, made)
         return
     if is_terminating(job):
         return
-    patch = situation.adapter.forward_patch(local, job, situation.stamp)
+    patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker))
     if patch is not None:
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
     elif prebuilt_workload(job) == situation.snapshot.key.name:

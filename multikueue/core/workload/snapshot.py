@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
 from multikueue.core.model.adapter import JobAdapter
-from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.labels import CONTROLLER_NAME, CORDON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+
+MAX_CORDON: Final = 200
+"""Characters of the reason of a cordon that are told."""
+
+
+def cordon_of(annotations: Mapping[str, str]) -> str:
+    """That a MultiKueueCluster gets nothing new, and why if whoever cordoned it said so; empty: it does."""
+    noted = annotations.get(CORDON_ANNOTATION, "")
+    if noted.lower() in ("", "false"):
+        return ""
+    said = "".join(letter for letter in noted if letter.isprintable())[:MAX_CORDON]
+    return "cordoned" if noted.lower() == "true" else f"cordoned: {said}"
 
 
 @attrs.frozen
@@ -21,6 +33,10 @@ class PlanSettings:
     """`spec.controllerName` of our AdmissionChecks, and what delegated jobs say in `managedBy`."""
     origin: str = "multikueue"
     """Value of the origin label: tells our copies from those of another manager on the same worker."""
+    mark_key: bytes = attrs.field(default=b"", repr=False)
+    """The secret by which copies are marked: whoever knows it can make a copy that is believed. All processes that take
+    turns need the same one. One that is lost takes no job: see `core.model.marks`. Empty only where nobody else can
+    create objects on workers, as in tests."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
     """How long a job stays assigned to a worker that cannot be reached. Kueue's default: long enough for a
     worker's API server to be upgraded, short enough that a dead worker's jobs run elsewhere the same hour."""
@@ -169,6 +185,15 @@ class Refusal:
 
 
 @attrs.frozen
+class Placement:
+    """A worker that had a Workload."""
+
+    worker: ClusterName
+    since: str
+    """As Kubernetes writes times; empty if that is not known."""
+
+
+@attrs.frozen
 class Worker:
     """What is known of one worker, and what of this Workload is there.
 
@@ -192,6 +217,15 @@ class Worker:
     """Its jobs there: those that name it."""
     shared: tuple[JobCopy, ...] = ()
     """The owner's job there, where it names another Workload of the same owner or none: see `siblings`."""
+    unreadable: str = ""
+    """Which object of this Workload there cannot be read, and why; empty: all can be. See `unreadable.hidden`."""
+    removed: bool = False
+    """Whether its MultiKueueCluster is gone, or going."""
+
+    @property
+    def cordon(self) -> str:
+        """See `cordon_of`."""
+        return cordon_of(self.annotations)
 
     @property
     def reachable(self) -> bool:
@@ -242,6 +276,11 @@ class Snapshot:
     """Whether a check of it refers to an AdmissionCheck that cannot be seen: it may be ours."""
     adapter: JobAdapter | None = None
     """How to handle the owner's kind; None if the kind is not registered."""
+    unreadable: str = ""
+    """Which object cannot be read of those that every decision needs: this Workload on the manager, or another one of
+    the same job. And why; empty: all can be. `workload` is then what can be told of its metadata."""
+    unreadable_job: str = ""
+    """Which of the manager's jobs cannot be read, and why; empty: all can be. `jobs` is empty then."""
     missing_setting: str = ""
     """What to do so that jobs of the kind are dispatched; empty if they are."""
     jobs: Mapping[str, Json] = attrs.field(factory=dict)
@@ -251,6 +290,8 @@ class Snapshot:
     drops what its definition of the kind does not know, and fills in what it does."""
     last_worker: ClusterName | None = None
     """The worker that was recorded last, in this attempt or an earlier one, as far as this process has seen."""
+    placement: Placement | None = None
+    """Its last placement, as far as this process has seen: with that worker, or the one that lasts."""
     running_for: timedelta = timedelta.max
     """How long this process has been connecting to workers."""
     quiet_for: timedelta = timedelta(0)

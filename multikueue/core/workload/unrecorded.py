@@ -1,6 +1,10 @@
 """Our check is Ready and no worker is recorded: find the worker that runs the job, and record it.
 
 Somebody else has written one of the two, or taken one away. What runs is neither deleted nor run again meanwhile.
+
+A worker with a copy of this attempt's mark has it. Without such a copy anywhere, what has no proof is believed where it
+runs: Kueue's own controller makes no marks, and a key may be lost. It is believed on the worker that had the Workload
+last; if that is not known, on a worker of the config, if only one has it.
 """
 
 from __future__ import annotations
@@ -8,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
-from multikueue.core.model.workloads import CheckState, attempt_of_copy, has_had_owner, nominated
+from multikueue.core.model.marks import Proof
+from multikueue.core.model.workloads import CheckState, has_had_owner, nominated
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
-from multikueue.core.workload.earlier_attempts import left_of_loss, noted_worker
+from multikueue.core.workload.earlier_attempts import last_worker, left_of_loss
 from multikueue.core.workload.effects import Announce, Effect, Plan
 from multikueue.core.workload.ending import clean_all
 from multikueue.core.workload.situation import Situation
@@ -20,14 +25,15 @@ from multikueue.core.workload.snapshot import Worker
 def find_recorded(situation: Situation) -> Plan:
     """Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
     # One that was taken out of the config, or removed, runs its jobs to their end.
-    last = situation.snapshot.last_worker or noted_worker(situation.workload)
+    last = last_worker(situation)
     asked = [worker for worker in situation.workers if worker.configured or worker.name == last]
     hidden = {
         worker.name: left
         for worker in asked
         if not worker.in_sight and (left := left_of_loss(situation, worker)) is not None
     }
-    found = _candidates(situation, [worker for worker in asked if worker.in_sight])
+    shown = [worker for worker in asked if worker.in_sight]
+    found = _proven(situation, shown) or _unproven(situation, [one for one in shown if last in (None, one.name)])
     if hidden:
         return _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
     if len(found) > 1:
@@ -39,27 +45,31 @@ def find_recorded(situation: Situation) -> Plan:
     return Plan(tuple(_record(situation, found[0])))
 
 
-def _candidates(situation: Situation, workers: list[Worker]) -> list[Worker]:
-    """The workers with this attempt's job; if none has it, the one with its Workload copy.
+def _proven(situation: Situation, workers: list[Worker]) -> list[Worker]:
+    """The workers with this attempt's job, by its mark; if none has it, the one with its Workload copy.
 
     Several Workload copies that no job has ever stood behind are offers: nothing runs there.
     """
-    having = [worker for worker in workers if _has_job(situation, worker)]
-    offered = [worker for worker in workers if _is_marked(situation, worker)]
+    offered = [worker for worker in workers if situation.current(worker) is not None]
+    having = [
+        worker
+        for worker in workers
+        if any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
+        or (worker in offered and has_had_owner(worker.workload or {}))
+    ]
     return having or (offered if len(offered) == 1 else [])
 
 
-def _has_job(situation: Situation, worker: Worker) -> bool:
-    """Whether the job is or was there: for this attempt by its mark; unmarked, if the worker's Kueue has adopted it."""
-    adopted = worker.workload is not None and has_had_owner(worker.workload)
-    marks = [attempt_of_copy(job) for job in situation.jobs_on(worker)]
-    if adopted and _is_marked(situation, worker):
-        return True
-    return any(mark == situation.attempt or (not mark and adopted) for mark in marks)
-
-
-def _is_marked(situation: Situation, worker: Worker) -> bool:
-    return worker.workload is not None and attempt_of_copy(worker.workload) == situation.attempt
+def _unproven(situation: Situation, workers: list[Worker]) -> list[Worker]:
+    """The workers whose Kueue has adopted a job of it that nobody has marked for another attempt."""
+    return [
+        worker
+        for worker in workers
+        if (copy := worker.workload) is not None
+        and has_had_owner(copy)
+        and situation.proof(worker, copy) is Proof.NONE
+        and any(situation.proof(worker, job) is Proof.NONE for job in situation.jobs_on(worker))
+    ]
 
 
 def _record(situation: Situation, worker: Worker) -> tuple[Effect, ...]:

@@ -14,7 +14,7 @@ import attrs
 
 from multikueue.core.config.admission_check import active_condition
 from multikueue.core.machinery.action import Action
-from multikueue.core.machinery.connection import active_status, notice, remembered_loss
+from multikueue.core.machinery.connection import active_status, credentials_status, notice, remembered_loss
 from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -22,11 +22,12 @@ from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
+from multikueue.kube.worker_kubeconfig import credentials_digest
 from multikueue.logs import get_logger
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
-from multikueue.runtime.worker_pool import WorkerPool, workloads_on
+from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, workloads_on
 
 log = get_logger(__name__)
 
@@ -47,17 +48,28 @@ class AdmissionCheckReconciler:
 
     manager: ManagerCluster
     clock: Callable[[], datetime]
+    _told: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False, repr=False)
+    """By check, its status and message as the log has them."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         check = self.manager.checks.get(key)
         if check is None or not self.manager.is_ours(check):
+            self._told.pop(key.name, None)
             return Action.done()
         known = {cluster["metadata"]["name"]: cluster for cluster in self.manager.clusters.values()}
         wanted = active_condition(check, self.manager.config_of(key.name), known, self.clock())
         if not says_the_same(condition(check, "Active"), wanted):
             await self.manager.write_conditions(ADMISSION_CHECK, check, updated(conditions(check), wanted))
+        self._log(key.name, wanted["status"], wanted["message"])
         return Action.done()
+
+    def _log(self, name: str, status: str, message: str) -> None:
+        told, self._told[name] = self._told.get(name), (status, message)
+        if status == "False" and told != (status, message):
+            log.warning("admission check inactive", check=name, why=message)
+        elif status == "True" and told is not None and told[0] == "False":
+            log.info("admission check active", check=name)
 
 
 @attrs.define(eq=False)
@@ -161,17 +173,27 @@ class ClusterReconciler:
         except binascii.Error:
             raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" of secret "{name}" is not base64') from None
 
+    def _credentials(self, worker: WorkerCluster, cluster: Json) -> Json | None:
+        """What to tell of the credentials in use; None: nothing new, or none are."""
+        known = worker.state.known
+        if known is None or not worker.connection.connected or worker.usable is None:
+            return None
+        return credentials_status(cluster, credentials_digest(known.config), self.clock())
+
     async def _write_status(self, cluster: Json) -> None:
         worker = self.workers.get(ObjectKey.of(cluster).name)
         if worker is None:
             return
         unusable = worker.usable.unusable if worker.usable is not None else {}
         wanted = active_status(cluster, worker.connection, self.clock(), unusable)
-        if wanted is None:
+        in_use = self._credentials(worker, cluster)
+        if wanted is None and in_use is None:
             return
-        told = replaced(conditions(cluster), wanted)
+        told = conditions(cluster)
+        for one in (wanted, in_use):
+            told = replaced(told, one) if one is not None else told
         if not await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, told):
             return  # deleted: its event enqueues it
-        happened = notice(condition(cluster, "Active"), wanted)
+        happened = notice(condition(cluster, "Active"), wanted) if wanted is not None else None
         if happened is not None:
             self.events.emit(cluster, happened.type, happened.reason, "Connect", happened.note)

@@ -61,6 +61,7 @@ class QuotaReconciler:
         config = self.manager.config_of(check)
         local_queues = frozenset(found for found, target in self.queues.targets() if target == key.name)
         workers = [self._offer(name, local_queues) for name in quota.listed_workers(config)]
+        self._forget_removed()
         now = self.clock()
         await self._write(key, queue, quota.automate(queue, check, config, [amounts for amounts, _ in workers], now))
         return Action.earliest(*(left for _, left in workers))
@@ -94,12 +95,19 @@ class QuotaReconciler:
         """Since when the queues of a worker cannot be read; None while it is only being connected."""
         if worker is None:
             self._seen.pop(name, None)
+            self._hidden_since.pop(name, None)
             return self.workers.lost_since(name)
         if worker.connection.connected:
             return self._hidden_since.setdefault(name, self.clock())
         self._hidden_since.pop(name, None)
         # Without an error it is only being connected: what an earlier process noted may be over.
         return worker.connection.lost_since if worker.connection.error else None
+
+    def _forget_removed(self) -> None:
+        """Forget what was seen on workers that are gone."""
+        for noted in (self._seen, self._hidden_since):
+            for name in [name for name in noted if self.workers.get(name) is None]:
+                del noted[name]
 
     async def _write(self, key: ObjectKey, queue: Json, wanted: quota.Automation) -> None:
         if wanted.resource_groups is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 
 import attrs
@@ -15,13 +15,18 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
 from multikueue.core.workload.earlier_attempts import LATE_CREATION, noted_worker
-from multikueue.core.workload.plan import plan
+from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, Effect, PatchJobStatus, Plan, describe
+from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
+from multikueue.protocols import ManagerHook
 from multikueue.runtime.job_event_handlers import log_problems
-from multikueue.runtime.manager_cluster import ManagerCluster, check_names
+from multikueue.runtime.loop import loop_time
+from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.worker_executor import WorkerExecutor
 from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, view
+from multikueue.runtime.workload_indexes import check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
@@ -39,14 +44,17 @@ class SnapshotReader:
 
     def read(self, key: ObjectKey) -> Snapshot:
         """Everything known about one Workload."""
-        workload = self.manager.workloads.get(key)
+        workload = self.manager.workloads.informer.unreadable.outlines.get(key) or self.manager.workloads.get(key)
         owned_by = owner(workload) if workload is not None else self._former_owner(key)
+        if unreadable := unreadable_workload(self.manager, key, owned_by):
+            return Snapshot(key, workload, unreadable=unreadable)
         siblings = tuple(self.manager.siblings(key, owned_by)) if owned_by is not None else ()
         if workload is None:
             return Snapshot(key, None, siblings=siblings, workers=tuple(self._workers(key, None, None, owned_by)))
         self.memory.observe(key, workload)
         check, check_unknown = self.manager.our_check(check_names(workload))
-        jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None else {}
+        unreadable = unreadable_job(self.manager, key, workload, owned_by) if owned_by is not None else ""
+        jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None and not unreadable else {}
         return Snapshot(
             key,
             workload,
@@ -54,13 +62,15 @@ class SnapshotReader:
             check_unknown=check_unknown,
             adapter=self.adapters.get(owned_by.gvk) if owned_by is not None else None,
             missing_setting=self.adapters.missing_setting(owned_by.gvk) if owned_by is not None else "",
+            unreadable_job=unreadable,
             jobs=jobs,
             in_vain=self._in_vain(owned_by, jobs),
             last_worker=self.memory.last_worker(key),
+            placement=self.memory.placement(key),
             running_for=self.workers.running_for,
             quiet_for=self.memory.quiet_for(key),
             siblings=siblings,
-            workers=tuple(self._workers(key, workload, self.manager.config_of(check), owned_by)),
+            workers=tuple(self._workers(key, workload, self.manager.config_of(check), owned_by, jobs)),
         )
 
     def _in_vain(self, owned_by: Owner | None, jobs: dict[str, Json]) -> dict[str, Json]:
@@ -74,7 +84,12 @@ class SnapshotReader:
         return next((found for informers in known if (found := informers.owner_of(key)) is not None), None)
 
     def _workers(
-        self, key: ObjectKey, workload: Json | None, config: Json | None, owned_by: Owner | None
+        self,
+        key: ObjectKey,
+        workload: Json | None,
+        config: Json | None,
+        owned_by: Owner | None,
+        names: Collection[str] = (),
     ) -> Iterator[Worker]:
         """All workers that may matter: those of the config first, then all others, then those that are not known."""
         configured = clusters(config) if config is not None else []
@@ -94,8 +109,10 @@ class SnapshotReader:
                     workload_only=workload_only,
                     in_flight=self.executor.in_flight(cluster.name, key),
                     creation=self.memory.creation(cluster.name, key, of_attempt),
-                    source=source or {},
+                    source=source,
                 )
+                if (informers := cluster.known) is not None:
+                    worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
@@ -104,7 +121,7 @@ class SnapshotReader:
             if name not in known and not (name in configured and exists):
                 # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
                 reach = Connecting() if exists else Lost(self.workers.lost_since(name), seen=False)
-                yield Worker(ClusterName(name), configured=name in configured, reach=reach)
+                yield Worker(ClusterName(name), name in configured, reach=reach, removed=not exists)
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now."""
@@ -122,24 +139,66 @@ class SnapshotReader:
 
 @attrs.define(eq=False)
 class WorkloadReconciler:
-    """Executes `multikueue.core.workload.plan` for one Workload at a time."""
+    """Executes `multikueue.core.workload.guarded_plan` for one Workload at a time."""
 
     reader: SnapshotReader
     executor: WorkerExecutor
     settings: PlanSettings
     dispatcher: Dispatcher
     clock: Callable[[], datetime]
+    hook: ManagerHook | None = None
+    _left_out: dict[ObjectKey, dict[ClusterName, str]] = attrs.field(factory=dict, init=False)
+    """What was logged of workers that a plan was made without."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
-        snapshot = self.reader.read(key)
-        decision = plan(snapshot, self.clock(), self.settings, self.dispatcher)
+        try:
+            snapshot = self.reader.read(key)
+            behind_since = self.reader.memory.looked_at(key)
+            guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
+        except Exception as error:  # a defect: the controller logs it, and tries again with back-off
+            self.executor.withdraw(key)  # others may have the places that are kept for it
+            told = f"It cannot be decided what to do ({type(error).__name__}), see the log of the controller"
+            await self.executor.execute(key, self.reader.manager.workloads.get(key), (Announce("Warning", told),))
+            raise
+        decision = guarded.plan
+        self._log_left_out(key, guarded)
         log_problems(self.reader.adapters.problems)
-        if decision.effects:
-            log.debug("plan", row=decision.row, effects=[type(effect).__name__ for effect in decision.effects])
-            await self.executor.execute(key, snapshot.workload, decision.effects)
-        return Action.earliest(decision.look_again)
+        effects, look_again = self._paced(key, decision)
+        if effects:
+            log.debug("plan", row=decision.row, effects=[describe(effect) for effect in effects])
+        await self.executor.execute(key, snapshot.workload, effects)
+        if behind_since is not None and snapshot.placement is not None:
+            self._tell_lag(snapshot.placement.worker, effects, behind_since)
+        return Action.earliest(look_again)
+
+    def _paced(self, key: ObjectKey, decision: Plan) -> tuple[tuple[Effect, ...], float | None]:
+        """What to execute now, and when to look again: what only changes words waits for its turn."""
+        pace, now = self.reader.memory.pace, loop_time()
+        if any(isinstance(one, ApplyStatus) and one.cluster == MANAGER for one in decision.effects):
+            pace.touched(key, now)
+        elif decision.telling:
+            if (left := pace.wait(key, now, urgent=any(isinstance(one, Announce) for one in decision.telling))) > 0:
+                return decision.effects, left if decision.look_again is None else min(left, decision.look_again)
+            pace.wrote(key, now)
+            return (*decision.effects, *decision.telling), decision.look_again
+        return decision.effects, decision.look_again
+
+    def _tell_lag(self, worker: ClusterName, effects: tuple[Effect, ...], since: float) -> None:
+        """Tell how late the manager shows what has changed on a worker."""
+        if self.hook is not None and any(isinstance(effect, PatchJobStatus) for effect in effects):
+            self.hook.status_synced(worker, loop_time() - since)
+
+    def _log_left_out(self, key: ObjectKey, guarded: GuardedPlan) -> None:
+        """Log what a worker made the plan raise, once for as long as that lasts."""
+        found = {cluster: repr(error) for cluster, error in guarded.left_out.items()}
+        logged = self._left_out.pop(key, {})
+        for cluster, error in guarded.left_out.items():
+            if logged.get(cluster) != found[cluster]:
+                log.error("worker left out of a plan", cluster=cluster, exc_info=error)
+        if found:
+            self._left_out[key] = found
 
 
 def _named_by(workload: Json | None) -> Iterator[str]:

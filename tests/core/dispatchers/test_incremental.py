@@ -275,6 +275,7 @@ def told(local: Json, message: str) -> Json:
 class TestWriting:
     def test_names_and_round_are_one_write_as_kueue(self) -> None:
         """A crash leaves both or neither; the check stays Pending since when it was."""
+        told_round = "The workload is offered to [w1], round 1 since 2026-11-21T12:00:00.000Z"
         seen = snapshot(workload(other_checks={"budget": "Ready"}), worker("w1"), worker("w2"))
         decided = decide(seen, Incremental(step=1))
         assert in_words(seen, decided) == ["nominate w1", "create workload on w1"]
@@ -285,7 +286,7 @@ class TestWriting:
         assert check(write.object, CHECK) == {
             "name": CHECK,
             "state": "Pending",
-            "message": "The workload is offered to [w1], round 1 since 2026-11-21T12:00:00.000Z",
+            "message": f"{told_round} — w2: not nominated yet",
             "lastTransitionTime": RESERVED_AT,
         }
         assert check(write.object, "budget") == check(workload(other_checks={"budget": "Ready"}), "budget")

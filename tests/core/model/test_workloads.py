@@ -16,11 +16,10 @@ from multikueue.core.model.workloads import (
     cluster_queue,
     finish_reason,
     is_made_for,
-    is_of_attempt,
     other_checks_ready,
     owner,
 )
-from tests.core.building import CHECK, EARLIER, UNMARKED, copy_of, job, workload
+from tests.core.building import CHECK, job, workload
 from tests.core.recorded import recorded
 
 BATCH_JOB = Owner(GVK("batch", "v1", "Job"), "train")
@@ -87,13 +86,6 @@ class TestAttempt:
         again = workload()
         again["metadata"]["uid"] = "another"
         assert attempt(again) != attempt(workload())
-
-    def test_copies_know_theirs(self) -> None:
-        """One that does not say is of Kueue's own controller, and is taken over."""
-        local = workload()
-        assert is_of_attempt(copy_of(local), attempt(local))
-        assert not is_of_attempt(copy_of(local, attempt=EARLIER), attempt(local))
-        assert is_of_attempt(copy_of(local, attempt=UNMARKED), attempt(local))
 
     def test_in_a_real_run_it_changes_with_the_eviction_only(self) -> None:
         """Steps 01 to 04 are one attempt, 05 after `Retry` is the next."""

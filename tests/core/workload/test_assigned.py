@@ -84,13 +84,16 @@ class TestStickiness:
 class TestLostWorkers:
     @pytest.mark.parametrize(
         ("minutes", "words", "look_again"),
-        [(0, [], 900.0), (10, [], 300.0), (15, ["retry: Admitting remote lost"], None)],
+        [(0, [], 60.0), (10, [], 300.0), (15, ["retry: Admitting remote lost"], None)],
         ids=["just now", "for 10 minutes", "for 15 minutes"],
     )
     def test_the_assignment_is_kept_until_the_timeout_and_then_retried(
         self, minutes: int, words: list[str], look_again: float | None
     ) -> None:
-        """The job may well be running: it is not started elsewhere before the operator's timeout."""
+        """The job may well be running: it is not started elsewhere before the operator's timeout.
+
+        A loss is told once it has lasted for a minute.
+        """
         lost = worker("w1", reach=Lost(NOW - timedelta(minutes=minutes)))
         seen = snapshot(LOCAL, lost)
         decided = decide(seen)

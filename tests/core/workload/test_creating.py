@@ -13,7 +13,6 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of
-from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import CreateJob
 from multikueue.core.workload.snapshot import (
     Created,
@@ -37,6 +36,7 @@ from tests.core.building import (
     decide,
     job,
     job_copy_of,
+    mark_on,
     snapshot,
     worker,
     workload,
@@ -63,7 +63,7 @@ class TestCreatingOnce:
         assert isinstance(made, CreateJob)
         assert made.cluster == "w1"
         assert "managedBy" not in made.object["spec"]
-        assert annotations_of(made.object)[ATTEMPT_ANNOTATION] == attempt(self.RECORDED)
+        assert annotations_of(made.object)[ATTEMPT_ANNOTATION] == mark_on("w1", self.RECORDED)
 
     def test_ready_comes_last(self) -> None:
         assert self.words(self.admitted(job_copy_of(self.RECORDED)))[0] == "admit on w1 as Ready"

@@ -19,7 +19,6 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, CreateWorkload
 from multikueue.core.workload.snapshot import Lost, Refusal, Removing, Unserved, Worker
 from tests.core.applying import carry_out
@@ -33,6 +32,7 @@ from tests.core.building import (
     decide,
     job,
     job_copy_of,
+    mark_on,
     snapshot,
     worker,
     workload,
@@ -57,7 +57,7 @@ class TestOffering:
         metadata = made.object["metadata"]
         assert metadata["labels"][ORIGIN_LABEL] == "multikueue"
         assert JOB_UID_LABEL not in metadata["labels"]
-        assert metadata["annotations"][ATTEMPT_ANNOTATION] == attempt(local)
+        assert metadata["annotations"][ATTEMPT_ANNOTATION] == mark_on("w1", local)
         assert "ownerReferences" not in metadata
         assert made.object["spec"] == local["spec"]
         assert "status" not in made.object
@@ -140,6 +140,12 @@ class TestWinning:
         """The losers' quota is free before the winner's pods start; nothing is created anywhere before the record."""
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED, uid="b")))
         assert in_words(seen, decide(seen)) == ["record w1", "delete workload on w2"]
+
+    def test_a_copy_of_an_earlier_attempt_does_not_win(self) -> None:
+        """It was admitted before the eviction: it goes, whatever it says, and nobody is recorded for it."""
+        before = copy_of(OFFERED, attempt=EARLIER, admitted=True)
+        seen = snapshot(OFFERED, worker("w1", before), worker("w2", copy_of(OFFERED)))
+        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
 
     def test_the_record_leaves_the_check_pending(self) -> None:
         """Ready makes the manager's Kueue start its own job, which cannot be copied any more."""
@@ -307,12 +313,12 @@ class TestWinning:
         seen = snapshot(local, worker("w1", refused, job_copy_of(local)))
         assert in_words(seen, decide(seen)) == ADMIT_W1
 
-    def test_copies_of_kueues_own_controller_are_taken_over(self) -> None:
-        """Whoever moves from the built-in controller keeps the running jobs."""
+    def test_a_copy_without_a_proof_does_not_win(self) -> None:
+        """Whoever may create objects on the worker could have made it; see `test_unproven_copies`."""
         local = workload(nominated=("w1",))
-        taken = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
-        seen = snapshot(local, taken)
-        assert in_words(seen, decide(seen)) == ADMIT_W1
+        there = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
+        seen = snapshot(local, there)
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
 
     def test_a_kind_that_ready_would_start_is_recorded_in_kueues_words(self) -> None:
         """Its check stays Pending for good, so the record is all that is written."""
@@ -359,8 +365,10 @@ class TestRefusing:
         assert isinstance(write, ApplyStatus)
         (entry,) = write.object["status"]["admissionChecks"]
         assert entry["state"] == "Pending"
-        assert entry["message"] == f"No worker cluster takes it: w1: {self.DENIED.why}; w2: {self.DENIED.why}"
-        assert decide(carry_out(seen, decide(seen))).effects == ()
+        why = f"refuses it, is asked again at 2026-11-21T12:05:00Z: {self.DENIED.why}"
+        assert entry["message"] == f"No worker cluster takes it — w1: {why} · w2: {why}"
+        again = decide(carry_out(seen, decide(seen)))
+        assert (again.effects, again.telling) == ((), ())
 
     def test_the_others_are_offered_it(self) -> None:
         seen = snapshot(workload(), worker("w1", refusal=self.DENIED), worker("w2"))
@@ -372,4 +380,4 @@ class TestRefusing:
         again = attrs.evolve(told, workers=(worker("w1"),))
         (write, _) = decide(again).effects
         assert isinstance(write, ApplyStatus)
-        assert write.object["status"]["admissionChecks"][0]["message"] == ""
+        assert write.object["status"]["admissionChecks"][0]["message"] == "Offered to w1"

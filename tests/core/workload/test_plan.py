@@ -23,6 +23,7 @@ LIVE = workload(cluster="w1", check="Ready")
 def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
     """The order decides: whoever moves a row sees this test."""
     assert [row.name for row in TABLE] == [
+        "unreadable",
         "gone",
         "check unknown",
         "check taken off",

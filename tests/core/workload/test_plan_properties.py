@@ -9,18 +9,23 @@ from hypothesis import HealthCheck, event, given, settings
 
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import prebuilt_workload
-from multikueue.core.model.labels import ADMISSION_MANAGER, ATTEMPT_ANNOTATION, LAST_WORKER_ANNOTATION, ORIGIN_LABEL
+from multikueue.core.model.labels import (
+    ADMISSION_MANAGER,
+    ATTEMPT_ANNOTATION,
+    CORDON_ANNOTATION,
+    LAST_WORKER_ANNOTATION,
+    ORIGIN_LABEL,
+)
+from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of, resource_version, uid
 from multikueue.core.model.status_apply import OWNED_CONDITIONS
 from multikueue.core.model.workloads import (
-    attempt,
     cluster_name,
     has_had_owner,
     is_admitted,
     is_elastic,
     is_finished,
-    is_of_attempt,
     is_replaced,
     nominated,
     replaces_slice,
@@ -38,9 +43,9 @@ from multikueue.core.workload.effects import (
     PatchJobStatus,
     PatchWorkload,
 )
-from multikueue.core.workload.snapshot import Created, Snapshot
+from multikueue.core.workload.snapshot import Connected, Created, JobCopy, Served, Snapshot, Worker
 from tests.core.applying import carry_out
-from tests.core.building import SETTINGS, decide
+from tests.core.building import SETTINGS, decide, mark_on
 from tests.core.strategies import snapshots
 from tests.core.wording import in_words
 
@@ -124,7 +129,25 @@ def test_copies_are_made_only_where_the_job_can_run_and_say_whose_they_are(seen:
             assert worker.can_run
             assert seen.workload is not None
             assert labels_of(effect.object)[ORIGIN_LABEL] == "multikueue"
-            assert annotations_of(effect.object)[ATTEMPT_ANNOTATION] == attempt(seen.workload)
+            assert annotations_of(effect.object)[ATTEMPT_ANNOTATION] == mark_on(worker.name, seen.workload)
+
+
+@slow
+@given(snapshots())
+def test_cordoned_workers_get_nothing_new(seen: Snapshot) -> None:
+    """Neither a copy nor a record, however well they could run it: of a Workload that has nothing there yet."""
+    if seen.workload is None or cluster_name(seen.workload) or seen.siblings:
+        return
+    noted = {CORDON_ANNOTATION: "true"}
+    workers = tuple(
+        attrs.evolve(one, jobs=(), annotations=noted, reach=Connected(), kind=Served(), refusal=None)
+        for one in seen.workers
+    )
+    decided = decide(attrs.evolve(seen, workers=workers))
+    event(decided.row)
+    for effect in decided.effects if decided.row != "unrecorded" else ():
+        assert not isinstance(effect, CreateWorkload)
+        assert not (isinstance(effect, ApplyStatus) and cluster_name(effect.object))
 
 
 @slow
@@ -207,15 +230,22 @@ def test_one_gate_at_a_time_is_opened(seen: Snapshot) -> None:
         assert not [w for w in in_words(again, decide(again, settings=settings_)) if w.startswith("open gate")]
 
 
+def is_left_over(seen: Snapshot, worker: Worker, copy: JobCopy) -> bool:
+    """Whether a job is of an earlier attempt by its mark, or has none beside a Workload copy of this one."""
+    assert seen.workload is not None
+    proofs = [
+        Marks(SETTINGS.mark_key).proof(one, seen.workload, worker.name) for one in (copy.object, worker.workload or {})
+    ]
+    return proofs[0] is Proof.OTHER or proofs == [Proof.NONE, Proof.EXACT]
+
+
 @slow
 @given(snapshots())
 def test_what_runs_on_the_assigned_worker_is_never_deleted_while_it_is_assigned(seen: Snapshot) -> None:
     """Only an end, an eviction or the loss of quota lets it go. What an earlier attempt has left behind goes first."""
     decided = decide(seen)
     if decided.row == "assigned" and seen.workload is not None:
-        wanted = attempt(seen.workload)
-        jobs = [copy.object for worker in seen.workers for copy in worker.jobs]
-        left = {uid(job) for job in jobs if not is_of_attempt(job, wanted)}
+        left = {uid(copy.object) for worker in seen.workers for copy in worker.jobs if is_left_over(seen, worker, copy)}
         deletes = [effect for effect in decided.effects if isinstance(effect, DeleteJob | DeleteWorkload)]
         deleted = {effect.cluster for effect in deletes if effect.uid not in left}
         assert cluster_name(seen.workload) not in deleted

@@ -21,7 +21,7 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
-from multikueue.core.model.workloads import SLICE_REPLACED, attempt
+from multikueue.core.model.workloads import SLICE_REPLACED
 from multikueue.core.workload.effects import Announce, CreateJob, PatchJob, PatchWorkload
 from multikueue.core.workload.ending import KUEUE_GRACE
 from multikueue.core.workload.snapshot import Lost, Refusal, Snapshot, Unserved, Worker
@@ -35,6 +35,7 @@ from tests.core.building import (
     decide,
     job,
     job_copy_of,
+    mark_on,
     snapshot,
     worker,
     workload,
@@ -97,7 +98,7 @@ class TestGrowing:
             "metadata": {
                 "uid": "uid-job-copy",
                 "labels": {PREBUILT_WORKLOAD: NEW_NAME},
-                "annotations": {PREBUILT_WORKLOAD: NEW_NAME, ATTEMPT_ANNOTATION: attempt(NEW)},
+                "annotations": {PREBUILT_WORKLOAD: NEW_NAME, ATTEMPT_ANNOTATION: mark_on("w1", NEW)},
             },
             "spec": {"parallelism": 5},
         }

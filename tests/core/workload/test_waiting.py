@@ -39,7 +39,7 @@ def test_it_is_said_with_the_nomination() -> None:
     ("facts", "why"),
     [
         ({"reach": Connecting()}, "connecting"),
-        ({"reach": Lost()}, "cannot be reached"),
+        ({"reach": Lost()}, "unreachable"),
         ({"kind": Syncing()}, "its jobs are being read"),
         ({"kind": Unserved()}, "does not serve the job's kind"),
         ({"kind": Unusable("no managedBy")}, "no managedBy"),
@@ -47,7 +47,7 @@ def test_it_is_said_with_the_nomination() -> None:
     ids=["connecting", "lost", "syncing", "unserved", "unusable"],
 )
 def test_without_a_worker_each_says_why(facts: Json, why: str) -> None:
-    assert said(snapshot(silent(), worker("w1", **facts))) == f"Offered to no worker cluster: w1: {why}"
+    assert said(snapshot(silent(), worker("w1", **facts))) == f"Offered to no worker cluster — w1: {why}"
 
 
 def test_without_any_worker_that_is_said() -> None:
@@ -55,7 +55,9 @@ def test_without_any_worker_that_is_said() -> None:
 
 
 def test_another_controller_that_nominates_nobody_is_waited_for() -> None:
-    assert said(snapshot(silent(), worker("w1")), external=True) == "Offered to no worker cluster: w1: not nominated"
+    assert (
+        said(snapshot(silent(), worker("w1")), external=True) == "Offered to no worker cluster — w1: not nominated yet"
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_another_controller_that_nominates_nobody_is_waited_for() -> None:
         (silent(other_checks={"other": "Pending"}), {}, "Waiting for the other admission checks"),
         (silent(), {"job": {}}, "Waiting for its job to be seen"),
         (silent(index="1"), {"siblings": (workload(name="a", index="0"),)}, "Waiting for the other parts of its group"),
-        (silent(cluster="w1", elastic=True, replaces="older"), {}, 'Waiting for worker cluster "w1"'),
+        (silent(cluster="w1", elastic=True, replaces="older"), {}, 'Waiting for worker cluster "w1" — w1 unreachable'),
     ],
     ids=["other checks", "job unknown", "group", "slice"],
 )

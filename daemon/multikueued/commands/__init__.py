@@ -1,0 +1,1 @@
+"""The commands of operators: they read the manager, and print what `multikueued.reports` makes of it."""

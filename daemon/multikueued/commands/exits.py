@@ -1,0 +1,86 @@
+"""How a command ends: the exit codes, and errors for people.
+
+0: it did what it was asked for, and nothing needs somebody.
+1: there is a finding that somebody has to act on, or an unexpected failure.
+2: wrong usage: options, settings, a kubeconfig.
+3: what was asked for does not exist.
+4: the manager cannot be asked: no answer, credentials or a permission are refused, or Kueue is not installed there.
+130: stopped with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from multikueue.errors import ApiError, Forbidden, MultiKueueError, NotFound, Unauthorized, Unreachable
+
+FINE: Final = 0
+FINDING: Final = 1
+USAGE: Final = 2
+NOT_FOUND: Final = 3
+NOT_REACHABLE: Final = 4
+
+EXIT_CODES: Final = {
+    FINE: "it did what it was asked for, and nothing needs somebody",
+    FINDING: "a finding that somebody has to act on, or an unexpected failure",
+    USAGE: "wrong usage: options, settings, a kubeconfig",
+    NOT_FOUND: "what was asked for does not exist",
+    NOT_REACHABLE: "the manager cannot be asked: no answer, credentials or a permission are refused, no Kueue there",
+    130: "stopped with Ctrl-C",
+}
+"""Of all commands that only read, for the reference."""
+
+_FORBIDDEN: Final = re.compile(r'cannot (\w+) resource "([^"]+)"(?: in API group "([^"]*)")?(.*)$')
+
+
+class CommandError(MultiKueueError):
+    """A command cannot do what it was asked for; the message says what, where and what to do."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@contextmanager
+def for_people(server: str) -> Iterator[None]:
+    """Turn what an API server answers into an error that says what to do.
+
+    Args:
+        server: the manager's address.
+
+    Raises:
+        CommandError: with the exit code 4.
+    """
+    try:
+        yield
+    except ApiError as error:
+        raise CommandError(_told(error, server), NOT_REACHABLE) from error
+
+
+def _told(error: ApiError, server: str) -> str:
+    match error:
+        case Unauthorized():
+            advice = "renew the credentials of this context, or choose another with --context"
+            return f"the manager at {server} does not accept the credentials of the kubeconfig: {advice}"
+        case Forbidden():
+            return f"{_permission(error)}: ask for a role that allows it, or choose another context with --context"
+        case NotFound():
+            advice = "is Kueue installed there, in version 0.14 or later (v1beta2), and is it the manager?"
+            return f"the cluster at {server} does not serve a kind that is needed ({error}): {advice}"
+        case Unreachable():
+            return (
+                f"the manager at {server} cannot be reached ({error}): look at --kubeconfig, --context and the network"
+            )
+    return f"the manager at {server} answers with an error: {error}"
+
+
+def _permission(error: Forbidden) -> str:
+    """Which verb of which resource is not permitted, as RBAC words it."""
+    found = _FORBIDDEN.search(str(error))
+    if found is None:
+        return f"the manager refuses: {error}"
+    verb, resource, group, where = found.groups()
+    return f"you may not {verb} {resource}{f'.{group}' if group else ''} on the manager{where}"

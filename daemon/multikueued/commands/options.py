@@ -1,0 +1,117 @@
+"""The options that commands share: which manager, which namespace, how to print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+import attrs
+import click
+
+from multikueue.errors import KubeconfigError
+from multikueue.kube import ClientOptions, ClusterConfig, load_incluster, load_kubeconfig
+from multikueue.kube.answers import LISTS_UNLIMITED
+
+F = TypeVar("F", bound=Callable[..., Any])
+Format: TypeAlias = Literal["table", "wide", "json", "yaml"]
+
+CLIENT: Final = ClientOptions(deadline=20.0, connection_wait=10.0, connections=8, limits=LISTS_UNLIMITED)
+"""A person waits: shorter deadlines than the daemon's."""
+DEFAULT_KUBECONFIG: Final = Path(".kube") / "config"
+DAEMON_NAMESPACE: Final = "kueue-system"
+
+
+@attrs.frozen
+class Target:
+    """Where to look."""
+
+    config: ClusterConfig
+    namespace: str
+    """Of jobs: -n, the context's, or `default`."""
+    daemon_namespace: str
+
+
+def utc_now() -> datetime:
+    """This machine's clock."""
+    return datetime.now(UTC)
+
+
+def target_options(command: F) -> F:
+    """Options that name the manager cluster and a namespace."""
+    options = (
+        click.option(
+            "--kubeconfig",
+            envvar="KUBECONFIG",
+            show_envvar=True,
+            help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
+        ),
+        click.option("--context", help="The context of the kubeconfig, if not its current one."),
+        click.option("-n", "--namespace", help="Of jobs. Without it: that of the context, or default."),
+        click.option(
+            "--daemon-namespace",
+            default=DAEMON_NAMESPACE,
+            show_default=True,
+            help="Where the daemon has its Lease and the kubeconfig Secrets.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def output_option(command: F) -> F:
+    """The option -o."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["table", "wide", "json", "yaml"]),
+        default="table",
+        show_default=True,
+        help="How to print: wide has more columns; json and yaml have all fields.",
+    )(command)
+
+
+def watch_option(command: F) -> F:
+    """The option --watch."""
+    return click.option(
+        "-w",
+        "--watch",
+        is_flag=True,
+        help="Print anew every 2 seconds, or more rarely where reading takes long, until stopped.",
+    )(command)
+
+
+def target_of(options: dict[str, Any]) -> Target:
+    """Take the target options out of a command's options.
+
+    Raises:
+        KubeconfigError: the kubeconfig cannot be used.
+    """
+    config = manager_config(options.pop("kubeconfig"), options.pop("context"))
+    namespace = options.pop("namespace") or config.namespace or "default"
+    return Target(config, namespace, options.pop("daemon_namespace"))
+
+
+def manager_config(kubeconfig: str | None, context: str | None) -> ClusterConfig:
+    """How to reach the manager: as kubectl looks for it.
+
+    Args:
+        kubeconfig: one file, or several as the variable KUBECONFIG has them.
+        context: of the kubeconfig; None: the current one.
+
+    Raises:
+        KubeconfigError: there is none, or it cannot be used.
+    """
+    if kubeconfig:
+        return load_kubeconfig([Path(part) for part in kubeconfig.split(os.pathsep) if part], context)
+    usual = Path.home() / DEFAULT_KUBECONFIG
+    if usual.is_file():
+        return load_kubeconfig(usual, context)
+    try:
+        return load_incluster(os.environ)
+    except KubeconfigError as error:
+        told = f"there is no {usual}, and this is not a pod with a service account: name a kubeconfig with --kubeconfig"
+        raise KubeconfigError(error.reason, told) from error

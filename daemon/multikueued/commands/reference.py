@@ -1,0 +1,201 @@
+"""The reference of the command line as Markdown, made of the commands and of the values that they print.
+
+`python -m multikueued.commands.reference docs/cli.md` writes what stands between the page's two marks.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import click
+
+from multikueued.cli import main
+from multikueued.commands.exits import EXIT_CODES
+from multikueued.commands.explaining import EventList, Retried, Unqueued
+from multikueued.commands.listing import JobList, WorkerList
+from multikueued.commands.options import output_option, target_options, watch_option
+from multikueued.commands.structured import camel
+from multikueued.reports.answers import Placement
+from multikueued.reports.asking import WorkerAnswer
+from multikueued.reports.events import EventReport
+from multikueued.reports.explaining import Explanation
+from multikueued.reports.jobs import JobReport, JobState
+from multikueued.reports.links import ChainLink
+from multikueued.reports.next_steps import Step
+from multikueued.reports.queues import QueueReport
+from multikueued.reports.remedies import Finding
+from multikueued.reports.status import DaemonReport, StatusReport
+from multikueued.reports.workers import WorkerReport
+
+BEGIN: Final = "<!-- written by multikueued/commands/reference.py -->"
+END: Final = "<!-- end -->"
+PRINTED: Final = (
+    ("multikueue status", StatusReport),
+    ("multikueue get jobs", JobList),
+    ("multikueue get workers", WorkerList),
+    ("multikueue explain", Explanation),
+    ("multikueue explain, of a job without a Workload", Unqueued),
+    ("multikueue events", EventList),
+    ("multikueue retry", Retried),
+)
+"""What each command prints with -o json and yaml."""
+PARTS: Final = (
+    DaemonReport,
+    WorkerReport,
+    QueueReport,
+    JobReport,
+    ChainLink,
+    WorkerAnswer,
+    Step,
+    Finding,
+    Placement,
+    EventReport,
+)
+"""What stands in them."""
+_TYPES: Final = {
+    "str": "text",
+    "int": "number",
+    "bool": "true or false",
+    "datetime": "time",
+    "datetime | None": "time or null",
+    "JobState": "state",
+    "tuple[str, ...]": "list of texts",
+    "Mapping[str, str]": "texts by resource",
+    "Mapping[str, int]": "numbers by state",
+}
+
+
+def reference() -> str:
+    """The generated part of the page."""
+    lines = [*_exit_codes(), "## Commands", "", *_shared_options()]
+    for path, command in _commands(main, "multikueue"):
+        lines += _command(path, command)
+    lines += ["## Output for programs", ""]
+    for title, report in PRINTED:
+        lines += [f"### {title} -o json", "", *_fields(report)]
+    lines += ["### What stands in them", ""]
+    for part in PARTS:
+        lines += [f"**{part.__name__}**: {_first_line(part)}", "", *_fields(part)]
+    lines += ["**States** of a job:", "", "| state | what it means |", "|---|---|"]
+    told = _documented(JobState)
+    lines += [f"| {state.value} | {_cell(told.get(state.name, 'it has ended'))} |" for state in JobState]
+    return "\n".join(lines)
+
+
+def written_into(page: str) -> str:
+    """The page with its generated part as it should be."""
+    head, rest = page.split(BEGIN, 1)
+    _, tail = rest.split(END, 1)
+    return f"{head}{BEGIN}\n\n{reference()}\n\n{END}{tail}"
+
+
+def _exit_codes() -> list[str]:
+    rows = [f"| {code} | {told} |" for code, told in EXIT_CODES.items()]
+    return ["## Exit codes", "", "| code | what it means |", "|---|---|", *rows, ""]
+
+
+@click.command()
+@target_options
+@output_option
+@watch_option
+def _shared() -> None:
+    """Has the options that commands share."""
+
+
+def _records(command: click.Command) -> list[tuple[str, str]]:
+    """The options of a command, each with its help."""
+    context = click.Context(command)
+    options = (one for one in command.params if isinstance(one, click.Option) and not one.hidden)
+    return [record for one in options if (record := one.get_help_record(context)) is not None]
+
+
+def _shared_options() -> list[str]:
+    rows = [_row(record) for record in _records(_shared)]
+    return ["### Options that commands share", "", "| option | what it does |", "|---|---|", *rows, ""]
+
+
+def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, name
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def _command(path: str, command: click.Command) -> list[str]:
+    arguments = [one.make_metavar(click.Context(command)) for one in command.params if isinstance(one, click.Argument)]
+    usage = " ".join([path, "[OPTIONS]", *arguments])
+    lines = [f"### {path}", "", "```text", usage, "```", "", *_text(command), ""]
+    shared, own = _records(_shared), _records(command)
+    taken = [record[0] for record in own if record in shared]
+    rows = [_row(record) for record in own if record not in shared]
+    lines += ["| option | what it does |", "|---|---|", *rows, ""] if rows else []
+    return [*lines, f"Shared options: {', '.join(f'`{_code(one)}`' for one in taken)}.", ""] if taken else lines
+
+
+def _text(command: click.Command) -> list[str]:
+    paragraphs = textwrap.dedent(command.help or "").strip().split("\n\n")
+    filled = [textwrap.fill(" ".join(one.split()), 120, break_on_hyphens=False) for one in paragraphs]
+    return "\n\n".join(filled).replace("*", "\\*").split("\n")
+
+
+def _row(record: tuple[str, str]) -> str:
+    return f"| `{_code(record[0])}` | {_cell(record[1])} |"
+
+
+def _code(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _fields(report: type) -> list[str]:
+    told = _documented(report)
+    fields: Any = attrs.fields(report)
+    rows = [f"| `{camel(one.name)}` | {_type(str(one.type))} | {_cell(told.get(one.name, ''))} |" for one in fields]
+    return ["| field | type | what |", "|---|---|---|", *rows, ""]
+
+
+def _type(name: str) -> str:
+    if name in _TYPES:
+        return _TYPES[name]
+    inner = name.removeprefix("tuple[").removesuffix(", ...]")
+    return f"list of {inner}" if inner != name else name
+
+
+def _documented(owner: type) -> dict[str, str]:
+    """The text below each field of a class."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+    assert isinstance(body, ast.ClassDef), owner
+    found: dict[str, str] = {}
+    name = ""
+    for node in body.body:
+        if isinstance(node, ast.AnnAssign | ast.Assign):
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            name = target.id if isinstance(target, ast.Name) else ""
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and name:
+            found[name] = str(node.value.value)
+        else:
+            name = ""
+    return found
+
+
+def _first_line(owner: type) -> str:
+    return (inspect.getdoc(owner) or "").partition("\n")[0]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("*", "\\*")
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1])
+    file.write_text(written_into(file.read_text()))

@@ -1,0 +1,48 @@
+"""`multikueue status`: the fleet on one screen."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from multikueued.commands.exits import FINDING, FINE
+from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.panel import status_panel
+from multikueued.commands.reading import Manager, read_objects
+from multikueued.commands.running import Printed, run
+from multikueued.commands.showing import status_lines
+from multikueued.reports.status import StatusReport, status_report
+
+
+@click.command("status")
+@target_options
+@output_option
+@watch_option
+def status(output: Format, watch: bool, **options: Any) -> None:
+    """Show the workers, the queues, and what needs somebody.
+
+    It reads the manager alone. Exits with 1 if somebody has to act, as when a worker is not connected.
+    """
+    target = target_of(options)
+
+    async def make(client: Manager, now: datetime) -> StatusReport:
+        return await gather_status(client, now, target.daemon_namespace)
+
+    def lines(report: StatusReport, now: datetime, width: int | None) -> list[str]:
+        del now
+        return status_lines(report, width, wide=output == "wide")
+
+    printed = Printed(make, lines, status_exit_code, panel=status_panel)
+    raise SystemExit(run(target, printed, output, watch=watch))
+
+
+async def gather_status(client: Manager, now: datetime, daemon_namespace: str) -> StatusReport:
+    """Read the manager and report."""
+    return status_report(await read_objects(client, "", daemon_namespace), now, daemon_namespace)
+
+
+def status_exit_code(report: StatusReport) -> int:
+    """1 if somebody has to act."""
+    return FINDING if any(finding.blocking for finding in report.findings) else FINE

@@ -1,0 +1,45 @@
+"""Reports as JSON and YAML: the fields of the value in camelCase, times in RFC 3339."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import attrs
+import orjson
+import yaml
+
+from multikueue.core.model.conditions import timestamp
+
+
+def plain(value: Any) -> Any:
+    """A report as what JSON has: objects, lists, texts, numbers and null."""
+    if attrs.has(type(value)):
+        return {camel(field.name): plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    if isinstance(value, datetime):
+        return timestamp(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def as_json(value: Any) -> str:
+    """A report as indented JSON."""
+    return orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode()
+
+
+def as_yaml(value: Any) -> str:
+    """A report as YAML."""
+    return yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True, width=120).rstrip("\n")
+
+
+def camel(name: str) -> str:
+    """`next_attempt` as `nextAttempt`."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

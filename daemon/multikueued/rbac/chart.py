@@ -1,0 +1,125 @@
+"""Writes the rules of the Helm chart from their source: `python -m multikueued.rbac.chart charts/multikueued`.
+
+Helm cannot run Python, so what depends on the settings becomes conditions in its templates. Each block of rules stands
+in a template between two comments, and only what is between them is written; a test fails if it is out of date.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from multikueue import AVAILABLE
+from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.core.model.names import Json
+from multikueued.kinds import ALIASES, AUTO
+from multikueued.rbac.rules import (
+    certificate_rules,
+    framework_rules,
+    manager_rules,
+    namespace_rules,
+    quota_rules,
+    webhook_rules,
+)
+
+BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
+END: Final = "# end of rules"
+_LEASE: Final = '{{ (.Values.settings.leaderElection).leaseName | default "multikueue" }}'
+_EXTERNAL: Final = """\
+{{- range $external }}
+{{- $declared := ternary (dict "name" .) . (kindIs "string" .) }}
+{{- $name := splitn "." 3 $declared.name }}
+{{- $kind := lower $name._0 }}
+{{- $ies := ternary (printf "%sies" (trimSuffix "y" $kind)) (printf "%ss" $kind) (hasSuffix "y" $kind) }}
+{{- $plural := $declared.plural | default (ternary (printf "%ses" $kind) $ies (hasSuffix "s" $kind)) }}
+{{- $inside := or (eq (toString $declared.statusSubresource) "false") (has (printf "%s.%s" $name._0 $name._2) $whole) }}
+{{- if and (not $declared.workloadOnly) (not (hasKey $seen $declared.name)) }}
+  - apiGroups: ["{{ $name._2 }}"]
+    resources: ["{{ $plural }}"]
+    verbs: ["list", "watch"]
+  - apiGroups: ["{{ $name._2 }}"]
+    resources: ["{{ $plural }}{{ ternary "" "/status" $inside }}"]
+    verbs: ["patch"]
+  - apiGroups: ["apiextensions.k8s.io"]
+    resources: ["customresourcedefinitions"]
+    verbs: ["get"]
+    resourceNames: ["{{ $plural }}.{{ $name._2 }}"]
+{{- end }}
+{{- $_ := set $seen $declared.name true }}
+{{- end }}
+"""
+
+
+def blocks() -> dict[str, str]:
+    """The text of each block by its name."""
+    return {
+        "manager": _text([*manager_rules()]),
+        "frameworks": "".join(_frameworks()),
+        "namespace": _text(namespace_rules(_LEASE)),
+        "quota": _text(quota_rules()),
+        "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),
+        "certificate": _text(certificate_rules('{{ include "multikueued.webhook" . }}')),
+        "external": _external(),
+    }
+
+
+def _frameworks() -> Iterator[str]:
+    """Each built-in framework's rules, where the settings name it; what `auto` stands for, with that."""
+    made_of_pods = {kind.framework for kind in AVAILABLE if kind.keeps_check_pending}
+    yield '{{- $frameworks := (.Values.settings.integrations).frameworks | default (list "batch/job") }}\n'
+    for name, rules in framework_rules().items():
+        others = [alias for alias, of in ALIASES.items() if of == name]
+        named = [name, *others, *([] if name in made_of_pods else [AUTO])]
+        condition = " ".join(f'(has "{one}" $frameworks)' for one in named)
+        yield f"{{{{- if or {condition} }}}}\n{_text(rules)}{{{{- end }}}}\n"
+
+
+def _external() -> str:
+    """Declared kinds' rules. Helm cannot ask an API server, so a plural that is not declared is the usual one."""
+    whole = [f"{kind}.{group}" for (group, kind), one in PROFILES.items() if one.status_subresource is False]
+    listed = " ".join(json.dumps(one) for one in whole)
+    return f"{{{{- $whole := list {listed} }}}}\n{{{{- $seen := dict }}}}\n{_EXTERNAL}"
+
+
+def _text(rules: Iterable[Json]) -> str:
+    return "".join(map(_rule, rules))
+
+
+def _rule(rule: Json) -> str:
+    lines = [
+        f"  {'- ' if field == 'apiGroups' else '  '}{field}: [{', '.join(_quoted(one) for one in values)}]\n"
+        for field, values in rule.items()
+    ]
+    return "".join(lines)
+
+
+def _quoted(value: str) -> str:
+    return f'"{value}"'  # names that Helm fills in hold quotation marks of their own, and no others
+
+
+def written(template: str) -> str:
+    """A template with its blocks as they should be.
+
+    Raises:
+        KeyError: it has a block that nobody writes.
+    """
+    made = blocks()
+    begin = re.escape(BEGIN).replace(r"\{name\}", "([a-z]+)")
+    pattern = re.compile(rf"(?ms)^( *{begin}\n).*?^( *{re.escape(END)}\n)")
+    return pattern.sub(lambda found: found[1] + made[found[2]] + found[3], template)
+
+
+def main(chart: Path) -> None:
+    """Write the blocks of all templates of a chart."""
+    for file in sorted((chart / "templates").glob("*.yaml")):
+        before = file.read_text()
+        if (after := written(before)) != before:
+            file.write_text(after)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

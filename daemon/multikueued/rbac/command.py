@@ -1,0 +1,75 @@
+"""`multikueue rbac`: what to grant the daemon, for its settings, as YAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from multikueue.core.model.names import Json
+from multikueued.loading import load_settings
+from multikueued.printing import to_yaml
+from multikueued.rbac.objects import Account, manager_objects, worker_objects
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class AccountParameter(click.ParamType[Account]):
+    """`NAMESPACE/NAME` of a service account."""
+
+    name = "namespace/name"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Account:
+        """Read it."""
+        if isinstance(value, Account):
+            return value
+        namespace, slash, name = str(value).partition("/")
+        if not namespace or not name or "/" in name or not slash:
+            self.fail(f"{value!r} is not NAMESPACE/NAME, as kueue-system/multikueue", param, ctx)
+        return Account(namespace, name)
+
+
+_SETTINGS = click.option(
+    "--config-file", type=_FILE, help="The daemon's settings: kinds, quotas, webhook. Without it: the defaults."
+)
+_NAME = click.option("--name", default="multikueue", show_default=True, help="Of the roles and their bindings.")
+
+
+@click.group()
+def rbac() -> None:
+    """Print the least privileges that the daemon needs, as YAML for kubectl apply."""
+
+
+@rbac.command()
+@_SETTINGS
+@_NAME
+@click.option(
+    "--service-account",
+    type=AccountParameter(),
+    default="multikueue/multikueue",
+    show_default=True,
+    help="The daemon's. Its namespace must exist.",
+)
+def manager(config_file: Path | None, name: str, service_account: Account) -> None:
+    """Print what the daemon needs on the manager cluster."""
+    _print(manager_objects(load_settings(config_file).settings, name, service_account))
+
+
+@rbac.command()
+@_SETTINGS
+@_NAME
+@click.option(
+    "--service-account",
+    type=AccountParameter(),
+    default="kueue-system/multikueue",
+    show_default=True,
+    help="Whose token is in the worker's kubeconfig. Its namespace must exist.",
+)
+@click.option("--diagnose", is_flag=True, help="Add what shows why a job waits there: queues, namespaces, CRDs.")
+def worker(config_file: Path | None, name: str, service_account: Account, diagnose: bool) -> None:
+    """Print what the user of a worker's kubeconfig needs on that worker."""
+    _print(worker_objects(load_settings(config_file).settings, name, service_account, diagnose=diagnose))
+
+
+def _print(objects: list[Json]) -> None:
+    click.echo(to_yaml(objects), nl=False)

@@ -1,0 +1,174 @@
+"""The one source of RBAC rules: what the daemon asks of the manager and of workers, and nothing else.
+
+`multikueue rbac` prints them, `multikueue worker add` grants them, `multikueued.rbac.chart` writes them into the chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from multikueue import AVAILABLE, JobKind
+from multikueue.core.model.kinds import KUEUE_GROUP
+from multikueue.core.model.names import Json
+from multikueued.config import Settings
+from multikueued.kinds import chosen_kinds
+
+RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+
+
+def rule(group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()) -> Json:
+    """One rule of a role; `names` restricts it to objects of these names."""
+    made: Json = {"apiGroups": [group], "resources": [*resources], "verbs": [*verbs]}
+    return {**made, "resourceNames": [*names]} if names else made
+
+
+def manager_rules() -> list[Json]:
+    """In the whole manager cluster, whatever the settings are."""
+    return [
+        rule(KUEUE_GROUP, ["workloads"], ["list", "watch", "patch"]),  # patch: for annotations of ours
+        rule(KUEUE_GROUP, ["admissionchecks", "multikueueclusters", "multikueueconfigs"], ["list", "watch"]),
+        rule(KUEUE_GROUP, ["workloads/status", "admissionchecks/status", "multikueueclusters/status"], ["patch"]),
+        rule("events.k8s.io", ["events"], ["create", "patch"]),
+    ]
+
+
+def namespace_rules(lease: str) -> list[Json]:
+    """In the namespace of the kubeconfig Secrets; `lease` is the Lease's name."""
+    return [
+        rule("", ["secrets"], ["list", "watch"]),
+        rule("coordination.k8s.io", ["leases"], ["create"]),  # RBAC knows no name when an object is created
+        rule("coordination.k8s.io", ["leases"], ["get", "update"], [lease]),
+    ]
+
+
+def quota_rules() -> list[Json]:
+    """In the whole manager cluster, for quota automation."""
+    return [
+        rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"]),
+        rule(KUEUE_GROUP, ["clusterqueues", "clusterqueues/status"], ["patch"]),
+    ]
+
+
+def webhook_rules(configuration: str) -> list[Json]:
+    """In the whole manager cluster, for the webhook; `configuration` is the MutatingWebhookConfiguration's name."""
+    return [
+        rule(KUEUE_GROUP, ["localqueues", "clusterqueues"], ["list", "watch"]),
+        rule("admissionregistration.k8s.io", ["mutatingwebhookconfigurations"], ["patch"], [configuration]),
+    ]
+
+
+def certificate_rules(secret: str) -> list[Json]:
+    """In the namespace, for a certificate that the daemon makes; `secret` is the Secret's name."""
+    return [rule("", ["secrets"], ["patch"], [secret])]
+
+
+def webhook_creation() -> list[Json]:
+    """In the whole manager cluster, unless the MutatingWebhookConfiguration is there before the daemon."""
+    return [rule("admissionregistration.k8s.io", ["mutatingwebhookconfigurations"], ["create"])]
+
+
+def certificate_creation() -> list[Json]:
+    """In the namespace, unless the webhook's Secret is there before the daemon."""
+    return [rule("", ["secrets"], ["create"])]
+
+
+def kind_rules_on_manager(kind: JobKind) -> list[Json]:
+    """Follow the kind's jobs, and write their status where it is copied back."""
+    if kind.workload_only:
+        return []
+    group, plural = kind.resource.gvk.group, kind.resource.plural
+    rules = [rule(group, [plural], ["list", "watch"])]
+    if kind.status.rule is not None:
+        rules.append(rule(group, [f"{plural}/status" if kind.status.subresource else plural], ["patch"]))
+    return [*rules, *_definition(kind)]
+
+
+def kind_rules_on_worker(kind: JobKind) -> list[Json]:
+    """Make the kind's copies and remove them, and change them where the kind has changes that follow."""
+    if kind.workload_only:
+        return []
+    follows = kind.sync.forwarded or kind.sync.followed is not None or kind.sync.resized is not None
+    verbs = ["create", "delete", "list", "watch", *(["patch"] if follows else [])]
+    return [rule(kind.resource.gvk.group, [kind.resource.plural], verbs), *_definition(kind)]
+
+
+def _definition(kind: JobKind) -> list[Json]:
+    """A declaration is checked against the kind's definition."""
+    if kind.declaration is None or not kind.resource.gvk.group:
+        return []
+    return [rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get"], [kind.resource.qualified])]
+
+
+def worker_rules() -> list[Json]:
+    """In a whole worker cluster, whatever the settings are."""
+    return [
+        rule(KUEUE_GROUP, ["workloads"], ["create", "delete", "list", "watch", "patch"]),
+        rule(KUEUE_GROUP, ["workloads/status"], ["patch"]),
+    ]
+
+
+def worker_quota_rules() -> list[Json]:
+    """In a whole worker cluster, for quota automation."""
+    return [rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"])]
+
+
+def diagnosis_rules() -> list[Json]:
+    """In a whole worker cluster, for those who ask why: queues and their quotas, namespaces, definitions.
+
+    `multikueue drain --move` needs them to know what could ever fit.
+    """
+    return [
+        rule(KUEUE_GROUP, ["clusterqueues", "localqueues", "resourceflavors"], ["get", "list"]),
+        rule("", ["namespaces"], ["get", "list"]),
+        rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", "list"]),
+    ]
+
+
+def on_manager(settings: Settings) -> list[Json]:
+    """The rules of the ClusterRole on the manager, for these settings."""
+    rules = manager_rules()
+    if settings.quota_automation:
+        rules += quota_rules()
+    if settings.webhook.enabled:
+        rules += [*webhook_rules(settings.webhook.configuration_name), *webhook_creation()]
+    for kind in chosen_kinds(settings):
+        rules += kind_rules_on_manager(kind)
+    return merged(rules)
+
+
+def in_namespace(settings: Settings) -> list[Json]:
+    """The rules of the Role on the manager in the settings' namespace."""
+    rules = namespace_rules(settings.leader_election.lease_name) if settings.leader_election.enabled else []
+    rules = rules or [rule("", ["secrets"], ["list", "watch"])]
+    if settings.webhook.enabled and not settings.webhook.cert_dir:
+        rules += [*certificate_rules(settings.webhook.secret_name), *certificate_creation()]
+    return merged(rules)
+
+
+def on_worker(settings: Settings, *, diagnose: bool = False) -> list[Json]:
+    """The rules of the ClusterRole on each worker; `diagnose` adds what shows why a job waits there."""
+    rules = worker_rules()
+    if settings.quota_automation:
+        rules += worker_quota_rules()
+    for kind in chosen_kinds(settings):
+        rules += kind_rules_on_worker(kind)
+    return merged([*rules, *(diagnosis_rules() if diagnose else [])])
+
+
+def merged(rules: Iterable[Json]) -> list[Json]:
+    """The same permissions, with the resources of a group that have the same verbs in one rule."""
+    found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for one in rules:
+        names, verbs = tuple(one.get("resourceNames", ())), tuple(one["verbs"])
+        resources = found.setdefault((one["apiGroups"][0], verbs, names), [])
+        resources += [resource for resource in one["resources"] if resource not in resources]
+    return [rule(group, resources, verbs, names) for (group, verbs, names), resources in found.items()]
+
+
+def framework_rules() -> dict[str, list[Json]]:
+    """By Kueue's name of a built-in framework: its rules on the manager."""
+    found: dict[str, list[Json]] = {}
+    for kind in AVAILABLE:
+        found.setdefault(kind.framework, []).extend(kind_rules_on_manager(kind))
+    return {name: merged(rules) for name, rules in found.items()}

@@ -1,0 +1,174 @@
+"""What each worker has answered to one Workload, as far as the manager has been told."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of
+from multikueued.reports.events import EventReport
+
+PLACEMENTS_ANNOTATION: Final = "multikueue.dev/placements"
+"""On a Workload: the last workers that had it, as a JSON list of `worker`, `since`, `until` and `why`."""
+TAIL: Final = " — "
+"""In the check's message: between what a dispatcher or the plan says and the workers' parts."""
+NOT_USABLE: Final = "; not usable for: "
+"""In the Active condition of a MultiKueueCluster: before the kinds that cannot be used there."""
+BETWEEN: Final = " · "
+"""Between two of these parts."""
+_ATTEMPTS: Final = re.compile(r"; connection attempts: (\d+), next connection attempt: (\S+)$")
+_ASKED_AGAIN: Final = re.compile(r"refuses it, is asked again at (\S+): (.+)", re.DOTALL)
+_FRESH: Final = timedelta(minutes=5)
+"""How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
+_REFUSAL_EVENT: Final = re.compile(r'^worker cluster "(?P<worker>[^"]+)" refuses (?P<text>.+)$', re.DOTALL)
+_TAKEN_EVENT: Final = re.compile(r'^(?P<text>\S+ "[^"]+" exists on worker cluster "(?P<worker>[^"]+)" .+)$', re.DOTALL)
+_SENT_BACK: Final = re.compile(
+    r'Worker cluster "(?P<worker>[^"]+)" (?:refuses|cannot run) the job: (?P<text>.+?)(?:, Previously: "\w*")?\)?$',
+    re.DOTALL,
+)
+
+
+@attrs.frozen
+class Placement:
+    """One worker that had the job."""
+
+    worker: str
+    since: datetime | None
+    until: datetime | None
+    why: str
+    """Why it left."""
+
+
+def placements(workload: Json) -> tuple[Placement, ...]:
+    """The last workers that had a Workload, the earliest first, the one that has it or had it at its end included.
+
+    The annotation has those that are over; what cannot be read of it is left out.
+    """
+    try:
+        listed = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
+    except ValueError:
+        listed = []
+    ended = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return (*map(_placement, ended), *_last_placement(workload))
+
+
+def _placement(entry: Json) -> Placement:
+    since, until = _time(entry.get("since")), _time(entry.get("until"))
+    return Placement(str(entry.get("worker") or ""), since, until, str(entry.get("why") or ""))
+
+
+def _last_placement(workload: Json) -> Iterator[Placement]:
+    """The worker that is recorded: since the Workload was Admitted, or before that since it got quota."""
+    worker = workloads.cluster_name(workload)
+    if worker is None:
+        return
+    began = condition(workload, "Admitted" if workloads.is_admitted(workload) else "QuotaReserved") or {}
+    ended = condition(workload, "Finished") if workloads.is_finished(workload) else None
+    until, why = (ended.get("lastTransitionTime"), "it has ended") if ended is not None else (None, "")
+    yield Placement(worker, _time(began.get("lastTransitionTime")), _time(until), why)
+
+
+def parts_of(message: str, workers: Iterable[str]) -> dict[str, str]:
+    """The workers' parts of a check's message, by worker.
+
+    They stand behind ` — `, separated by ` · `; messages of earlier versions have `...: worker1: why; worker2: why`.
+
+    Args:
+        message: of our check.
+        workers: the names that may begin a part.
+    """
+    names = "|".join(re.escape(name) for name in sorted(workers, key=len, reverse=True))
+    if not names:
+        return {}
+    if TAIL in message:
+        begin = re.compile(rf"({names})(?::? )(.+)", re.DOTALL)
+        found = (begin.match(part) for part in message.rpartition(TAIL)[2].split(BETWEEN))
+        return {one[1]: one[2] for one in found if one is not None}
+    begin = re.compile(rf"(?:^|(?<=: )|(?<=; ))({names}): ")
+    return _pieces(begin, message, between=2)
+
+
+def refusals(events: Sequence[EventReport], now: datetime) -> dict[str, str]:
+    """What workers have refused lately, by worker, as events tell it; the newest counts.
+
+    Args:
+        events: of the Workload, in the order of time.
+        now: the wall clock.
+    """
+    found: dict[str, str] = {}
+    for event in events:
+        match = _REFUSAL_EVENT.match(event.note) or _TAKEN_EVENT.match(event.note)
+        old = event.last is not None and now - event.last > _FRESH
+        if match is not None and not old:
+            found[match["worker"]] = match["text"]
+    return found
+
+
+def asked_again(part: str) -> tuple[str, datetime | None]:
+    """A worker's part without the moment at which it is asked again, and that moment."""
+    found = _ASKED_AGAIN.match(part)
+    return (found[2], _time(found[1])) if found is not None else (part, None)
+
+
+def sent_back(message: str) -> tuple[str, str] | None:
+    """Worker and reason of a Workload that was sent back because a worker refused its job."""
+    found = _SENT_BACK.search(message)
+    return (found["worker"], found["text"]) if found is not None else None
+
+
+@attrs.frozen
+class ClusterState:
+    """What a MultiKueueCluster says."""
+
+    connected: bool
+    since: datetime | None
+    reason: str
+    error: str
+    """Why it is not connected; empty while it is."""
+    attempts: int
+    next_attempt: datetime | None
+    unusable: Mapping[str, str]
+    """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
+
+
+def cluster_state(cluster: Json) -> ClusterState:
+    """Read the Active condition of a MultiKueueCluster."""
+    active = condition(cluster, "Active") or {}
+    message, connected = str(active.get("message") or ""), is_true(cluster, "Active")
+    tried = _ATTEMPTS.search(message)
+    error = _ATTEMPTS.sub("", message) if not connected else ""
+    return ClusterState(
+        connected=connected,
+        since=_time(active.get("lastTransitionTime")),
+        reason=str(active.get("reason") or ""),
+        error=error or ("" if connected else "nobody has tried to connect to it: does the daemon run?"),
+        attempts=int(tried[1]) if tried is not None else 0,
+        next_attempt=_time(tried[2]) if tried is not None else None,
+        unusable=_unusable(message) if connected else {},
+    )
+
+
+def _unusable(message: str) -> dict[str, str]:
+    """`Connected; not usable for: Job.v1.batch (why), PyTorchJob.v1.kubeflow.org (why)`."""
+    listed = message.partition(NOT_USABLE)[2]
+    begin = re.compile(r"(?:^|(?<=\), ))([A-Z]\w*\.v\w+(?:\.[a-z0-9.-]+)?) \(")
+    return {name: text.removesuffix(")") for name, text in _pieces(begin, listed, between=2).items()}
+
+
+def _pieces(begin: re.Pattern[str], text: str, *, between: int) -> dict[str, str]:
+    """The pieces of a text by name: each from behind its beginning to `between` characters before the next one."""
+    starts = list(begin.finditer(text))
+    ends = [found.start() - between for found in starts[1:]] + [len(text)]
+    return {found[1]: text[found.end() : end] for found, end in zip(starts, ends, strict=False)}
+
+
+def _time(value: Any) -> datetime | None:
+    return parse_timestamp(value) if isinstance(value, str) else None

@@ -1,0 +1,106 @@
+"""What is wrong between a job's queue and the list of workers, on the manager: names that lead nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from multikueue.core.config.admission_check import config_name
+from multikueue.core.config.quota import check_names
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, name_of
+from multikueued.reports.objects import ManagerObjects, queue_name, similar
+from multikueued.reports.queues import queue_problem
+from multikueued.reports.remedies import Finding
+
+
+def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]:
+    """What is wrong with our AdmissionChecks and the MultiKueueConfigs that they name.
+
+    Args:
+        objects: of the manager.
+        only: the check to look at; empty: all.
+    """
+    for name, check in objects.our_checks.items():
+        if only in ("", name):
+            yield from _of_check(name, check, objects)
+
+
+def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Finding]:
+    where, active = f"AdmissionCheck {name}", condition(check, "Active")
+    if active is None:
+        why = "nobody has looked at this check: the daemon does not run, or has another controllerName"
+        yield Finding("check-unseen", where, why, "", "start the daemon; compare controllerName on both sides")
+    wanted, config = config_name(check), objects.config_of(name)
+    told = str((active or {}).get("message") or "")
+    if not wanted:
+        remedy = "name a MultiKueueConfig in spec.parameters: apiGroup kueue.x-k8s.io, kind MultiKueueConfig, and name"
+        yield Finding("check-parameters", where, "it does not refer to a MultiKueueConfig", told, remedy)
+        return
+    if config is None:
+        guess = similar(wanted, map(name_of, objects.configs))
+        why = f'it names MultiKueueConfig "{wanted}", which does not exist{guess}'
+        yield Finding(
+            "config-missing", where, why, told, "correct spec.parameters.name, or create that MultiKueueConfig"
+        )
+        return
+    yield from _of_config(name, config, told, objects)
+
+
+def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> Iterator[Finding]:
+    where, listed = f"MultiKueueConfig {name_of(config)}", objects.workers_of(check)
+    free = set(objects.clusters_by_name) - set(listed)
+    for name in (one for one in listed if one not in objects.clusters_by_name):
+        guess = similar(name, free) or similar(name, objects.clusters_by_name)
+        why = f'it lists "{name}", and there is no MultiKueueCluster of that name{guess}'
+        remedy = f'correct the name in spec.clusters, or create MultiKueueCluster "{name}"'
+        others = any(one in objects.clusters_by_name for one in listed)
+        yield Finding("cluster-missing", where, why, told, remedy, blocking=not others)
+
+
+def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool = False) -> Iterator[Finding]:
+    """What is wrong with the queues of a Workload on the manager.
+
+    Args:
+        workload: of any job with a queue.
+        objects: of the manager.
+        delegated: whether the job says that MultiKueue runs it.
+    """
+    namespace, wanted = str(dig(workload, "metadata", "namespace") or ""), queue_name(workload)
+    local, told = (
+        objects.local_queue_of(workload),
+        str((condition(workload, "QuotaReserved") or {}).get("message") or ""),
+    )
+    if local is None:
+        here = [name_of(one) for one in objects.local_queues if dig(one, "metadata", "namespace") == namespace]
+        why = f'LocalQueue "{wanted}" does not exist in namespace "{namespace}"{similar(wanted, here)}'
+        remedy = "correct the label kueue.x-k8s.io/queue-name of the job, or create that LocalQueue"
+        yield Finding("local-queue-missing", f"LocalQueue {wanted}", why, told, remedy)
+        return
+    queue, target = objects.cluster_queue_of(workload), str(dig(local, "spec", "clusterQueue") or "")
+    if queue is None:
+        guess = similar(target, objects.queues_by_name)
+        why = f'it leads to ClusterQueue "{target}", which does not exist{guess}'
+        yield Finding(
+            "cluster-queue-missing", f"LocalQueue {wanted}", why, told, "create that ClusterQueue, or correct the name"
+        )
+        return
+    yield from _of_cluster_queue(queue, objects, delegated)
+
+
+def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> Iterator[Finding]:
+    where, known = f"ClusterQueue {name_of(queue)}", {name_of(check) for check in objects.checks}
+    missing = [name for name in check_names(queue) if name not in known]
+    for name in missing:
+        why = f'it names AdmissionCheck "{name}", which does not exist{similar(name, known)}'
+        remedy = "correct spec.admissionChecksStrategy.admissionChecks, or create that AdmissionCheck"
+        yield Finding("check-missing", where, why, queue_problem(queue), remedy)
+    if not missing and objects.check_of_queue(queue) is None:
+        here = "its jobs run on this cluster"
+        nobody = "the job says that MultiKueue runs it, and nobody runs it"
+        why = f"it has no check of MultiKueue: {nobody if delegated else here}"
+        remedy = "name one in spec.admissionChecksStrategy.admissionChecks, or submit the job to another queue"
+        yield Finding("queue-without-check", where, why, "", remedy, blocking=delegated)
+    elif not missing and (problem := queue_problem(queue)):
+        remedy = "mend what it names; the other lines say more about checks"
+        yield Finding("queue-inactive", where, "it admits no jobs", problem, remedy)

@@ -1,0 +1,72 @@
+"""Events about a job and its Workload, in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+
+import attrs
+
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+
+_EVER = datetime.min.replace(tzinfo=UTC)
+
+
+@attrs.frozen
+class EventReport:
+    """One event, or a series of the same."""
+
+    object: str
+    """KIND/NAME of what it is about."""
+    type: str
+    """`Normal` or `Warning`."""
+    reason: str
+    note: str
+    first: datetime | None
+    last: datetime | None
+    count: int
+    source: str
+    """Who says it."""
+
+
+def event_reports(events: Iterable[Json], about: Iterable[Json]) -> tuple[EventReport, ...]:
+    """The events about these objects, the one first said first.
+
+    Args:
+        events: `events.k8s.io/v1`, those of older programs included.
+        about: the job and its Workload. An object of the same name that was deleted has another UID.
+    """
+    wanted = {
+        (str(one.get("kind")), str(dig(one, "metadata", "name")), str(dig(one, "metadata", "uid"))) for one in about
+    }
+    found = [_report(event) for event in events if _is_about(event, wanted)]
+    return tuple(sorted(found, key=lambda one: (one.first or _EVER, one.last or _EVER)))
+
+
+def _is_about(event: Json, wanted: Collection[tuple[str, str, str]]) -> bool:
+    regarding = event.get("regarding") or {}
+    kind, name, uid = (str(regarding.get(field) or "") for field in ("kind", "name", "uid"))
+    return any((kind, name) == (one, called) and uid in ("", known) for one, called, known in wanted)
+
+
+def _report(event: Json) -> EventReport:
+    regarding, series = event.get("regarding") or {}, event.get("series") or {}
+    created = dig(event, "metadata", "creationTimestamp")
+    first = _first_of(event.get("eventTime"), event.get("deprecatedFirstTimestamp"), created)
+    last = _first_of(series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"))
+    return EventReport(
+        object=f"{str(regarding.get('kind') or '').lower()}/{regarding.get('name')}",
+        type=str(event.get("type") or "Normal"),
+        reason=str(event.get("reason") or ""),
+        note=str(event.get("note") or ""),
+        first=first,
+        last=last or first,
+        count=int(series.get("count") or event.get("deprecatedCount") or 1),
+        source=str(event.get("reportingController") or dig(event, "deprecatedSource", "component") or ""),
+    )
+
+
+def _first_of(*times: str | None) -> datetime | None:
+    return next((found for time in times if (found := parse_timestamp(time)) is not None), None)

@@ -1,0 +1,238 @@
+"""One line about each job: where it is, in which state, since when and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
+from multikueue.core.model.workloads import CheckState
+from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.typenames import type_name
+
+
+class JobState(StrEnum):
+    """Where a job is on its way."""
+
+    QUEUED = "Queued"
+    """It waits for quota of the manager."""
+    WAITING = "Waiting"
+    """It has quota, and is offered to no worker."""
+    OFFERED = "Offered"
+    """Workers have a copy of its Workload; none has admitted it."""
+    STARTING = "Starting"
+    """A worker is recorded; its job is being created there."""
+    RUNNING = "Running"
+    """A worker has it."""
+    LOST = "Lost"
+    """The worker that has it cannot be reached."""
+    STOPPING = "Stopping"
+    """It is being evicted or deleted."""
+    RETRYING = "Retrying"
+    """It was sent back: the manager's Kueue is about to evict it and to queue it again."""
+    REJECTED = "Rejected"
+    """It can never run through MultiKueue."""
+    INACTIVE = "Inactive"
+    """It was deactivated: nothing happens until somebody activates it."""
+    LOCAL = "Local"
+    """No check of ours: it is none of MultiKueue's business, and runs on the manager."""
+    FINISHED = "Finished"
+    FAILED = "Failed"
+
+
+WAITING_STATES: Final = (JobState.QUEUED, JobState.WAITING, JobState.OFFERED, JobState.RETRYING)
+RUNNING_STATES: Final = (JobState.STARTING, JobState.RUNNING, JobState.LOST)
+_ADMITTED: Final = 'The workload was admitted on "'
+"""How the check's message begins once a worker has the job: checks of pods stay Pending."""
+_RECORDED: Final = 'The workload got reservation on "'
+_DECIDING: Final = {
+    JobState.QUEUED: "QuotaReserved",
+    JobState.WAITING: "QuotaReserved",
+    JobState.OFFERED: "QuotaReserved",
+    JobState.STOPPING: "Evicted",
+    JobState.FINISHED: "Finished",
+    JobState.FAILED: "Finished",
+    JobState.INACTIVE: "Evicted",
+}
+"""The condition that tells since when a job is in a state; in all others the check does."""
+
+
+@attrs.frozen
+class JobReport:
+    """One job."""
+
+    job: str
+    """TYPE/NAME."""
+    namespace: str
+    state: JobState
+    worker: str
+    """The recorded worker; empty: none."""
+    offered_to: tuple[str, ...]
+    """The workers that are asked."""
+    queue: str
+    """The LocalQueue."""
+    cluster_queue: str
+    workload: str
+    """Name of the Workload."""
+    user: str
+    """Value of the user label; empty: none, or no label was named."""
+    created: datetime | None
+    since: datetime | None
+    """Since when it is in this state, as far as that is known."""
+    reason: str
+    """Why it is in this state: the words of Kueue, the check, or the worker."""
+
+
+def job_report(workload: Json, objects: ManagerObjects, user_label: str = "") -> JobReport:
+    """Report one Workload."""
+    state = state_of(workload, objects)
+    key = ObjectKey.of(workload)
+    queue = objects.cluster_queue_of(workload)
+    return JobReport(
+        job=type_name(workload),
+        namespace=key.namespace,
+        state=state,
+        worker=workloads.cluster_name(workload) or "",
+        offered_to=workloads.nominated(workload),
+        queue=queue_name(workload),
+        cluster_queue=workloads.cluster_queue(workload) or (name_of(queue) if queue is not None else ""),
+        workload=key.name,
+        user=labels_everywhere(workload).get(user_label, ""),
+        created=parse_timestamp(dig(workload, "metadata", "creationTimestamp")),
+        since=_since(workload, state, objects),
+        reason=reason_of(workload, state, objects),
+    )
+
+
+def state_of(workload: Json, objects: ManagerObjects) -> JobState:
+    """The state of the job behind a Workload."""
+    if workloads.is_finished(workload):
+        return JobState.FAILED if workloads.finish_reason(workload) == "Failed" else JobState.FINISHED
+    if is_terminating(workload):
+        return JobState.STOPPING
+    check = objects.check_of(workload)
+    if check is None and objects.cluster_queue_of(workload) and objects.queue_check(workload) is None:
+        return JobState.LOCAL
+    state = workloads.check_state(workload, check) if check is not None else CheckState.PENDING
+    if state is CheckState.REJECTED:
+        return JobState.REJECTED
+    if not workloads.is_active(workload):
+        return JobState.STOPPING if workloads.has_quota(workload) else JobState.INACTIVE
+    if workloads.has_quota(workload) and workloads.is_evicted(workload):
+        return JobState.STOPPING
+    if state is CheckState.RETRY:
+        return JobState.RETRYING
+    if not workloads.has_quota(workload):
+        return JobState.QUEUED
+    return _with_quota(workload, state, objects)
+
+
+def _with_quota(workload: Json, state: CheckState, objects: ManagerObjects) -> JobState:
+    worker = workloads.cluster_name(workload)
+    if worker is None:
+        return JobState.OFFERED if workloads.nominated(workload) else JobState.WAITING
+    if not is_true(objects.clusters_by_name.get(worker, {}), "Active"):
+        return JobState.LOST
+    has_it = state is CheckState.READY or check_message(workload, objects).startswith(_ADMITTED)
+    return JobState.RUNNING if has_it else JobState.STARTING
+
+
+def check_message(workload: Json, objects: ManagerObjects) -> str:
+    """What our check says on a Workload."""
+    name = objects.check_of(workload)
+    entry = workloads.check(workload, name) if name is not None else None
+    return str((entry or {}).get("message") or "")
+
+
+def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
+    """Why a job is in its state, in the words of whoever decided that."""
+
+    def told(kind: str) -> str:
+        return str((condition(workload, kind) or {}).get("message") or "")
+
+    message = check_message(workload, objects)
+    match state:
+        case JobState.QUEUED:
+            return told("QuotaReserved") or told("Evicted")
+        case JobState.LOST:
+            active = condition(objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {}), "Active")
+            return str((active or {}).get("message") or "its MultiKueueCluster does not exist, or says nothing yet")
+        case JobState.RUNNING | JobState.STARTING:
+            return "" if message.startswith((_ADMITTED, _RECORDED)) and message.endswith(('"', "there")) else message
+        case JobState.FINISHED | JobState.FAILED:
+            return told("Finished")
+        case JobState.INACTIVE:
+            return told("Evicted") or "spec.active is false"
+        case JobState.STOPPING:
+            return "it is being deleted" if is_terminating(workload) else told("Evicted")
+        case JobState.LOCAL:
+            return "its ClusterQueue has no MultiKueue check"
+    return message
+
+
+def _since(workload: Json, state: JobState, objects: ManagerObjects) -> datetime | None:
+    created = parse_timestamp(dig(workload, "metadata", "creationTimestamp"))
+    if state in _DECIDING:
+        found = condition(workload, _DECIDING[state])
+        return parse_timestamp((found or {}).get("lastTransitionTime")) or created
+    name = objects.check_of(workload)
+    entry = workloads.check(workload, name) if name is not None else None
+    return parse_timestamp((entry or {}).get("lastTransitionTime")) or created
+
+
+def labels_everywhere(workload: Json) -> Mapping[str, str]:
+    """The labels of a Workload and, beneath them, those of its pod templates: Kueue copies few labels of a job."""
+    found: dict[str, str] = {}
+    for pod_set in dig(workload, "spec", "podSets") or []:
+        found.update(dig(pod_set, "template", "metadata", "labels") or {})
+    return found | labels_of(workload)
+
+
+@attrs.frozen
+class JobFilter:
+    """Which jobs to show; what is empty does not matter."""
+
+    namespace: str = ""
+    queue: str = ""
+    """A LocalQueue or a ClusterQueue."""
+    worker: str = ""
+    """Recorded, or asked."""
+    states: frozenset[JobState] = frozenset()
+    user: str = ""
+
+    def takes(self, job: JobReport) -> bool:
+        """Whether to show a job."""
+        return (
+            self.namespace in ("", job.namespace)
+            and self.queue in ("", job.queue, job.cluster_queue)
+            and self.worker in ("", job.worker, *job.offered_to)
+            and (not self.states or job.state in self.states)
+            and self.user in ("", job.user)
+        )
+
+
+def job_reports(
+    objects: ManagerObjects, chosen: JobFilter, *, user_label: str = "", of: Iterable[Json] | None = None
+) -> tuple[JobReport, ...]:
+    """The jobs that MultiKueue looks after, by namespace and age.
+
+    Args:
+        objects: of the manager.
+        chosen: which of them.
+        user_label: the label that names a job's user.
+        of: only these Workloads.
+    """
+    listed = objects.dispatched if of is None else of
+    found = (job_report(workload, objects, user_label) for workload in listed)
+    return tuple(sorted((one for one in found if chosen.takes(one)), key=_place))
+
+
+def _place(job: JobReport) -> tuple[str, str, str]:
+    return job.namespace, job.created.isoformat() if job.created is not None else "", job.job

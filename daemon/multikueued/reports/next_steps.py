@@ -1,0 +1,92 @@
+"""What happens next to a job, and when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueue.core.workload.snapshot import PlanSettings
+from multikueued.reports.answers import cluster_state
+from multikueued.reports.asking import WorkerAnswer
+from multikueued.reports.jobs import JobReport, JobState, check_message
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies import Finding
+
+_DEADLINE: Final = re.compile(r"moves at (\d{4}-\S+Z)")
+_LOST_AFTER: Final = PlanSettings().worker_lost_timeout
+
+
+@attrs.frozen
+class Step:
+    """One thing that will happen."""
+
+    text: str
+    at: datetime | None = None
+    """When; None: when its condition holds."""
+
+
+def next_steps(
+    workload: Json,
+    job: JobReport,
+    answers: Sequence[WorkerAnswer],
+    findings: Sequence[Finding],
+    objects: ManagerObjects,
+) -> tuple[Step, ...]:
+    """The steps in the order in which they are to be expected."""
+    return (*_of_job(workload, job, findings, objects), *_of_workers(job, answers))
+
+
+def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects: ManagerObjects) -> Iterator[Step]:
+    stuck = any(one.blocking for one in findings)
+    match job.state:
+        case JobState.QUEUED | JobState.RETRYING:
+            again = parse_timestamp(dig(workload, "status", "requeueState", "requeueAt"))
+            if again is not None:
+                yield Step("Kueue puts it into the queue again", again)
+            if not stuck or job.state is JobState.RETRYING:
+                yield Step("once this cluster has room, Kueue gives it quota, and then workers are asked")
+        case JobState.WAITING if not stuck:
+            yield Step("it is offered to workers as soon as one of them can take it")
+        case JobState.OFFERED if not stuck:
+            yield Step(f"the first of {', '.join(job.offered_to)} that admits it gets it; the other copies are removed")
+        case JobState.STARTING:
+            yield Step("its job is created on the worker, and then the check becomes Ready")
+        case JobState.RUNNING:
+            yield Step("its status is copied here until it ends")
+        case JobState.LOST:
+            yield _move(workload, job, objects)
+        case JobState.REJECTED:
+            yield Step("nothing: a Rejected check stays; delete the job and create it again once the reason is gone")
+        case JobState.INACTIVE:
+            yield Step("nothing, until spec.active of the Workload is true again")
+        case JobState.STOPPING:
+            yield Step("its copies are stopped and removed; Kueue has the quota back after that")
+
+
+def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> Step:
+    told = _DEADLINE.search(check_message(workload, objects))
+    if told is not None:
+        return Step("the job goes to another worker, unless this one is back before", parse_timestamp(told[1]))
+    since = cluster_state(objects.clusters_by_name.get(job.worker, {})).since
+    text = "the job goes to another worker after workerLostTimeout (15m, unless the settings say otherwise), unless "
+    return Step(f"{text}this one is back before", since + _LOST_AFTER if since is not None else None)
+
+
+def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Step]:
+    if job.state in (JobState.RUNNING, JobState.FINISHED, JobState.FAILED, JobState.REJECTED):
+        return
+    for answer in answers:
+        if answer.next_attempt is not None:
+            yield Step(f"{answer.worker} is asked again", answer.next_attempt)
+    refusing = [one.worker for one in answers if one.state == "Refused" and one.source == "event"]
+    if refusing:
+        again = timedelta(minutes=5)
+        first = f"{', '.join(refusing)}: asked again by itself, {again.seconds // 60} minutes after a refusal at first"
+        yield Step(f"{first}; at once with multikueue retry {job.job}")

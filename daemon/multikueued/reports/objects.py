@@ -1,0 +1,116 @@
+"""The manager's objects that reports are made of, and how one leads to the next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Final
+
+import attrs
+
+from multikueue.core.config.admission_check import clusters, config_name
+from multikueue.core.config.quota import check_names
+from multikueue.core.model import workloads
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, name_of
+
+_CONFIG: Final = "MultiKueueConfig"
+
+
+@attrs.frozen(slots=False)  # what is looked up often is kept
+class ManagerObjects:
+    """All objects of the manager that a report looks at."""
+
+    workloads: tuple[Json, ...] = ()
+    checks: tuple[Json, ...] = ()
+    """All AdmissionChecks, those of other controllers included."""
+    configs: tuple[Json, ...] = ()
+    clusters: tuple[Json, ...] = ()
+    cluster_queues: tuple[Json, ...] = ()
+    local_queues: tuple[Json, ...] = ()
+    lease: Json | None = None
+    """The daemon's; None if there is none, or if it may not be read."""
+
+    @cached_property
+    def our_checks(self) -> dict[str, Json]:
+        """The AdmissionChecks that stand for MultiKueue: by `controllerName`, or by a MultiKueueConfig as parameters.
+
+        A daemon with a `controllerName` of its own is known by the latter.
+        """
+        return {name_of(check): check for check in self.checks if _is_ours(check)}
+
+    @cached_property
+    def clusters_by_name(self) -> dict[str, Json]:
+        """The MultiKueueClusters."""
+        return _by_name(self.clusters)
+
+    @cached_property
+    def queues_by_name(self) -> dict[str, Json]:
+        """The ClusterQueues."""
+        return _by_name(self.cluster_queues)
+
+    @cached_property
+    def local_queues_by_key(self) -> dict[ObjectKey, Json]:
+        """The LocalQueues."""
+        return {ObjectKey.of(queue): queue for queue in self.local_queues}
+
+    @cached_property
+    def dispatched(self) -> tuple[Json, ...]:
+        """The Workloads that MultiKueue looks after, or will once they have quota."""
+        return tuple(workload for workload in self.workloads if self.check_of(workload) or self.queue_check(workload))
+
+    def config_of(self, check: str) -> Json | None:
+        """The MultiKueueConfig that an AdmissionCheck refers to."""
+        wanted = config_name(self.our_checks.get(check, {}))
+        return next((config for config in self.configs if wanted and name_of(config) == wanted), None)
+
+    def workers_of(self, check: str) -> list[str]:
+        """The names that the MultiKueueConfig of a check lists, known or not."""
+        return clusters(self.config_of(check) or {})
+
+    def check_of(self, workload: Json) -> str | None:
+        """The check of ours that a Workload has."""
+        return next(
+            (str(one["name"]) for one in workloads.checks(workload) if one.get("name") in self.our_checks), None
+        )
+
+    def local_queue_of(self, workload: Json) -> Json | None:
+        """The LocalQueue that a Workload names."""
+        namespace = str(dig(workload, "metadata", "namespace") or "")
+        return self.local_queues_by_key.get(ObjectKey(namespace, queue_name(workload)))
+
+    def cluster_queue_of(self, workload: Json) -> Json | None:
+        """The ClusterQueue that gave it quota or, before that, the one behind its LocalQueue."""
+        queue = self.local_queue_of(workload) or {}
+        name = workloads.cluster_queue(workload) or str(dig(queue, "spec", "clusterQueue") or "")
+        return self.queues_by_name.get(name)
+
+    def queue_check(self, workload: Json) -> str | None:
+        """The check of ours on the ClusterQueue of a Workload."""
+        return self.check_of_queue(self.cluster_queue_of(workload) or {})
+
+    def check_of_queue(self, cluster_queue: Json) -> str | None:
+        """The first check of ours on a ClusterQueue."""
+        return next((name for name in check_names(cluster_queue) if name in self.our_checks), None)
+
+
+def queue_name(workload: Json) -> str:
+    """The LocalQueue that a Workload names."""
+    return str(dig(workload, "spec", "queueName") or "")
+
+
+def _is_ours(check: Json) -> bool:
+    spec = check.get("spec") or {}
+    return spec.get("controllerName") == CONTROLLER_NAME or dig(spec, "parameters", "kind") == _CONFIG
+
+
+def _by_name(objects: Iterable[Json]) -> dict[str, Json]:
+    return {name_of(one): one for one in objects}
+
+
+def similar(name: str, known: Iterable[str] | Mapping[str, object]) -> str:
+    """` (did you mean "x"?)` for a name that looks like a known one; empty if none does."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f' (did you mean "{close[0]}"?)' if close else ""

@@ -1,0 +1,88 @@
+"""One line about each queue that leads to workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.quantities import thousandths
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.workers import amounts
+
+
+@attrs.frozen
+class QueueReport:
+    """One ClusterQueue of the manager with a check of ours."""
+
+    name: str
+    check: str
+    active: bool
+    local_queues: tuple[str, ...]
+    """Those that lead to it, as NAMESPACE/NAME."""
+    queued: int
+    """Jobs without quota."""
+    waiting: int
+    """Jobs with quota and without a worker."""
+    running: int
+    """Jobs with a worker."""
+    used: Mapping[str, str]
+    """Quota that is reserved, by resource."""
+    total: Mapping[str, str]
+    """Nominal quota, by resource."""
+    message: str
+    """Why it is not active."""
+
+
+def queue_reports(objects: ManagerObjects, jobs: Sequence[JobReport]) -> tuple[QueueReport, ...]:
+    """The ClusterQueues that lead to workers."""
+    found = sorted(objects.queues_by_name.items())
+    checked = ((name, queue, objects.check_of_queue(queue)) for name, queue in found)
+    return tuple(_report(name, queue, check, objects, jobs) for name, queue, check in checked if check is not None)
+
+
+def _report(name: str, queue: Json, check: str, objects: ManagerObjects, jobs: Sequence[JobReport]) -> QueueReport:
+    own = [job for job in jobs if job.cluster_queue == name]
+    waiting = sum(job.state in WAITING_STATES for job in own)
+    queued = sum(job.state == "Queued" for job in own)
+    active = is_true(queue, "Active")
+    return QueueReport(
+        name=name,
+        check=check,
+        active=active,
+        local_queues=tuple(
+            sorted(str(ObjectKey.of(one)) for one in objects.local_queues if dig(one, "spec", "clusterQueue") == name)
+        ),
+        queued=queued,
+        waiting=waiting - queued,
+        running=sum(job.state in RUNNING_STATES for job in own),
+        used=amounts(_sums(dig(queue, "status", "flavorsReservation"), "total")),
+        total=amounts(_nominal(queue)),
+        message="" if active else str((condition(queue, "Active") or {}).get("message") or "it has no status yet"),
+    )
+
+
+def _nominal(queue: Json) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for group in dig(queue, "spec", "resourceGroups") or []:
+        total.update(_sums(group.get("flavors"), "nominalQuota"))
+    return total
+
+
+def _sums(flavors: Iterable[Json] | None, field: str) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for flavor in flavors or []:
+        for entry in flavor.get("resources") or []:
+            total[str(entry.get("name"))] += thousandths(entry.get(field) or 0)
+    return total
+
+
+def queue_problem(queue: Json) -> str:
+    """Why a ClusterQueue or LocalQueue takes no jobs; empty: it does, or does not say."""
+    active = condition(queue, "Active")
+    return "" if active is None or active.get("status") == "True" else str(active.get("message") or name_of(queue))

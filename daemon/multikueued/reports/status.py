@@ -1,0 +1,97 @@
+"""The whole fleet on one screen: workers, queues, totals, and what is wrong with the configuration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueued.reports.chain import check_findings
+from multikueued.reports.jobs import job_report
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.queues import QueueReport, queue_reports
+from multikueued.reports.remedies import Finding
+from multikueued.reports.remedy_table import about_worker
+from multikueued.reports.workers import WorkerReport, worker_reports
+
+_SILENT: Final = timedelta(seconds=30)
+"""How long after the end of a Lease its holder is taken for gone: clocks differ, and a write can be late."""
+
+
+@attrs.frozen
+class DaemonReport:
+    """Who dispatches, by the Lease."""
+
+    leader: str
+    """Holder of the Lease; empty: nobody, or there is no Lease."""
+    renewed: datetime | None
+    seen: bool
+    """Whether there is a Lease at all, and it may be read. Without leader election there is none."""
+    alive: bool
+    """Whether it was renewed in time."""
+
+
+@attrs.frozen
+class StatusReport:
+    """What `multikueue status` prints."""
+
+    now: datetime
+    daemon: DaemonReport
+    workers: tuple[WorkerReport, ...]
+    queues: tuple[QueueReport, ...]
+    totals: Mapping[str, int]
+    """Jobs by state."""
+    findings: tuple[Finding, ...]
+    """What somebody has to look after."""
+
+
+def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> StatusReport:
+    """Report the fleet.
+
+    Args:
+        objects: of the manager.
+        now: the wall clock.
+        daemon_namespace: where the daemon has its Lease and Secrets.
+    """
+    jobs = [job_report(workload, objects) for workload in objects.dispatched]
+    workers = worker_reports(objects, jobs)
+    totals = Counter(str(job.state) for job in jobs)
+    daemon = daemon_report(objects.lease, now)
+    findings = [*daemon_findings(daemon, daemon_namespace), *check_findings(objects)]
+    findings += [_about(one, daemon_namespace) for one in workers if one.error and one.state != "Missing"]
+    queues = queue_reports(objects, jobs)
+    return StatusReport(now, daemon, workers, queues, dict(sorted(totals.items())), tuple(findings))
+
+
+def _about(worker: WorkerReport, daemon_namespace: str) -> Finding:
+    """Why a worker is not connected. One that nobody uses, or that lacks a kind alone, needs nobody at once."""
+    context = {"secrets": daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
+    found = about_worker(worker.name, worker.error, context, connected=worker.state == "Degraded")
+    return attrs.evolve(found, blocking=found.blocking and bool(worker.checks) and worker.state != "Degraded")
+
+
+def daemon_report(lease: Json | None, now: datetime) -> DaemonReport:
+    """Read the daemon's Lease."""
+    if lease is None:
+        return DaemonReport("", None, seen=False, alive=False)
+    spec = lease.get("spec") or {}
+    renewed = parse_timestamp(spec.get("renewTime"))
+    lasts = timedelta(seconds=int(dig(spec, "leaseDurationSeconds") or 0)) + _SILENT
+    holder = str(spec.get("holderIdentity") or "")
+    return DaemonReport(holder, renewed, True, bool(holder) and renewed is not None and now - renewed < lasts)
+
+
+def daemon_findings(daemon: DaemonReport, namespace: str) -> list[Finding]:
+    """That nobody dispatches, if the Lease says so."""
+    if daemon.alive or not daemon.seen:
+        return []
+    since = f" since {daemon.renewed:%Y-%m-%dT%H:%M:%SZ}" if daemon.renewed is not None else ""
+    why = f"no daemon leads{since}: nothing is dispatched, and what is shown of workers is old"
+    remedy = f"look whether it runs: kubectl -n {namespace} get pods; kubectl -n {namespace} logs deploy/multikueue"
+    return [Finding("daemon-not-running", "the daemon", why, "", remedy)]

@@ -1,0 +1,110 @@
+"""TYPE/NAME: how people name a job, as kubectl does, and which objects a name stands for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from multikueue.adapters.available import AVAILABLE
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.workloads import has_members, is_finished, owner
+
+WORKLOAD_TYPE: Final = "workload"
+GROUP_TYPE: Final = "podgroup"
+"""Stands for a Workload of several pods: the group has no object of its own."""
+_BUILTIN: Final = {kind.resource.gvk: kind.resource for kind in AVAILABLE}
+
+
+@attrs.frozen
+class JobName:
+    """A job as the user names it."""
+
+    type: str
+    """In lower case: a kind, a plural, either with its group; empty: any."""
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> JobName:
+        """Read `TYPE/NAME`, or a NAME alone."""
+        kind, _, name = text.rpartition("/")
+        return cls(kind.lower(), name)
+
+    def __str__(self) -> str:
+        return f"{self.type}/{self.name}" if self.type else self.name
+
+
+def type_of(workload: Json) -> str:
+    """The TYPE of the job behind a Workload."""
+    if has_members(workload):
+        return GROUP_TYPE
+    found = owner(workload)
+    return found.gvk.kind.lower() if found is not None else WORKLOAD_TYPE
+
+
+def type_name(workload: Json) -> str:
+    """TYPE/NAME of the job behind a Workload: `job/train-1`; `workload/NAME` if it names no job."""
+    found = owner(workload)
+    alone = found is not None and not has_members(workload)
+    return f"{type_of(workload)}/{found.name if alone and found is not None else name_of(workload)}"
+
+
+def resource_of(type: str) -> Resource | None:
+    """The built-in job kind of that TYPE."""
+    return next((found for gvk, found in _BUILTIN.items() if type in names_of(gvk, found.plural)), None)
+
+
+def names_of(gvk: GVK, plural: str = "") -> set[str]:
+    """What a kind may be called: `job`, `jobs`, `job.batch`, `jobs.batch`."""
+    kind = gvk.kind.lower()
+    plain = {kind, plural or f"{kind}s"}
+    return plain | ({f"{name}.{gvk.group}" for name in plain} if gvk.group else set())
+
+
+def matching(name: JobName, workloads: Iterable[Json]) -> list[Json]:
+    """The Workloads that a name stands for, the one that counts first: not ended, then newest."""
+    found = [workload for workload in workloads if _fits(name, workload)]
+    newest = sorted(found, key=lambda one: str(dig(one, "metadata", "creationTimestamp") or ""), reverse=True)
+    return sorted(newest, key=is_finished)
+
+
+def jobs_in(workloads: Iterable[Json]) -> list[str]:
+    """The different jobs behind Workloads."""
+    return sorted({type_name(workload) for workload in workloads})
+
+
+def suggestions(name: JobName, workloads: Iterable[Json], namespace: str) -> str:
+    """What to try instead of a name that stands for nothing; empty if there is no idea."""
+    found = list(workloads)
+    here = [one for one in found if ObjectKey.of(one).namespace == namespace]
+    elsewhere = sorted({ObjectKey.of(one).namespace for one in found if _fits(name, one)} - {namespace})
+    if elsewhere:
+        return f"there is one in namespace {', '.join(elsewhere)}: use -n {elsewhere[0]}"
+    known = {one: one.partition("/")[2] for one in jobs_in(here)}
+    of_name = [one for one, plain in known.items() if plain == name.name]
+    close = of_name or difflib.get_close_matches(str(name), list(known), n=3)
+    close = close or [one for one, plain in known.items() if difflib.get_close_matches(name.name, [plain])]
+    if close:
+        return f"did you mean {' or '.join(close[:3])}?"
+    return f"the jobs here are {', '.join(list(known)[:5])}{', ...' if len(known) > 5 else ''}" if known else ""
+
+
+def _fits(name: JobName, workload: Json) -> bool:
+    if name.type in ("", WORKLOAD_TYPE, "workloads", "wl") and name_of(workload) == name.name:
+        return True
+    if name.type in ("", GROUP_TYPE) and has_members(workload) and name_of(workload) == name.name:
+        return True
+    references = dig(workload, "metadata", "ownerReferences") or []
+    members = [(GVK.of(one.get("apiVersion", ""), one.get("kind", "")), one.get("name")) for one in references]
+    found = owner(workload)
+    named = members if has_members(workload) else [(found.gvk, found.name)] if found is not None else []
+    return any(
+        known == name.name and (not name.type or name.type in names_of(gvk, _plural(gvk))) for gvk, known in named
+    )
+
+
+def _plural(gvk: GVK) -> str:
+    return _BUILTIN[gvk].plural if gvk in _BUILTIN else ""

@@ -1,0 +1,130 @@
+"""One line about each worker: whether it is connected, what it runs, what waits for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.quantities import thousandths, written
+from multikueued.reports.answers import cluster_state
+from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
+from multikueued.reports.objects import ManagerObjects
+
+CORDON_ANNOTATION = "multikueue.dev/cordoned"
+"""On a MultiKueueCluster: it is offered nothing new. `true`, or why in words."""
+
+
+@attrs.frozen
+class WorkerReport:
+    """One worker."""
+
+    name: str
+    state: str
+    """`Connected`, `Degraded` (a kind cannot be used there), `Lost`, `NotConnected` (never was, or its kubeconfig is
+    refused), `Missing` (a MultiKueueConfig lists it, and there is no such MultiKueueCluster)."""
+    cordoned: bool
+    since: datetime | None
+    """Since when it is connected, or not."""
+    running: int
+    """Jobs that have it recorded."""
+    waiting: int
+    """Jobs that are offered to it."""
+    used: Mapping[str, str]
+    """What the jobs that run there have reserved on the manager, by resource."""
+    error: str
+    """Why it is not connected, or not usable for some kind."""
+    attempts: int
+    next_attempt: datetime | None
+    checks: tuple[str, ...]
+    """The AdmissionChecks that lead to it; empty: no MultiKueueConfig lists it."""
+
+
+def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = None) -> tuple[WorkerReport, ...]:
+    """All workers: MultiKueueClusters, and those that a config lists without there being one.
+
+    Args:
+        objects: of the manager.
+        jobs: the jobs, if they are known already.
+    """
+    known = tuple(job_report(one, objects) for one in objects.dispatched) if jobs is None else tuple(jobs)
+    running = Counter(job.worker for job in known if job.state in RUNNING_STATES)
+    waiting = Counter(name for job in known if not job.worker for name in job.offered_to)
+    used = _used(objects)
+    checks = {check: objects.workers_of(check) for check in sorted(objects.our_checks)}
+    names = {*objects.clusters_by_name, *(name for listed in checks.values() for name in listed)}
+    return tuple(
+        _report(
+            name,
+            objects.clusters_by_name.get(name),
+            (running[name], waiting[name]),
+            used.get(name, {}),
+            tuple(check for check, listed in checks.items() if name in listed),
+        )
+        for name in sorted(names)
+    )
+
+
+def _report(
+    name: str, cluster: Json | None, counts: tuple[int, int], used: Mapping[str, str], checks: tuple[str, ...]
+) -> WorkerReport:
+    running, waiting = counts
+    if cluster is None:
+        error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
+        return WorkerReport(name, "Missing", False, None, running, waiting, used, error, 0, None, checks)
+    said = cluster_state(cluster)
+    flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
+    return WorkerReport(
+        name=name,
+        state=_state(said.connected, said.reason, flaws),
+        cordoned=bool(cordon_of(cluster)),
+        since=said.since,
+        running=running,
+        waiting=waiting,
+        used=used,
+        error=said.error or flaws,
+        attempts=said.attempts,
+        next_attempt=said.next_attempt,
+        checks=checks,
+    )
+
+
+def cordon_of(cluster: Json) -> str:
+    """Why a MultiKueueCluster is to get nothing new, in words; empty: it may get something."""
+    noted = annotations_of(cluster).get(CORDON_ANNOTATION, "")
+    return "" if noted in ("", "false") else "cordoned" if noted == "true" else f"cordoned: {noted}"
+
+
+def _state(connected: bool, reason: str, flaws: str) -> str:
+    if connected:
+        return "Degraded" if flaws else "Connected"
+    return "Lost" if reason == "ClientConnectionFailed" else "NotConnected"
+
+
+def _used(objects: ManagerObjects) -> dict[str, dict[str, str]]:
+    """What the Workloads with a recorded worker hold of the manager's quota, by worker and resource."""
+    found: dict[str, Counter[str]] = {}
+    for workload in objects.dispatched:
+        worker = workloads.cluster_name(workload)
+        if worker is not None and workloads.is_live(workload):
+            found.setdefault(worker, Counter()).update(reserved(workload))
+    return {worker: amounts(counted) for worker, counted in found.items()}
+
+
+def reserved(workload: Json) -> Counter[str]:
+    """What a Workload holds of the manager's quota, in thousandths by resource."""
+    held: Counter[str] = Counter()
+    for one in dig(workload, "status", "admission", "podSetAssignments") or []:
+        for resource, amount in (one.get("resourceUsage") or {}).items():
+            held[resource] += thousandths(amount)
+    return held
+
+
+def amounts(counted: Mapping[str, int]) -> dict[str, str]:
+    """Thousandths as Kubernetes writes them."""
+    return {resource: written(resource, amount) for resource, amount in sorted(counted.items())}

@@ -1,0 +1,284 @@
+"""`multikueue worker add`: the account and its token on the worker, then the objects on the manager, then the list.
+
+Nothing is offered to a worker that is not in a MultiKueueConfig, so its entry comes last: after the daemon has
+connected. Each step can be repeated, so the same command again goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+import attrs
+import yaml
+
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    NAMESPACE,
+    SECRET,
+    WORKLOAD,
+)
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, name_of, uid
+from multikueue.errors import NotFound
+from multikueue.kube import ClusterConfig
+from multikueue.protocols import ApiClient
+from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
+from multikueued.printing import to_yaml
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.workers import objects
+from multikueued.workers.connecting import until_connected
+from multikueued.workers.objects import WorkerError, WorkerSide
+from multikueued.workers.places import FIELD_MANAGER, Manager, change_list, decoded, make_namespace, read
+
+TOKEN_PATIENCE: Final = 30.0
+"""Seconds that a worker may take to fill in a token Secret; it takes milliseconds."""
+_RESOURCES: Final = {one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT)}
+_KUBE_SYSTEM: Final = ObjectKey("", "kube-system")
+
+
+@attrs.frozen
+class Joining:
+    """What a worker is added with."""
+
+    name: str
+    context: str
+    """Of the worker, for what the user is told."""
+    source: ClusterConfig
+    """How this command reaches the worker; its server's address is the daemon's, too, unless there is another."""
+    side: WorkerSide = attrs.field(factory=WorkerSide)
+    server: str = ""
+    authority: str = ""
+    """PEM; empty: what the source trusts, or, with another server, what the worker gives its own pods."""
+    config: str | None = None
+    outside: bool = False
+    timeout: float = 60.0
+    """Seconds that the daemon may take to connect."""
+    diagnose: bool = False
+
+    @property
+    def address(self) -> str:
+        """Where the daemon finds the worker."""
+        return objects.check_server(self.server or self.source.server, outside=self.outside)
+
+    @property
+    def undo(self) -> str:
+        """The command that removes what this one made."""
+        return f"multikueue worker remove {self.name} --context {self.context}"
+
+    def kubeconfig(self, secret: Json) -> bytes:
+        """The daemon's kubeconfig, with the token of a filled Secret.
+
+        Raises:
+            WorkerError: the daemon would refuse it.
+        """
+        own = not self.server and self.source.verify_tls
+        authority = self.authority or (self.source.ca_pem if own else decoded(secret, "ca.crt"))
+        server_name = self.source.tls_server_name if own else ""
+        made = objects.kubeconfig(self.name, self.address, authority, decoded(secret, "token"), server_name)
+        return objects.check_kubeconfig(made)
+
+
+async def add(manager: Manager, worker: ApiClient, joining: Joining) -> None:
+    """Add a worker; return once the daemon has connected to it and a MultiKueueConfig lists it.
+
+    Raises:
+        WorkerError: it cannot be added, or the daemon does not connect.
+        ApiError: a cluster refuses a request.
+    """
+    config, found = await check(manager, worker, joining)
+    try:
+        await grant(manager, worker, joining)
+        secret = await token_secret(manager, worker, joining)
+        kubeconfig = joining.kubeconfig(secret)
+        await introduce(manager, joining.name, kubeconfig)
+        manager.say(f"waiting for the daemon to connect to {joining.name}, for up to {joining.timeout:g} s")
+        await until_connected(manager, joining.name, kubeconfig, joining.timeout, must_tell=False)
+        await enlist(manager, config, found, joining.name)
+    except BaseException:  # Ctrl-C as well
+        manager.say(f"Not done. {joining.name} is offered nothing yet. The same command goes on; undo: {joining.undo}")
+        raise
+    manager.say(f"{joining.name} is connected, and MultiKueueConfig {config} lists it.")
+    await _tell_unused(manager, config)
+
+
+async def check(manager: Manager, worker: ApiClient, joining: Joining) -> tuple[str, Json | None]:
+    """Look before anything is written; return the config to list it in, and the object if there is one.
+
+    Raises:
+        WorkerError: it cannot be added.
+    """
+    objects.check_name(joining.name)
+    _ = joining.address
+    config, found = await check_manager(manager, joining)
+    try:
+        await worker.list(WORKLOAD, limit=1)
+    except NotFound:
+        raise WorkerError(f"context {joining.context}: Kueue is not installed there: install it first") from None
+    here, there = await read(manager.client, NAMESPACE, _KUBE_SYSTEM), await read(worker, NAMESPACE, _KUBE_SYSTEM)
+    if here is not None and there is not None and uid(here) == uid(there):
+        raise WorkerError(f"context {joining.context} is the manager cluster itself: name the worker's with --context")
+    return config, found
+
+
+async def check_manager(manager: Manager, joining: Joining) -> tuple[str, Json | None]:
+    """What `check` looks at on the manager."""
+    try:
+        configs = (await manager.client.list(MULTIKUEUE_CONFIG)).items
+    except NotFound:
+        raise WorkerError("Kueue is not installed on the manager: there is no MultiKueueConfig kind") from None
+    config, found = objects.choose_config(configs, joining.config)
+    if found is not None:
+        objects.with_entry(found, joining.name)
+    objects.check_cluster(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", joining.name)), joining.name)
+    key = ObjectKey(manager.namespace, objects.secret_name(joining.name))
+    secret = await read(manager.client, SECRET, key)
+    if secret is not None and not objects.is_ours(secret):
+        raise WorkerError(
+            f"the Secret {key} exists on the manager, and this command did not make it: choose another name"
+        )
+    return config, found
+
+
+async def grant(manager: Manager, worker: ApiClient, joining: Joining) -> None:
+    """Make the account on the worker, with what it may do."""
+    if await make_namespace(worker, joining.side.namespace):
+        manager.say(f"{joining.name}: made namespace {joining.side.namespace}")
+    for obj in joining.side.objects(manager.settings, diagnose=joining.diagnose):
+        await worker.apply(_RESOURCES[obj["kind"]], obj, field_manager=FIELD_MANAGER)
+    manager.say(f"{joining.name}: service account {joining.side.subject.namespace}/{joining.side.account} and its role")
+
+
+async def token_secret(manager: Manager, worker: ApiClient, joining: Joining) -> Json:
+    """The worker's Secret with the token to use: the one in use, if there is one."""
+    key = ObjectKey(manager.namespace, objects.secret_name(joining.name))
+    stored = await read(manager.client, SECRET, key)
+    used = token_in(stored) if stored is not None else ""
+    for secret in await account_secrets(worker, joining.side):
+        if used and decoded(secret, "token") == used:
+            return secret
+    return await filled(worker, joining.side, joining.side.token)
+
+
+async def account_secrets(worker: ApiClient, side: WorkerSide) -> list[Json]:
+    """The token Secrets of the account that this command made."""
+    listed = (await worker.list(SECRET, namespace=side.namespace)).items
+    return [one for one in listed if objects.is_ours(one) and is_of_account(one, side)]
+
+
+def is_of_account(secret: Json, side: WorkerSide) -> bool:
+    """Whether a Secret holds a token of the account."""
+    named = annotations_of(secret).get(objects.ACCOUNT_ANNOTATION)
+    return secret.get("type") == objects.TOKEN_TYPE and named == side.account
+
+
+async def filled(worker: ApiClient, side: WorkerSide, name: str) -> Json:
+    """Make a token Secret and wait until the worker has filled it in.
+
+    Raises:
+        WorkerError: it is not filled in.
+    """
+    key = ObjectKey(side.namespace, name)
+    await worker.apply(SECRET, side.token_secret(name), field_manager=FIELD_MANAGER)
+    with anyio.move_on_after(TOKEN_PATIENCE):
+        while True:
+            secret = await worker.get(SECRET, key)
+            if dig(secret, "data", "token"):
+                return secret
+            await anyio.sleep(0.2)
+    raise WorkerError(
+        f"the worker does not fill in the token of Secret {key} after {TOKEN_PATIENCE:g} s: "
+        "does its kube-controller-manager run, with the token controller?"
+    )
+
+
+async def introduce(manager: Manager, worker: str, kubeconfig: bytes) -> None:
+    """Write the Secret and the MultiKueueCluster on the manager."""
+    secret = objects.manager_secret(worker, manager.namespace, kubeconfig)
+    await manager.client.apply(SECRET, secret, field_manager=FIELD_MANAGER)
+    cluster = objects.multikueue_cluster(worker)
+    await manager.client.apply(MULTIKUEUE_CLUSTER, cluster, field_manager=FIELD_MANAGER)
+    manager.say(f"manager: Secret {manager.namespace}/{name_of(secret)} and MultiKueueCluster {worker}")
+
+
+async def enlist(manager: Manager, config: str, found: Json | None, worker: str) -> None:
+    """List the worker in the MultiKueueConfig, which is made if there is none."""
+    if found is None:
+        await manager.client.create(MULTIKUEUE_CONFIG, objects.multikueue_config(config, [worker]))
+    else:
+        key = ObjectKey("", config)
+        await change_list(manager.client, MULTIKUEUE_CONFIG, key, lambda now: objects.with_entry(now, worker))
+
+
+async def _tell_unused(manager: Manager, config: str) -> None:
+    checks = (await manager.client.list(ADMISSION_CHECK)).items
+    if not any(dig(check, "spec", "parameters", "name") == config for check in checks):
+        controller = manager.settings.controller_name
+        manager.say(
+            f"No AdmissionCheck uses {config} yet: make one with controllerName {controller} and name it in a queue."
+        )
+
+
+def token_in(secret: Json) -> str:
+    """The token in the kubeconfig of a Secret on the manager; empty if there is none."""
+    try:
+        document = yaml.safe_load(decoded(secret, KUBECONFIG_KEY))
+        return str(document["users"][0]["user"].get("token") or "")
+    except (yaml.YAMLError, KeyError, IndexError, TypeError, AttributeError):
+        return ""
+
+
+async def printed(manager: Manager, worker: ApiClient | None, joining: Joining) -> str:
+    """The YAML of everything, for GitOps; nothing is written.
+
+    Args:
+        manager: is read only.
+        worker: to read the token from; None: leave the credentials out.
+        joining: what is wanted.
+
+    Raises:
+        WorkerError: it cannot be added, or there is no token yet.
+    """
+    objects.check_name(joining.name)
+    config, found = await check_manager(manager, joining)
+    listed = objects.with_entry(found, joining.name) if found is not None else [joining.name]
+    there: list[Json] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": joining.side.namespace}},
+        *joining.side.objects(manager.settings, diagnose=joining.diagnose),
+        joining.side.token_secret(joining.side.token),
+    ]
+    kubeconfig = await _printed_kubeconfig(worker, joining) if worker is not None else None
+    here = [
+        objects.manager_secret(joining.name, manager.namespace, kubeconfig),
+        objects.multikueue_cluster(joining.name),
+        *([objects.multikueue_config(config, listed)] if listed is not None else []),
+    ]
+    return f"# on the worker\n{to_yaml(there)}# on the manager{_missing(joining, kubeconfig)}\n{to_yaml(here)}"
+
+
+def _missing(joining: Joining, kubeconfig: bytes | None) -> str:
+    if kubeconfig is not None:
+        return ""
+    key = f"{joining.side.namespace}/{joining.side.token}"
+    return f"; the Secret's {KUBECONFIG_KEY} is left out: it holds the token of {key} on the worker (--with-secret)"
+
+
+async def _printed_kubeconfig(worker: ApiClient, joining: Joining) -> bytes:
+    key = ObjectKey(joining.side.namespace, joining.side.token)
+    secret = await read(worker, SECRET, key)
+    if secret is None or not dig(secret, "data", "token"):
+        raise WorkerError(f"there is no token in Secret {key} of the worker yet: apply the worker's part first")
+    return joining.kubeconfig(secret)
+
+
+def authority_of(data: str) -> str:
+    """The PEM in a file's text.
+
+    Raises:
+        WorkerError: it is none.
+    """
+    if "-----BEGIN CERTIFICATE-----" not in data:
+        raise WorkerError("--ca: this is no PEM file with certificates")
+    return data

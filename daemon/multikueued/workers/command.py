@@ -1,0 +1,267 @@
+"""The options of `multikueue worker`; what each subcommand does is in a module of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any
+
+import anyio
+import attrs
+import click
+
+from multikueue.kube import ClusterConfig, KubeClient
+from multikueue.protocols import ApiClient
+from multikueued.config import ObjectName, Settings
+from multikueued.loading import load_settings
+from multikueued.values import parse_duration
+from multikueued.workers.objects import WorkerSide
+from multikueued.workers.places import Manager, connection, manager_cluster
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, written as in the settings: `90s`, `15m`."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it."""
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_duration(str(value)).total_seconds()
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+@attrs.frozen
+class Clusters:
+    """Which clusters the command line names."""
+
+    manager: ClusterConfig
+    worker: ClusterConfig | None
+    settings: Settings
+
+    def run(self, work: Callable[[Manager], Awaitable[None]]) -> None:
+        """Do something on the manager."""
+        anyio.run(self._on_manager, work)
+
+    def run_on_both(self, work: Callable[[Manager, ApiClient | None], Awaitable[None]]) -> None:
+        """Do something on the manager and, if one is named, on the worker."""
+        self.run(partial(self._on_both, work))
+
+    async def _on_manager(self, work: Callable[[Manager], Awaitable[None]]) -> None:
+        async with manager_cluster(self.manager, self.settings) as manager:
+            await work(manager)
+
+    async def _on_both(self, work: Callable[[Manager, ApiClient | None], Awaitable[None]], manager: Manager) -> None:
+        if self.worker is None:
+            await work(manager, None)
+            return
+        async with KubeClient(self.worker, name="worker") as client:
+            await work(manager, client)
+
+
+def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that say where the manager is, as one argument `clusters`; `context` are the names of its option."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def called(
+            kubeconfig: str | None,
+            manager_context: str | None,
+            config_file: Path | None,
+            namespace: str | None,
+            **others: Any,
+        ) -> None:
+            settings = load_settings(config_file).settings
+            if namespace is not None:
+                settings = attrs.evolve(settings, namespace=ObjectName(namespace))
+            worker_context = others.pop("worker_context", None)
+            files = others.pop("worker_kubeconfig", None) or kubeconfig
+            worker = connection(files, worker_context) if worker_context is not None else None
+            clusters = Clusters(connection(kubeconfig, manager_context), worker, settings)
+            if worker_context is not None:
+                others["context"] = worker_context
+            command(clusters=clusters, **others)
+
+        names = [*context.split(), "manager_context"]
+        options = (
+            click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged."),
+            click.option(*names, help="The manager's context. Without it: the kubeconfig's current one."),
+            click.option("--config-file", type=_FILE, help="The daemon's settings: kinds, namespace, origin."),
+            click.option("-n", "--namespace", help="Of the kubeconfig Secrets, if the settings do not say it."),
+        )
+        for option in options:
+            called = option(called)
+        return called
+
+    return decorate
+
+
+_ALONE = _manager_options("--context --manager-context")
+_BESIDE = _manager_options("--manager-context")
+
+
+def _side_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say what the worker keeps for the daemon, as one argument `side`."""
+
+    @wraps(command)
+    def called(worker_namespace: str, account: str, **others: Any) -> None:
+        command(side=WorkerSide(worker_namespace, account), **others)
+
+    side = WorkerSide()
+    called = click.option("--account", default=side.account, show_default=True, help="The service account there.")(
+        called
+    )
+    where = click.option("--worker-namespace", default=side.namespace, show_default=True, help="Of the account there.")
+    called = where(called)
+    files = click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
+    return files(called)
+
+
+_NAME = click.argument("name")
+_CONTEXT = click.option("--context", "worker_context", required=True, help="The worker's context in the kubeconfig.")
+
+
+@click.group()
+def worker() -> None:
+    """Add, remove and rotate worker clusters; cordon and drain them."""
+
+
+@worker.command()
+@_NAME
+@_CONTEXT
+@_BESIDE
+@_side_options
+@click.option("--server", default="", help="The worker's address for the daemon, if it is not the context's.")
+@click.option("--ca", type=_FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
+@click.option("--config", help="The MultiKueueConfig to list it in. Needed if there are several.")
+@click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
+@click.option("--diagnose", is_flag=True, help="Let the daemon read queues there: needed to move jobs to it.")
+@click.option("--timeout", type=Duration(), default="60s", show_default=True, help="For the daemon to connect.")
+@click.option("--print", "only_print", is_flag=True, help="Print the YAML, and change nothing.")
+@click.option("--with-secret", is_flag=True, help="With --print: the credentials, too.")
+def add(
+    name: str,
+    clusters: Clusters,
+    context: str,
+    side: WorkerSide,
+    ca: Path | None,
+    only_print: bool,
+    with_secret: bool,
+    **facts: Any,
+) -> None:
+    """Connect the worker cluster NAME.
+
+    It makes a service account there with a role for the daemon's job kinds and a token that does not expire, and on the
+    manager a Secret, a MultiKueueCluster and the entry in a MultiKueueConfig. It has succeeded once the daemon has
+    connected. The same command again changes nothing, or goes on where it was interrupted.
+    """
+    from multikueued.workers.adding import Joining, authority_of, printed
+    from multikueued.workers.adding import add as join
+
+    if with_secret and not only_print:
+        raise click.UsageError("--with-secret is for --print")
+    assert clusters.worker is not None, "--context is required"
+    authority = authority_of(ca.read_text()) if ca is not None else ""
+    joining = Joining(name, context, clusters.worker, side, authority=authority, **facts)
+
+    async def work(manager: Manager, client: ApiClient | None) -> None:
+        assert client is not None, "--context is required"
+        if only_print:
+            click.echo(await printed(manager, client if with_secret else None, joining), nl=False)
+        else:
+            await join(manager, client, joining)
+
+    clusters.run_on_both(work)
+
+
+@worker.command()
+@_NAME
+@click.option("--context", "worker_context", help="The worker's context: remove its account there, too.")
+@_BESIDE
+@_side_options
+@click.option("--timeout", type=Duration(), default="0s", show_default=True, help="For its jobs to end.")
+@click.option("--force", is_flag=True, help="Remove it although it has jobs; they are lost if the daemon restarts.")
+def remove(
+    name: str, clusters: Clusters, side: WorkerSide, timeout: float, force: bool, context: str | None = None
+) -> None:
+    """Disconnect the worker cluster NAME. It must have no jobs."""
+    from multikueued.workers.removing import remove_worker
+
+    del context
+
+    async def work(manager: Manager, client: ApiClient | None) -> None:
+        await remove_worker(manager, name, timeout=timeout, force=force, worker=client, side=side)
+
+    clusters.run_on_both(work)
+
+
+@worker.command()
+@_NAME
+@_CONTEXT
+@_BESIDE
+@_side_options
+@click.option("--timeout", type=Duration(), default="60s", show_default=True, help="For the daemon to take the token.")
+def rotate(name: str, clusters: Clusters, side: WorkerSide, timeout: float, context: str) -> None:
+    """Give the daemon a new token for the worker cluster NAME, and void the old one once the new one is in use."""
+    from multikueued.workers.rotating import rotate as renew
+
+    del context
+
+    async def work(manager: Manager, client: ApiClient | None) -> None:
+        assert client is not None, "--context is required"
+        await renew(manager, client, name, side, timeout)
+
+    clusters.run_on_both(work)
+
+
+_REASON = click.option("--reason", default="", help="Told to users whose jobs wait.")
+
+
+@worker.command()
+@_NAME
+@_ALONE
+@_REASON
+def cordon(name: str, clusters: Clusters, reason: str) -> None:
+    """Offer nothing new to the worker cluster NAME. What runs there stays."""
+    from multikueued.workers.cordoning import cordon as close
+
+    async def work(manager: Manager) -> None:
+        await close(manager, name, reason)
+
+    clusters.run(work)
+
+
+@worker.command()
+@_NAME
+@_ALONE
+def uncordon(name: str, clusters: Clusters) -> None:
+    """Offer jobs to the worker cluster NAME again."""
+    from multikueued.workers.cordoning import uncordon as reopen
+
+    clusters.run(lambda manager: reopen(manager, name))
+
+
+@worker.command()
+@_NAME
+@_ALONE
+@_REASON
+@click.option("--timeout", type=Duration(), help="For all jobs to be gone. Without it: as long as it takes.")
+@click.option("--move", is_flag=True, help="Move its jobs to other workers, one at a time: they begin anew there.")
+@click.option("--yes", is_flag=True, help="With --move: do not ask.")
+def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, move: bool, yes: bool) -> None:
+    """Cordon the worker cluster NAME, and wait until it has no job. Exit code 1: it has some left."""
+    from multikueued.workers.draining import drain as empty
+
+    def confirmed(question: str) -> bool:
+        return yes or click.confirm(question, err=True)
+
+    async def work(manager: Manager) -> None:
+        await empty(manager, name, timeout, reason=reason, move=confirmed if move else None)
+
+    clusters.run(work)

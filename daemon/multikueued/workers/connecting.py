@@ -1,0 +1,79 @@
+"""Wait until the daemon has connected to a worker: its word counts, not whether this machine reaches it."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import anyio
+
+from multikueue.core.machinery.connection import CREDENTIALS, CREDENTIALS_TOLD
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.kube import parse_worker_kubeconfig
+from multikueue.kube.worker_kubeconfig import credentials_digest
+from multikueued.workers.objects import WorkerError
+from multikueued.workers.places import Manager, read
+
+INTERVAL: Final = 0.5
+"""Seconds between two looks."""
+
+
+def digest_of(kubeconfig: bytes) -> str:
+    """What the daemon says once it uses this kubeconfig."""
+    return credentials_digest(parse_worker_kubeconfig(kubeconfig))
+
+
+def digest_in_use(cluster: Json) -> str:
+    """The digest of the kubeconfig that the daemon uses; empty if it does not say."""
+    told = str((condition(cluster, CREDENTIALS) or {}).get("message") or "")
+    return told.removeprefix(CREDENTIALS_TOLD) if told.startswith(CREDENTIALS_TOLD) else ""
+
+
+def is_connected(cluster: Json, digest: str, *, must_tell: bool) -> bool:
+    """Whether the daemon says that it is connected with this kubeconfig.
+
+    Args:
+        cluster: the MultiKueueCluster.
+        digest: of the kubeconfig.
+        must_tell: whether `Active` alone is not enough: it may stand for earlier credentials.
+    """
+    active = (condition(cluster, "Active") or {}).get("status") == "True"
+    in_use = digest_in_use(cluster)
+    return active and (in_use == digest or (not in_use and not must_tell))
+
+
+def why_not_connected(cluster: Json | None, namespace: str) -> str:
+    """What the daemon says instead, or that it says nothing."""
+    told = condition(cluster or {}, "Active")
+    if cluster is None:
+        return "its MultiKueueCluster is gone"
+    if told is None:
+        return (
+            "nobody has looked at it: does the daemon run and lead (its log says 'working'), "
+            f"and does it read Secrets in namespace {namespace}?"
+        )
+    if told.get("status") != "True":
+        return f"{told.get('reason')}: {told.get('message')}"
+    if digest_in_use(cluster):
+        return "it is connected with earlier credentials, and has not taken the new ones yet"
+    return "it is Active, but its controller does not say which credentials it uses"
+
+
+async def until_connected(manager: Manager, worker: str, kubeconfig: bytes, timeout: float, *, must_tell: bool) -> None:
+    """Wait until the daemon is connected with this kubeconfig.
+
+    Raises:
+        WorkerError: it is not, after `timeout` seconds; the message says what the daemon says.
+    """
+    digest, deadline = digest_of(kubeconfig), time.monotonic() + timeout
+    key = ObjectKey("", worker)
+    while True:
+        cluster = await read(manager.client, MULTIKUEUE_CLUSTER, key)
+        if cluster is not None and is_connected(cluster, digest, must_tell=must_tell):
+            return
+        if cluster is None or time.monotonic() > deadline:
+            why = why_not_connected(cluster, manager.namespace)
+            raise WorkerError(f'worker "{worker}" is not connected after {timeout:g} s: {why}')
+        await anyio.sleep(INTERVAL)

@@ -1,0 +1,111 @@
+"""The Workloads of the manager that a worker has, and which of them may be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from multikueue import AVAILABLE, GVK, JobKind
+from multikueue.adapters.pod import PODS
+from multikueue.core.config.admission_check import clusters, config_name
+from multikueue.core.model import workloads
+from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CONFIG, WORKLOAD
+from multikueue.core.model.labels import POD_PARENT_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, controller_of, dig, is_terminating, name_of
+from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload.cordons import is_serving_pod
+from multikueued.config import Settings
+from multikueued.kinds import chosen_kinds
+from multikueued.workers.places import Manager, read
+
+_MAKERS: Final = ("ReplicaSet", "Deployment", "StatefulSet", "LeaderWorkerSet")
+"""Kinds that make a pod anew when it ends."""
+
+
+def known_kinds(settings: Settings) -> dict[GVK, JobKind]:
+    """The rows of all kinds that may run somewhere: those of the settings, and what comes with the library."""
+    kinds = {kind.resource.gvk: kind for kind in AVAILABLE}
+    return kinds | {kind.resource.gvk: kind for kind in chosen_kinds(settings)}
+
+
+def title(workload: Json) -> str:
+    """A job as its user knows it: `team/job/train`."""
+    owner = workloads.owner(workload)
+    namespace = ObjectKey.of(workload).namespace
+    named = f"{owner.gvk.kind.lower()}/{owner.name}" if owner is not None else f"workload/{name_of(workload)}"
+    return f"{namespace}/{named}"
+
+
+async def running_on(manager: Manager, worker: str) -> list[Json]:
+    """The Workloads that are recorded for a worker and have not ended."""
+    listed = (await manager.client.list(WORKLOAD)).items
+    found = [one for one in listed if workloads.cluster_name(one) == worker and not workloads.is_finished(one)]
+    return sorted(found, key=title)
+
+
+@attrs.frozen
+class Ours:
+    """Our AdmissionChecks and the workers behind each."""
+
+    workers: Mapping[str, list[str]]
+    """By the name of a check."""
+
+    @classmethod
+    async def read(cls, manager: Manager) -> Ours:
+        """Read them from the manager."""
+        configs = {name_of(one): one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items}
+        checks = (await manager.client.list(ADMISSION_CHECK)).items
+        ours = [one for one in checks if dig(one, "spec", "controllerName") == manager.settings.controller_name]
+        return cls({name_of(check): clusters(configs.get(config_name(check), {})) for check in ours})
+
+    def check_of(self, workload: Json) -> str | None:
+        """The name of our check on a Workload."""
+        return next((entry["name"] for entry in workloads.checks(workload) if entry["name"] in self.workers), None)
+
+    def workers_of(self, workload: Json) -> list[str]:
+        """The workers that may get a Workload."""
+        return self.workers.get(self.check_of(workload) or "", [])
+
+
+async def pods_of(manager: Manager, workload: Json) -> list[Json]:
+    """The manager's pods behind a Workload of pods; empty for other kinds."""
+    references: Iterable[Json] = dig(workload, "metadata", "ownerReferences") or ()
+    names = [one["name"] for one in references if (one.get("apiVersion"), one.get("kind")) == ("v1", "Pod")]
+    namespace = ObjectKey.of(workload).namespace
+    found = [await read(manager.client, PODS, ObjectKey(namespace, name)) for name in names]
+    return [pod for pod in found if pod is not None]
+
+
+def never_ends(workload: Json, kind: JobKind | None, pods: Iterable[Json]) -> str:
+    """Why a job does not end by itself; empty if it does, as far as can be told."""
+    if kind is not None and kind.traits.serves:
+        return f"a {kind.resource.gvk.kind} runs until somebody stops it"
+    if workloads.component_index(workload) is not None:
+        return "it is a part of a group that runs until somebody stops it"
+    for pod in pods:
+        if is_serving_pod(pod):
+            return "its pods serve until somebody stops them"
+        maker = str((controller_of(pod) or {}).get("kind") or "")
+        if maker in _MAKERS or annotations_of(pod).get(POD_PARENT_ANNOTATION):
+            return (
+                f"a {'Deployment' if maker in ('', 'ReplicaSet') else maker} makes its pods, which run until it is gone"
+            )
+    return ""
+
+
+def why_not_moved(workload: Json, kind: JobKind | None, check: str | None) -> str:
+    """Why a job that ends is not moved, wherever it could go; empty: it may be. The daemon decides alike."""
+    if check is None:
+        return "its queue does not have our AdmissionCheck any more, so nobody would dispatch it again"
+    if is_terminating(workload):
+        return "it is being deleted"
+    if kind is None:
+        return "its kind is not known here: name the daemon's settings with --config-file"
+    if kind.workload_only:
+        return "another controller moves jobs of its kind"
+    if kind.keeps_check_pending and workloads.check_state(workload, check) is CheckState.READY:
+        return "Kueue deletes pods that it evicts once their check is Ready, and nobody makes them again"
+    return ""

@@ -1,0 +1,291 @@
+"""The objects that connect a worker, and what must not be done to the manager's configuration. Pure."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import attrs
+
+from multikueue.core.config.admission_check import clusters
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
+from multikueue.core.model.names import Json, Resource
+from multikueue.core.model.objects import annotations_of, controller_of, dig, labels_of, name_of
+from multikueue.errors import KubeconfigError, MultiKueueError
+from multikueue.kube import parse_worker_kubeconfig
+from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
+from multikueued.config import Settings
+from multikueued.rbac.objects import Account, worker_objects
+
+MAX_CLUSTERS: Final = 20
+"""Kueue's limit on `spec.clusters` of a MultiKueueConfig."""
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+OURS: Final = {MANAGED_BY: "multikueue"}
+"""On everything that `multikueue worker` makes: it changes and deletes nothing else."""
+GENERATED: Final = "multikueue.dev/generated-by"
+"""Annotation of a MultiKueueConfig that a controller writes: its list is not ours to change."""
+TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
+ACCOUNT_ANNOTATION: Final = "kubernetes.io/service-account.name"
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
+_DEPLOYERS: Final = {
+    "argocd.argoproj.io/tracking-id": "Argo CD",
+    "kustomize.toolkit.fluxcd.io/name": "Flux",
+    "helm.toolkit.fluxcd.io/name": "Flux",
+    "meta.helm.sh/release-name": "Helm",
+}
+
+
+class WorkerError(MultiKueueError):
+    """Something about a worker cannot be done. The message says what, why, and what to do."""
+
+
+@attrs.frozen
+class WorkerSide:
+    """Where a worker keeps what the daemon uses there."""
+
+    namespace: str = "kueue-system"
+    account: str = "multikueue"
+    """Of the service account, and of its role and binding."""
+
+    @property
+    def subject(self) -> Account:
+        """The service account."""
+        return Account(self.namespace, self.account)
+
+    @property
+    def role(self) -> str:
+        """The ClusterRole and its binding. Two accounts on one worker have two."""
+        return f"{self.namespace}-{self.account}"
+
+    @property
+    def token(self) -> str:
+        """The first token Secret; rotation makes others beside it."""
+        return f"{self.account}-token"
+
+    def objects(self, settings: Settings, *, diagnose: bool = False) -> list[Json]:
+        """The account and what it may do, marked as ours."""
+        return [ours(obj) for obj in worker_objects(settings, self.role, self.subject, diagnose=diagnose)]
+
+    def token_secret(self, name: str) -> Json:
+        """A Secret that the worker fills with a token that does not expire."""
+        metadata: Json = {"name": name, "namespace": self.namespace}
+        metadata |= {"labels": dict(OURS), "annotations": {ACCOUNT_ANNOTATION: self.account}}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": TOKEN_TYPE}
+
+
+def ours(obj: Json) -> Json:
+    """The object with our label."""
+    metadata = obj["metadata"]
+    return {**obj, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **OURS}}}
+
+
+def is_ours(obj: Json) -> bool:
+    """Whether we made it."""
+    return labels_of(obj).get(MANAGED_BY) == OURS[MANAGED_BY]
+
+
+def check_name(name: str) -> str:
+    """A worker's name: of its MultiKueueCluster, and with an ending of its Secret.
+
+    Raises:
+        WorkerError: it cannot be one.
+    """
+    if not _NAME.fullmatch(name):
+        raise WorkerError(
+            f"{name!r} cannot be a worker's name: use up to 50 lower-case letters, digits and dashes, as in worker1"
+        )
+    return name
+
+
+def secret_name(worker: str) -> str:
+    """The Secret on the manager with a worker's kubeconfig."""
+    return f"{worker}-kubeconfig"
+
+
+def kubeconfig(worker: str, server: str, authority: str, token: str, server_name: str = "") -> Json:
+    """What the daemon connects with.
+
+    Args:
+        worker: its name.
+        server: its address.
+        authority: PEM of who signed the server's certificate; empty: somebody whom every system trusts.
+        token: of the service account.
+        server_name: the name in the server's certificate, if it is not that of the address.
+    """
+    cluster: Json = {"server": server}
+    if server_name:
+        cluster["tls-server-name"] = server_name
+    if authority:
+        cluster["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": worker,
+        "clusters": [{"name": worker, "cluster": cluster}],
+        "users": [{"name": "multikueue", "user": {"token": token}}],
+        "contexts": [{"name": worker, "context": {"cluster": worker, "user": "multikueue"}}],
+    }
+
+
+def check_server(server: str, *, outside: bool) -> str:
+    """The address under which the daemon reaches a worker.
+
+    Args:
+        server: the URL.
+        outside: whether the daemon runs on this machine and not in a cluster.
+
+    Raises:
+        WorkerError: the daemon cannot use it.
+    """
+    advice = "name the address that the daemon reaches with --server https://HOST:PORT"
+    try:
+        url = urlsplit(server)
+        host, _ = url.hostname, url.port
+    except ValueError:
+        host = None
+    if not host or not server.startswith("https://"):
+        raise WorkerError(f"the server {server!r} is no https:// address: {advice}")
+    if _is_loopback(host) and not outside:
+        why = f"the server {server} is this machine's own address, and in a daemon's pod it is the pod's"
+        raise WorkerError(f"{why}: {advice}, or say --outside if the daemon runs on this machine")
+    return server.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
+
+
+def check_kubeconfig(document: Json) -> bytes:
+    """The kubeconfig as it stands in the Secret.
+
+    Raises:
+        WorkerError: the daemon would refuse it.
+    """
+    data = json.dumps(document, indent=1).encode()
+    try:
+        parse_worker_kubeconfig(data)
+    except KubeconfigError as error:
+        raise WorkerError(f"the daemon would refuse this kubeconfig: {error}") from None
+    return data
+
+
+def manager_secret(worker: str, namespace: str, data: bytes | None) -> Json:
+    """The Secret with a worker's kubeconfig; without one if that is not to be shown."""
+    metadata: Json = {"name": secret_name(worker), "namespace": namespace, "labels": dict(OURS)}
+    secret: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
+    return secret if data is None else {**secret, "data": {KUBECONFIG_KEY: base64.b64encode(data).decode()}}
+
+
+def multikueue_cluster(worker: str) -> Json:
+    """The MultiKueueCluster of a worker."""
+    reference = {"locationType": "Secret", "location": secret_name(worker)}
+    made = _object(MULTIKUEUE_CLUSTER, worker, {"clusterSource": {"kubeConfig": reference}})
+    return ours(made)
+
+
+def multikueue_config(name: str, listed: Iterable[str]) -> Json:
+    """A MultiKueueConfig."""
+    return _object(MULTIKUEUE_CONFIG, name, {"clusters": [*listed]})
+
+
+def _object(resource: Resource, name: str, spec: Json) -> Json:
+    gvk = resource.gvk
+    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": name}, "spec": spec}
+
+
+def location(cluster: Json) -> str:
+    """The Secret that a MultiKueueCluster names; empty: its kubeconfig is elsewhere."""
+    reference = dig(cluster, "spec", "clusterSource", "kubeConfig") or {}
+    return str(reference.get("location") or "") if reference.get("locationType", "Secret") == "Secret" else ""
+
+
+def check_cluster(cluster: Json | None, worker: str) -> None:
+    """
+    Raises:
+        WorkerError: there is a MultiKueueCluster of that name that takes its kubeconfig from elsewhere.
+    """
+    if cluster is None or location(cluster) == secret_name(worker):
+        return
+    found = location(cluster)
+    where = f'the Secret "{found}"' if found else "elsewhere"
+    raise WorkerError(
+        f'MultiKueueCluster "{worker}" exists and has its kubeconfig from {where}, which this command did not make: '
+        "choose another name, or delete that MultiKueueCluster first"
+    )
+
+
+def choose_config(configs: Sequence[Json], wanted: str | None) -> tuple[str, Json | None]:
+    """The MultiKueueConfig to list a worker in: its name, and the object if there is one.
+
+    Raises:
+        WorkerError: it is not clear which.
+    """
+    known = {name_of(config): config for config in configs}
+    if wanted is not None:
+        return wanted, known.get(wanted)
+    if len(known) > 1:
+        raise WorkerError(f"there are several MultiKueueConfigs: say which with --config, one of {_listed(known)}")
+    return next(iter(known.items()), ("multikueue", None))
+
+
+def with_entry(config: Json, worker: str) -> list[str] | None:
+    """The list of a config with a worker; None if it is in it already.
+
+    Raises:
+        WorkerError: it may not be added.
+    """
+    listed = clusters(config)
+    if worker in listed:
+        return None
+    check_writable(config)
+    if len(listed) >= MAX_CLUSTERS:
+        what = f'MultiKueueConfig "{name_of(config)}" lists {len(listed)} clusters, and Kueue allows {MAX_CLUSTERS}'
+        raise WorkerError(f"{what}: remove one, or use another config and another queue for the rest")
+    return [*listed, worker]
+
+
+def without_entry(config: Json, worker: str) -> list[str] | None:
+    """The list of a config without a worker; None if it is not in it.
+
+    Raises:
+        WorkerError: it may not be removed.
+    """
+    listed = clusters(config)
+    if worker not in listed:
+        return None
+    check_writable(config)
+    if len(listed) == 1:
+        what = f'"{worker}" is the last cluster of MultiKueueConfig "{name_of(config)}", and Kueue allows no empty one'
+        raise WorkerError(f"{what}: add another worker first, or delete the config and the AdmissionCheck that uses it")
+    return [name for name in listed if name != worker]
+
+
+def check_writable(config: Json) -> None:
+    """
+    Raises:
+        WorkerError: something else writes the config, and would undo a change.
+    """
+    name, owner = name_of(config), controller_of(config)
+    maker = annotations_of(config).get(GENERATED) or (f'{owner["kind"]} "{owner["name"]}"' if owner else "")
+    if maker:
+        raise WorkerError(
+            f'MultiKueueConfig "{name}" is generated by {maker}: change that instead, or use another config'
+        )
+    marks = {**annotations_of(config), **labels_of(config)}
+    deployer = next((who for mark, who in _DEPLOYERS.items() if mark in marks), "")
+    if deployer:
+        what = f'MultiKueueConfig "{name}" is kept by {deployer}, which would undo a change'
+        raise WorkerError(f"{what}: change it there; --print gives the YAML")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,152 @@
+"""The clusters that a command works on: how they are named on the command line, and what is done to their objects."""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import attrs
+import click
+
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, NAMESPACE
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, name_of, resource_version
+from multikueue.errors import AlreadyExists, Conflict, NotFound
+from multikueue.kube import ClusterConfig, KubeClient, load_kubeconfig
+from multikueue.protocols import ApiClient
+from multikueued.config import Settings
+from multikueued.workers.objects import WorkerError
+
+Say: TypeAlias = Callable[[str], None]
+"""Tells the user how it goes on."""
+
+FIELD_MANAGER: Final = "multikueue-cli"
+DEFAULT_KUBECONFIG: Final = Path("~/.kube/config")
+_TRIES: Final = 5
+
+
+def tell(text: str) -> None:
+    """Progress goes to standard error: what a command prints can be piped."""
+    click.echo(text, err=True)
+
+
+@attrs.frozen
+class Manager:
+    """The manager cluster and what a command was told about the daemon there."""
+
+    client: ApiClient
+    settings: Settings
+    """The daemon's: namespace of the Secrets, kinds, origin."""
+    say: Say = tell
+
+    @property
+    def namespace(self) -> str:
+        """Where the kubeconfig Secrets are."""
+        return str(self.settings.namespace)
+
+    async def cluster(self, worker: str) -> Json:
+        """The MultiKueueCluster of a worker.
+
+        Raises:
+            WorkerError: there is none.
+        """
+        found = await read(self.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker))
+        if found is not None:
+            return found
+        known = [name_of(one) for one in (await self.client.list(MULTIKUEUE_CLUSTER)).items]
+        similar = difflib.get_close_matches(worker, known, 1)
+        meant = f": did you mean {similar[0]}?" if similar else f"; there are {', '.join(known)}" if known else ""
+        raise WorkerError(f'there is no MultiKueueCluster "{worker}" on the manager{meant}')
+
+
+def kubeconfig_paths(value: str | None) -> list[Path]:
+    """The files that `--kubeconfig` or KUBECONFIG names; kubectl's own if none is named."""
+    named = [Path(part) for part in (value or "").split(os.pathsep) if part]
+    return named or [DEFAULT_KUBECONFIG.expanduser()]
+
+
+def connection(kubeconfig: str | None, context: str | None) -> ClusterConfig:
+    """How to reach the cluster of a context.
+
+    Raises:
+        KubeconfigError: there is no such context, or it cannot be used.
+    """
+    return load_kubeconfig(kubeconfig_paths(kubeconfig), context)
+
+
+@asynccontextmanager
+async def manager_cluster(config: ClusterConfig, settings: Settings, say: Say = tell) -> AsyncIterator[Manager]:
+    """The manager cluster, while the command works."""
+    async with KubeClient(config, name="manager") as client:
+        yield Manager(client, settings, say)
+
+
+async def read(client: ApiClient, resource: Resource, key: ObjectKey) -> Json | None:
+    """An object; None if there is none."""
+    try:
+        return await client.get(resource, key)
+    except NotFound:
+        return None
+
+
+async def make_namespace(client: ApiClient, name: str) -> bool:
+    """Make a namespace unless it is there; return whether it was made."""
+    if await read(client, NAMESPACE, ObjectKey("", name)) is not None:
+        return False
+    try:
+        await client.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    except AlreadyExists:
+        return False
+    return True
+
+
+async def remove(client: ApiClient, resource: Resource, key: ObjectKey) -> bool:
+    """Delete an object; return whether it was there."""
+    try:
+        await client.delete(resource, key)
+    except NotFound:
+        return False
+    return True
+
+
+async def change_list(
+    client: ApiClient, resource: Resource, key: ObjectKey, change: Callable[[Json], Sequence[str] | None]
+) -> bool:
+    """Change `spec.clusters` of an object as it is now; return whether that changed anything.
+
+    Args:
+        client: of its cluster.
+        resource: its kind.
+        key: its name.
+        change: the new list; None: it is right. It may raise.
+
+    Raises:
+        Conflict: somebody else changes it all the time.
+    """
+    for attempt in range(_TRIES):
+        obj = await client.get(resource, key)
+        wanted = change(obj)
+        if wanted is None:
+            return False
+        patch = {"metadata": {"resourceVersion": resource_version(obj)}, "spec": {"clusters": [*wanted]}}
+        try:
+            await client.merge_patch(resource, key, patch)
+        except Conflict:
+            if attempt == _TRIES - 1:
+                raise
+            continue
+        return True
+    return False
+
+
+def decoded(secret: Json, field: str) -> str:
+    """A field of a Secret; empty if it is not there or no text."""
+    try:
+        return base64.b64decode(dig(secret, "data", field) or "").decode()
+    except ValueError:
+        return ""

@@ -1,0 +1,80 @@
+"""Marks: by them a copy of ours is told from what somebody else has put under its name on a worker.
+
+Whoever may create objects on a worker can write our origin label. A mark they cannot write: it is a keyed digest of the
+Workload's UID, the attempt and the worker's name. So one worker's mark is worth nothing on another, nor in another
+attempt. It begins with a fingerprint of the key: a mark of a key that is lost is told from one that is wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import hmac
+import re
+from enum import Enum
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, uid
+from multikueue.core.model.workloads import attempt
+
+_PLAIN: Final = re.compile("[0-9a-f]{16}")
+"""What former versions have written: the attempt itself."""
+
+
+class Proof(Enum):
+    """What a copy's mark says of one attempt on one worker."""
+
+    EXACT = "exact"
+    """We have made it for this attempt, on this worker."""
+    NONE = "none"
+    """It may be of this attempt: unmarked, as copies of Kueue's own controller are; of a former version; or the key of
+    its mark is lost. Anybody on the worker could have made it."""
+    OTHER = "other"
+    """It is of an earlier attempt, or its mark was made for another worker."""
+
+
+@attrs.frozen
+class Marks:
+    """Makes marks, and reads them."""
+
+    key: bytes = attrs.field(repr=False)
+    """A secret; an empty one for tests, where nobody guesses."""
+
+    def of(self, workload: Json, of_attempt: str, cluster: str) -> str:
+        """The mark of a Workload's copies on a worker.
+
+        Args:
+            workload: the manager's.
+            of_attempt: one of its attempts, see `workloads.attempt`.
+            cluster: the worker.
+        """
+        return _mark(self.key, uid(workload), of_attempt, cluster)
+
+    def proof(self, copy: Json, workload: Json, cluster: str, of_attempt: str = "") -> Proof:
+        """What the mark of a copy says of an attempt at a Workload, the present one unless told otherwise."""
+        found, wanted = mark_of(copy), of_attempt or attempt(workload)
+        if found in ("", wanted):
+            return Proof.NONE
+        if found == self.of(workload, wanted, cluster):
+            return Proof.EXACT
+        ours = found.startswith(_fingerprint(self.key)) or _PLAIN.fullmatch(found)
+        return Proof.OTHER if ours else Proof.NONE
+
+
+def mark_of(copy: Json) -> str:
+    """The mark of a copy; empty if it has none."""
+    return str(annotations_of(copy).get(ATTEMPT_ANNOTATION) or "")
+
+
+@functools.lru_cache(maxsize=16_384)  # a plan asks for the same few marks each time
+def _mark(key: bytes, workload_uid: str, of_attempt: str, cluster: str) -> str:
+    told = "\0".join(("mark", workload_uid, of_attempt, cluster)).encode()
+    return _fingerprint(key) + hmac.digest(key, told, "sha256").hex()[:32]
+
+
+@functools.lru_cache(maxsize=64)
+def _fingerprint(key: bytes) -> str:
+    return hmac.digest(key, b"fingerprint", "sha256").hex()[:8] + "."

@@ -1,0 +1,227 @@
+"""Whether an object has the shape that decisions rely on: checked once, where it comes in.
+
+A real API server holds objects against schemas, but not every field of every kind, and whoever runs a worker decides
+what its API server answers. Decisions read fields without looking at their types. So what does not fit is unknown to
+them, as if it could not be decoded: see `kube.informer`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, Final, TypeAlias
+
+from multikueue.core.model.names import Json
+from multikueue.core.model.quantities import Quantity
+from multikueue.core.model.workloads import CheckState
+
+Schema: TypeAlias = Any
+"""A type; a function that tells whether a value fits; `[schema]` for a list of such; or fields and their schemas.
+
+A field may be missing or null, an entry of a list may not be null. Other fields may be anything.
+"""
+
+
+_TEXT: Final = frozenset([str])
+
+
+def _is_texts(value: Any) -> bool:
+    """Whether it is a mapping to texts, as labels are."""
+    return type(value) is dict and _TEXT.issuperset(map(type, value.values()))
+
+
+def _is_reference(value: Any) -> bool:
+    """Whether it is an owner reference. Those who read it expect no null in place of a text."""
+    if type(value) is not dict:
+        return False
+    return _TEXT.issuperset([type(value.get(field, "")) for field in ("apiVersion", "kind", "name", "uid")])
+
+
+_LONGEST_AMOUNT: Final = 40
+_LARGE_EXPONENT: Final = re.compile(r"[eE]\+?-?\d{3}")
+
+
+def _is_nominal(value: Any) -> bool:
+    """Whether it is the quota of a resource."""
+    if type(value) is not dict or type(value.get("name")) is not str:
+        return False
+    amount = str(value.get("nominalQuota") or 0)
+    if len(amount) > _LONGEST_AMOUNT or _LARGE_EXPONENT.search(amount):  # a number of a million digits
+        return False
+    try:
+        Quantity.parse(amount)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_state(value: Any) -> bool:
+    return type(value) is str and (not value or value in _STATES)
+
+
+_STATES: Final = frozenset(map(str, CheckState))
+_METADATA: Final[Schema] = {
+    "namespace": str,
+    "uid": str,
+    "resourceVersion": str,
+    "creationTimestamp": str,
+    "deletionTimestamp": str,
+    "generation": int,
+    "labels": _is_texts,
+    "annotations": _is_texts,
+    "finalizers": [str],
+    "ownerReferences": [_is_reference],
+}
+_CONDITIONS: Final[Schema] = [
+    {"type": str, "status": str, "reason": str, "message": str, "lastTransitionTime": str},
+]
+_OBJECT: Final[Schema] = {"apiVersion": str, "kind": str, "metadata": _METADATA}
+_ANY_JOB: Final[Schema] = {**_OBJECT, "spec": dict, "status": dict}
+_JOB: Final[Schema] = {**_OBJECT, "spec": dict, "status": {"conditions": [dict]}}
+_WORKLOAD: Final[Schema] = {
+    **_OBJECT,
+    "spec": {
+        "active": bool,
+        "queueName": str,
+        "priority": int,
+        "priorityClassRef": {"kind": str},
+        "podSets": [{"name": str, "count": int, "template": dict}],
+        "preemptionGates": [{"name": str}],
+    },
+    "status": {
+        "conditions": _CONDITIONS,
+        "admissionChecks": [{"name": str, "state": _is_state, "message": str, "lastTransitionTime": str}],
+        "clusterName": str,
+        "nominatedClusterNames": [str],
+        "admission": {"clusterQueue": str, "podSetAssignments": [{"name": str, "delayedTopologyRequest": str}]},
+        "schedulingStats": {"evictions": [{"count": int}]},
+        "requeueState": dict,
+        "preemptionGates": [{"name": str, "position": str, "lastTransitionTime": str}],
+    },
+}
+
+_QUEUE: Final[Schema] = {
+    **_OBJECT,
+    "spec": {
+        "clusterQueue": str,
+        "resourceGroups": [{"flavors": [{"name": str, "resources": [_is_nominal]}]}],
+    },
+}
+
+Check: TypeAlias = Callable[[Json], str]
+"""What is wrong with an object's shape, by its path; empty: nothing that matters."""
+
+
+def object_flaw(obj: Json) -> str:
+    """What is wrong with the metadata of an object."""
+    return _flaw(obj, _OBJECT)
+
+
+def workload_flaw(obj: Json) -> str:
+    """What is wrong with a Workload: the fields that decisions read."""
+    return _flaw(obj, _WORKLOAD) or _unidentified(obj)
+
+
+def job_flaw(obj: Json) -> str:
+    """What is wrong with a job of a kind whose status has conditions as Kubernetes has them."""
+    return _flaw(obj, _JOB) or _unidentified(obj)
+
+
+def any_job_flaw(obj: Json) -> str:
+    """What is wrong with a job of a kind whose status only its row knows: a rule that fails for one is told."""
+    return _flaw(obj, _ANY_JOB) or _unidentified(obj)
+
+
+def queue_flaw(obj: Json) -> str:
+    """What is wrong with a ClusterQueue or a LocalQueue: what sums of quota are made of."""
+    return _flaw(obj, _QUEUE)
+
+
+def has_name(obj: Any) -> bool:
+    """Whether it is an object that has a name, and so a key."""
+    metadata = obj.get("metadata") if type(obj) is dict else None
+    if type(metadata) is not dict or type(metadata.get("namespace", "")) not in (str, type(None)):
+        return False
+    name = metadata.get("name")
+    return type(name) is str and bool(name)
+
+
+def has_odd_labels(obj: Json) -> bool:
+    """Whether its labels cannot be read, so that nobody knows whose it is."""
+    labels = obj["metadata"].get("labels")
+    return labels is not None and not _is_texts(labels)
+
+
+def outline(obj: Json) -> Json:
+    """What can be told of an object that cannot be used: of its metadata, what fits. Others may still change it.
+
+    Args:
+        obj: it has a name.
+    """
+    found = obj["metadata"]
+    kept = {field: found[field] for field, schema in _METADATA.items() if field in found}
+    metadata = {field: value for field, value in kept.items() if value is not None and _fits(value, _METADATA[field])}
+    told = {field: obj[field] for field in ("apiVersion", "kind") if type(obj.get(field)) is str}
+    return {**told, "metadata": {"name": found["name"], **metadata}}
+
+
+def _unidentified(obj: Json) -> str:
+    """Changes and deletions name the UID that they are meant for."""
+    return "" if obj["metadata"].get("uid") else "metadata.uid is missing"
+
+
+def _flaw(obj: Json, schema: Schema) -> str:
+    return "" if _fits(obj, schema) else _told(obj, schema, "")
+
+
+def _fits(value: Any, schema: Schema) -> bool:
+    """Every object of every event is asked: plain loops, which take half the time of `all`."""
+    kind = type(schema)
+    if kind is dict:
+        return type(value) is dict and _has_fields(value, schema)
+    if kind is list:
+        if type(value) is not list:
+            return False
+        for entry in value:
+            if not _fits(entry, schema[0]):
+                break
+        else:
+            return True
+        return False
+    return bool(schema(value)) if kind is FunctionType else type(value) is schema
+
+
+def _has_fields(value: Json, schema: Schema) -> bool:
+    found = value.get
+    for field, inner in schema.items():
+        inside = found(field)
+        if inside is None or type(inside) is inner:
+            continue
+        if type(inner) is type or not _fits(inside, inner):
+            break
+    else:
+        return True
+    return False
+
+
+def _told(value: Any, schema: Schema, path: str) -> str:
+    """Where it does not fit first."""
+    if type(schema) is dict and type(value) is dict:
+        fields = ((value.get(field), inner, f"{path}.{field}" if path else field) for field, inner in schema.items())
+        return next(_told(*one) for one in fields if one[0] is not None and not _fits(one[0], one[1]))
+    if type(schema) is list and type(value) is list:
+        entries = ((entry, f"{path}[{index}]") for index, entry in enumerate(value))
+        return next(_told(entry, schema[0], where) for entry, where in entries if not _fits(entry, schema[0]))
+    return f"{path or 'it'} has an unexpected form ({_WORDS.get(type(value), 'no JSON')})"
+
+
+_WORDS: Final = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}

@@ -1,0 +1,68 @@
+"""Where a job has run before, kept on its Workload: the last five placements, from when to when, and why they ended.
+
+The placement that lasts is not among them: `status.clusterName` and the conditions tell it. So a job that is never
+moved costs no write, and each end of a placement costs one, which may carry another annotation of ours as well.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from multikueue.core.model.conditions import condition, is_true, timestamp
+from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.workloads import cluster_name
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import Placement
+from multikueue.core.workload.words import plain
+
+KEPT: Final = 5
+"""How many placements stay on the Workload."""
+_AGAIN: Final = "Previously: "
+"""How Kueue begins the message of an eviction that is over."""
+
+
+def placement_of(workload: Json) -> Placement | None:
+    """The placement that lasts: since the Workload was Admitted, or before that since it got its quota."""
+    worker = cluster_name(workload)
+    if worker is None:
+        return None
+    kind = "Admitted" if is_true(workload, "Admitted") else "QuotaReserved"
+    return Placement(worker, str((condition(workload, kind) or {}).get("lastTransitionTime") or ""))
+
+
+def placements(workload: Json) -> list[Json]:
+    """The placements that are over, the last one at the end; none if the annotation cannot be read."""
+    try:
+        noted: Any = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
+    except ValueError:
+        return []
+    return [entry for entry in noted if isinstance(entry, dict)] if isinstance(noted, list) else []
+
+
+def last_place(workload: Json) -> ClusterName | None:
+    """The worker of the placement that ended last."""
+    known = placements(workload)
+    worker = dig(known[-1], "worker") if known else None
+    return ClusterName(worker) if isinstance(worker, str) else None
+
+
+def new_placements(situation: Situation) -> str | None:
+    """The annotation to write, because a placement has ended; None: it says so, or none has."""
+    ended = situation.snapshot.placement
+    if ended is None or situation.assigned_to is not None:
+        return None
+    known = placements(situation.workload)
+    if known and (known[-1].get("worker"), known[-1].get("since")) == (ended.worker, ended.since):
+        return None
+    evicted = condition(situation.workload, "Evicted") or {}
+    lasts = evicted.get("status") == "True"
+    entry = {
+        "worker": ended.worker,
+        "since": ended.since,
+        "until": evicted.get("lastTransitionTime") if lasts else timestamp(situation.now),
+        "why": plain(str(evicted.get("message") or "").removeprefix(_AGAIN)),
+    }
+    return json.dumps([*known, entry][-KEPT:], ensure_ascii=False, separators=(",", ":"))

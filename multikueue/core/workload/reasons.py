@@ -1,0 +1,167 @@
+"""Why a Workload waits, for each worker and in its own words: the part of our check's message behind the head.
+
+Whoever waits must not need a worker's credentials to know why. Only what the caches show is told, and nothing else
+depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from multikueue.core.model import workloads
+from multikueue.core.model.conditions import condition, is_true, timestamp
+from multikueue.core.model.copies import is_spent
+from multikueue.core.model.names import Json
+from multikueue.core.workload.cordons import why_withheld
+from multikueue.core.workload.earlier_attempts import left_of_loss, may_run_for
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import (
+    Connected,
+    Connecting,
+    Lost,
+    Syncing,
+    Unreadable,
+    Unserved,
+    Unusable,
+    Worker,
+)
+from multikueue.core.workload.words import condensed, plain
+
+TELL_LOSS_AFTER: Final = timedelta(seconds=60)
+"""How long a worker must be out of sight until Workloads tell it: an API server that is restarted is back by then, and
+thousands of Workloads need not be written twice for it."""
+
+
+def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
+    """What each worker of the config says about a Workload that is offered to the workers of these names.
+
+    A worker says nothing while it has just been asked, or once it has admitted the Workload.
+    """
+    for worker in situation.workers:
+        if worker.configured and (why := _why_it_waits(situation, worker, names)):
+            yield part(worker, why)
+
+
+def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta | None:
+    """For how much longer a worker counts as if it were in sight; None: it is in sight, or out of it for longer."""
+    match worker.reach, worker.kind:
+        case Lost(datetime() as since), _:
+            left = TELL_LOSS_AFTER - (situation.now - since)
+        case Connected(), Unserved(failing_for):
+            left = TELL_LOSS_AFTER - failing_for
+        case _:
+            return None
+    return left if left > timedelta(0) else None
+
+
+def part(worker: Worker, why: str) -> str:
+    """One part of the message."""
+    return f"{worker.name}: {plain(why)}"
+
+
+def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) -> str:
+    if held := why_withheld(situation, worker):
+        return held
+    # While it is offered to others, a short loss is not worth a write: what the worker said last holds.
+    passes = bool(names) and left_of_short_loss(situation, worker) is not None
+    if (not worker.in_sight and not passes) or isinstance(worker.kind, Unusable):
+        return out_of_sight(worker) + _earlier_attempt(situation, worker)
+    if worker.refusal is not None:
+        again = timestamp(situation.now + worker.refusal.left)
+        return f"refuses it, is asked again at {again}: {worker.refusal.why}"
+    if worker.name not in names:
+        return "not nominated yet"
+    copy = situation.current(worker)
+    if copy is None:
+        return "" if worker.is_empty else "what an earlier attempt has left there is being removed"
+    return _word_of(copy)
+
+
+def _earlier_attempt(situation: Situation, worker: Worker) -> str:
+    """Until when nobody else gets the job, because it may still run there."""
+    left = may_run_for(situation, worker) if _counts(worker) else None
+    return f", may run an earlier attempt: no other gets it before {timestamp(situation.now + left)}" if left else ""
+
+
+def out_of_sight(worker: Worker) -> str:
+    """Why nothing can be seen or created on a worker, in a few words."""
+    if worker.unreadable:
+        return worker.unreadable
+    match worker.reach, worker.kind:
+        case Connecting(), _:
+            return "connecting"
+        case Lost(since), _:
+            return f"unreachable since {timestamp(since)}" if since is not None else "unreachable"
+        case (Unreadable(), _) | (_, Unreadable()):
+            return "answers with more than may be read"
+        case _, Syncing():
+            return "its jobs are being read"
+        case _, Unusable(why):
+            return why
+    return "does not serve the job's kind"
+
+
+def _word_of(copy: Json) -> str:
+    """What the worker's Kueue says about a copy; empty while it has said nothing, or once it has admitted it."""
+    if workloads.is_finished(copy):
+        return "gave it up: " + _message(copy, "Finished") if is_spent(copy) else ""
+    if workloads.is_evicted(copy):
+        return _message(copy, "Evicted")
+    if is_true(copy, "BlockedOnPreemptionGates"):
+        return "may not preempt there yet: " + condensed(_message(copy, "QuotaReserved"))
+    if not workloads.has_quota(copy):
+        return condensed(_message(copy, "QuotaReserved"))
+    return "" if workloads.is_admitted(copy) else _word_of_checks(copy)
+
+
+def _word_of_checks(copy: Json) -> str:
+    """Of a copy with quota: which of the worker's own admission checks it waits for."""
+    waiting = [one for one in workloads.checks(copy) if one.get("state") != workloads.CheckState.READY]
+    told = [f'admission check "{one.get("name")}" is {one.get("state")} {one.get("message") or ""}' for one in waiting]
+    return "; ".join(one.strip() for one in told) or _message(copy, "Admitted")
+
+
+def _message(copy: Json, kind: str) -> str:
+    return str((condition(copy, kind) or {}).get("message") or "")
+
+
+def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
+    """What to tell about the recorded worker while it is out of sight: with the moment at which its job moves.
+
+    Returns:
+        The text, empty while there is nothing to tell; and after what time there may be.
+    """
+    if worker.in_sight:
+        return (f"{worker.name} {_REMOVED}" if worker.removed else ""), None
+    left, timeout = left_of_loss(situation, worker), situation.settings.worker_lost_timeout
+    if left is None:
+        return "", None
+    patience = TELL_LOSS_AFTER if timeout > 2 * TELL_LOSS_AFTER else timedelta(0)
+    if (early := patience - (timeout - left)) > timedelta(0) and _counts(worker):
+        return "", early
+    removed = "; its MultiKueueCluster is gone" if worker.removed else ""
+    return f"{worker.name} {out_of_sight(worker)}{_deadline(situation.now, left, worker)}{removed}", None
+
+
+_REMOVED: Final = (
+    "has no MultiKueueCluster any more: the job runs there to its end, "
+    "and moves if the daemon is restarted and cannot reach it for workerLostTimeout"
+)
+
+
+def _counts(worker: Worker) -> bool:
+    """Whether time runs out for what is there."""
+    match worker.reach, worker.kind:
+        case Lost(since), _:
+            return since is not None
+        case Unreadable(), _:
+            return False
+    return isinstance(worker.kind, Unserved)
+
+
+def _deadline(now: datetime, left: timedelta, worker: Worker) -> str:
+    if _counts(worker):
+        return f"; moves at {timestamp(now + left)}"
+    return "" if isinstance(worker.reach, Lost) else "; stays there"

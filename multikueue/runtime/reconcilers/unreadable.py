@@ -1,0 +1,77 @@
+"""Which objects of one Workload cannot be read, on the manager and on a worker: as far as can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import Owner, has_members, owner_names
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.unreadable import hidden, with_hidden_jobs
+from multikueue.runtime.children import is_child
+from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.worker_informers import WorkerInformers
+
+
+def unreadable_workload(manager: ManagerCluster, key: ObjectKey, owned_by: Owner | None) -> str:
+    """Which Workload of the manager cannot be read that decisions about one need: itself, or another of its job.
+
+    Args:
+        manager: its caches.
+        key: the Workload to decide about.
+        owned_by: the job behind it.
+    """
+    job = ObjectKey(key.namespace, owned_by.name) if owned_by is not None else None
+    names = [key, *(manager.owned(owned_by.gvk, job) if owned_by is not None and job is not None else ())]
+    return next(filter(None, map(manager.workloads.told_unreadable, names)), "")
+
+
+def unreadable_job(manager: ManagerCluster, key: ObjectKey, workload: Json, owned_by: Owner) -> str:
+    """Which of the manager's jobs behind a Workload cannot be read, and why; empty: all can be."""
+    cache = manager.cache_of(owned_by.gvk)
+    if cache is None or not cache.informer.unreadable:
+        return ""
+    names = [ObjectKey(key.namespace, owned_by.name)]
+    if has_members(workload):
+        names = [ObjectKey(key.namespace, name) for name in owner_names(workload, owned_by.gvk)]
+        names += sorted(cache.unreadable_of(key))
+    return next(filter(None, map(cache.told_unreadable, names)), "")
+
+
+def without_unreadable(
+    worker: Worker,
+    informers: WorkerInformers,
+    key: ObjectKey,
+    owned_by: Owner | None,
+    names: Collection[str],
+    *,
+    workload_only: bool,
+) -> Worker:
+    """The worker without what is known of objects of a Workload that cannot be read now.
+
+    Args:
+        worker: as its caches show it.
+        informers: its caches.
+        key: the Workload.
+        owned_by: the job behind it.
+        names: of its jobs on the manager: it may be all that can be told of a copy.
+        workload_only: whether its jobs need not be seen.
+    """
+    if why := informers.workloads.told_unreadable(key):
+        return hidden(worker, why)
+    if workload_only:
+        return worker
+    why = _unreadable_copy(informers, key, owned_by, names)
+    return with_hidden_jobs(worker, why) if why else worker
+
+
+def _unreadable_copy(informers: WorkerInformers, key: ObjectKey, owned_by: Owner | None, names: Collection[str]) -> str:
+    for gvk, cache in informers.jobs.items():
+        found = set(cache.unreadable_of(key))
+        if owned_by is not None and gvk == owned_by.gvk:
+            found.update(ObjectKey(key.namespace, name) for name in (owned_by.name, *names))
+        for one in sorted(found):
+            outline = cache.informer.unreadable.outlines.get(one)
+            if outline is not None and not is_child(outline, informers.jobs):
+                return cache.told_unreadable(one)
+    return ""

@@ -1,0 +1,77 @@
+"""The indexes of the manager's Workloads: by job, by admission check, by quota, and by worker."""
+
+from __future__ import annotations
+
+import sys
+
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import (
+    checks,
+    cluster_name,
+    cluster_queue,
+    has_members,
+    has_quota,
+    is_finished,
+    nominated,
+    owner,
+)
+
+
+def owner_entry(gvk: GVK, key: ObjectKey) -> str:
+    """The entry under which a job's Workloads are found: in the index `owner`, or `member` for groups."""
+    return f"{gvk}|{key}"
+
+
+def _owner_entries(workload: Json) -> list[str]:
+    found, namespace = owner(workload), ObjectKey.of(workload).namespace
+    return [owner_entry(found.gvk, ObjectKey(namespace, found.name))] if found else []
+
+
+def _member_entries(workload: Json) -> list[str]:
+    """All owners of a Workload that stands for several jobs."""
+    references = dig(workload, "metadata", "ownerReferences") if has_members(workload) else None
+    namespace = ObjectKey.of(workload).namespace
+    return [
+        owner_entry(GVK.of(one["apiVersion"], one["kind"]), ObjectKey(namespace, one["name"]))
+        for one in references or ()
+    ]
+
+
+def check_names(workload: Json) -> list[str]:
+    """The AdmissionChecks of a Workload."""
+    return [entry.get("name", "") for entry in checks(workload)]
+
+
+def _quota_entries(workload: Json) -> list[str]:
+    """The ClusterQueue whose quota a Workload holds, with each of its checks; few texts for many Workloads."""
+    queue = cluster_queue(workload)
+    return [sys.intern(f"{queue}|{name}") for name in check_names(workload)] if queue else []
+
+
+def placed_entry(worker: str) -> str:
+    """The entry of the index `worker` for Workloads that the worker has."""
+    return f"placed|{worker}"
+
+
+def offered_entry(worker: str) -> str:
+    """The entry of the index `worker` for Workloads that are offered to the worker, and that no worker has."""
+    return f"offered|{worker}"
+
+
+def _worker_entries(workload: Json) -> list[str]:
+    if is_finished(workload) or not has_quota(workload):
+        return []
+    if (worker := cluster_name(workload)) is not None:
+        return [sys.intern(placed_entry(worker))]
+    return [sys.intern(offered_entry(name)) for name in nominated(workload)]
+
+
+INDEXES = {
+    "owner": _owner_entries,
+    "member": _member_entries,
+    "check": check_names,
+    "quota": _quota_entries,
+    "worker": _worker_entries,
+}
+"""All of them, by name."""

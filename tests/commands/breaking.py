@@ -1,0 +1,131 @@
+"""A fleet in memory with one thing broken, and what `explain` makes of it: it sees the manager alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+import attrs
+
+from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
+from multikueue.core.model.names import GVK, ClusterName, Json, Resource
+from multikueue.errors import ApiError
+from multikueue.kube import ClusterConfig
+from multikueue.kube.client import Served
+from multikueue.protocols import ApiClient, ObjectList
+from multikueue.runtime.cluster_pool import Connect
+from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.sandbox.apiserver import DirectClient
+from multikueued.commands.explaining import gather_explanation
+from multikueued.reports.explaining import Explanation
+from multikueued.reports.remedies import Finding
+from tests.runtime.fleet import Fleet, now
+
+Refusals = Mapping[tuple[str, str], ApiError]
+"""By verb and plural."""
+Change = Callable[[Fleet], Awaitable[object]]
+
+
+@attrs.define(eq=False)
+class Refusing:
+    """A client of a worker that refuses some requests in the words of a real API server."""
+
+    inner: ApiClient
+    refusals: Refusals
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def create(self, resource: Resource, obj: Json) -> Json:
+        self._check("create", resource)
+        return await self.inner.create(resource, obj)
+
+    async def list(self, resource: Resource, **options: Any) -> ObjectList:
+        self._check("list", resource)
+        return await self.inner.list(resource, **options)
+
+    def _check(self, verb: str, resource: Resource) -> None:
+        if (error := self.refusals.get((verb, resource.plural))) is not None:
+            raise error
+
+
+def refusing(fleet: Fleet, refusals: Refusals) -> Connect:
+    """Clients of workers, all of which refuse the same."""
+
+    def connect(name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[ApiClient]:
+            async with fleet.client(name, config) as client:
+                made: Any = Refusing(client, refusals)
+                yield made
+
+        return opened()
+
+    return connect
+
+
+class Person(DirectClient):
+    """An operator's client of the manager, without HTTP."""
+
+    async def discover(self, gvk: GVK) -> Served | None:
+        """See `KubeClient.discover`: of the kinds that are not built in, none is served here."""
+        del gvk
+        return None
+
+
+async def explained(fleet: Fleet, job: str = "job/job") -> Explanation:
+    """What `multikueue explain` says; it has the manager's address and no other."""
+    found = await gather_explanation(Person(fleet.manager), job, "default", now(), "kueue-system")
+    assert isinstance(found, Explanation)
+    return found
+
+
+async def explained_after(
+    workers: int = 1,
+    *,
+    refusals: Refusals | None = None,
+    before: Change | None = None,
+    submit: Change | None = None,
+    after: Change | None = None,
+    kinds: Sequence[JobKind] = BUILTIN,
+    seconds: float = 60.0,
+) -> Explanation:
+    """Run a fleet and the daemon, break something, submit a job, wait, and explain the job.
+
+    Args:
+        workers: how many.
+        refusals: what all workers refuse.
+        before: what is done before the daemon and the Kueues run.
+        submit: how the job is submitted; else a plain Job.
+        after: what is done once the job is at rest.
+        kinds: of the daemon's settings.
+        seconds: to wait at the end.
+    """
+    fleet = Fleet.of(*(f"worker{number}" for number in range(1, workers + 1)))
+    await fleet.connect()
+    if before is not None:
+        await before(fleet)
+    daemon = Manager(
+        DirectClient(fleet.manager, user="multikueue"),
+        AdapterRegistry(kinds),
+        ManagerSettings(),
+        refusing(fleet, refusals or {}),
+        clock=now,
+    )
+    async with fleet.kueues(), fleet.running(daemon):
+        await anyio.sleep(5)
+        await (submit(fleet) if submit is not None else fleet.submit())
+        await anyio.sleep(5)
+        if after is not None:
+            await after(fleet)
+        await anyio.sleep(seconds)
+        return await explained(fleet)
+
+
+def finding(found: Explanation, id: str) -> Finding:
+    """The finding of that kind; fails with all that there are."""
+    by_id = {one.id: one for one in found.findings}
+    assert id in by_id, (found.job, found.workers, found.findings)
+    return by_id[id]

@@ -1,0 +1,134 @@
+"""One source of rules: the command, the chart and `worker add` grant the same, and no more than is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from multikueue import AVAILABLE
+from multikueue.core.model.names import Json
+from multikueued.cli import main
+from multikueued.config import Settings
+from multikueued.loading import parse_settings
+from multikueued.rbac.chart import blocks, written
+from multikueued.rbac.rules import framework_rules, in_namespace, merged, on_manager, on_worker
+from tests.integration.permissions import TEMPLATES, Granted, chart_objects, granted
+
+KUEUE = "kueue.x-k8s.io"
+
+
+def printed(*arguments: str) -> list[Json]:
+    result = CliRunner().invoke(main, ["rbac", *arguments])
+    assert result.exit_code == 0, result.output
+    return [*yaml.safe_load_all(result.stdout)]
+
+
+def rules(objects: list[Json], kind: str = "ClusterRole") -> Granted:
+    return granted(rule for obj in objects if obj["kind"] == kind for rule in obj["rules"])
+
+
+class TestTheChart:
+    @pytest.mark.parametrize("file", sorted(TEMPLATES.glob("*.yaml")), ids=lambda file: file.name)
+    def test_its_rules_are_those_of_the_source(self, file: Path) -> None:
+        """`python -m multikueued.rbac.chart charts/multikueued` writes them."""
+        assert written(file.read_text()) == file.read_text()
+
+    def test_every_block_of_the_source_is_in_a_template(self) -> None:
+        text = "".join(file.read_text() for file in TEMPLATES.glob("*.yaml"))
+        assert all(f"# rules: {name} " in text for name in blocks())
+
+    @pytest.mark.parametrize("framework", sorted({kind.framework for kind in AVAILABLE}))
+    def test_it_grants_for_a_framework_what_the_command_does(self, framework: str) -> None:
+        settings = parse_settings(yaml.safe_dump({"integrations": {"frameworks": [framework]}}))
+        assert rules(chart_objects(frameworks=[framework])) == granted(on_manager(settings))
+
+    def test_auto_stands_for_what_it_stands_for_in_the_settings(self) -> None:
+        settings = parse_settings("integrations: {frameworks: [auto]}")
+        assert rules(chart_objects(frameworks=["auto"])) == granted(on_manager(settings))
+
+    def test_its_role_in_the_namespace_is_the_commands(self) -> None:
+        assert rules(chart_objects(), "Role") == granted(in_namespace(Settings()))
+
+
+class TestWhatIsGranted:
+    def test_a_kind_without_a_status_of_its_own_is_only_read(self) -> None:
+        """A StatefulSet's status is written by the manager's own controller."""
+        (rule,) = framework_rules()["statefulset"]
+        assert rule == {"apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": ["list", "watch"]}
+
+    def test_workers_let_only_those_kinds_be_changed_that_have_changes(self) -> None:
+        settings = parse_settings("integrations: {frameworks: [batch/job, jobset.x-k8s.io/jobset]}")
+        found = granted(on_worker(settings))
+        assert "patch" in found["batch", "jobs"]  # an elastic one's size
+        assert found["jobset.x-k8s.io", "jobsets"] == {"create", "delete", "list", "watch"}
+
+    def test_nothing_is_granted_with_a_wildcard_and_no_secret_of_a_worker(self) -> None:
+        settings = parse_settings("{integrations: {frameworks: [auto, pod]}, quotaAutomation: true}")
+        found = [*on_manager(settings), *in_namespace(settings), *on_worker(settings, diagnose=True)]
+        assert not [rule for rule in found for values in rule.values() if "*" in values]
+        assert ("", "secrets") not in granted(on_worker(settings, diagnose=True))
+
+    def test_a_declared_kind_is_granted_with_its_definition_by_name(self) -> None:
+        settings = parse_settings("externalFrameworks: [Workflow.v1alpha1.argoproj.io, PipelineRun.v1.tekton.dev]")
+        found = granted(on_manager(settings))
+        assert found["argoproj.io", "workflows"] == {"list", "watch", "patch"}  # it has its status in the object
+        assert found["tekton.dev", "pipelineruns/status"] == {"patch"}
+        named = [
+            rule["resourceNames"] for rule in on_manager(settings) if "customresourcedefinitions" in rule["resources"]
+        ]
+        assert named == [["workflows.argoproj.io"], ["pipelineruns.tekton.dev"]]
+
+    def test_a_kind_that_somebody_else_moves_is_not_granted(self) -> None:
+        settings = parse_settings("externalFrameworks: [{name: Thing.v1.example.com, workloadOnly: true}]")
+        assert not [group for group, _ in granted(on_manager(settings)) if group == "example.com"]
+
+    def test_options_are_granted_only_while_they_are_on(self) -> None:
+        plain = granted(on_manager(Settings()))
+        webhook = granted(on_manager(parse_settings("webhook: {enabled: true}")))
+        quota = granted(on_manager(parse_settings("quotaAutomation: true")))
+        assert (KUEUE, "clusterqueues") not in plain
+        assert webhook["admissionregistration.k8s.io", "mutatingwebhookconfigurations"] == {"patch", "create"}
+        assert quota[KUEUE, "clusterqueues/status"] == {"patch"}
+        assert granted(on_worker(parse_settings("quotaAutomation: true")))[KUEUE, "clusterqueues"] == {"list", "watch"}
+
+    def test_merging_grants_neither_more_nor_less(self) -> None:
+        found = [rule for rules in framework_rules().values() for rule in rules]
+        assert granted(merged(found)) == granted(found)
+
+
+class TestTheCommand:
+    def test_the_manager_gets_roles_bindings_and_an_account(self) -> None:
+        objects = printed("manager", "--service-account", "ours/daemon", "--name", "mk")
+        assert [(obj["kind"], obj["metadata"].get("namespace", "")) for obj in objects] == [
+            ("ServiceAccount", "ours"),
+            ("ClusterRole", ""),
+            ("ClusterRoleBinding", ""),
+            ("Role", "kueue-system"),
+            ("RoleBinding", "kueue-system"),
+        ]
+        subject = {"kind": "ServiceAccount", "namespace": "ours", "name": "daemon"}
+        assert [obj["subjects"] for obj in objects if "subjects" in obj] == [[subject], [subject]]
+        assert {obj["roleRef"]["name"] for obj in objects if "roleRef" in obj} == {"mk"}
+
+    def test_a_worker_gets_no_role_in_a_namespace(self) -> None:
+        assert [obj["kind"] for obj in printed("worker")] == ["ServiceAccount", "ClusterRole", "ClusterRoleBinding"]
+
+    def test_the_settings_decide(self, tmp_path: Path) -> None:
+        file = tmp_path / "settings.yaml"
+        file.write_text("integrations: {frameworks: [ray.io/rayjob]}\n")
+        found = rules(printed("worker", "--config-file", str(file)))
+        assert ("ray.io", "rayjobs") in found
+        assert ("batch", "jobs") not in found
+
+    def test_diagnosing_reads_and_changes_nothing(self) -> None:
+        more = rules(printed("worker", "--diagnose")).items() - rules(printed("worker")).items()
+        assert more
+        assert {verb for _, verbs in more for verb in verbs} <= {"get", "list"}
+
+    def test_an_account_without_a_namespace_is_refused(self) -> None:
+        result = CliRunner().invoke(main, ["rbac", "manager", "--service-account", "daemon"])
+        assert result.exit_code == 2
+        assert "'daemon' is not NAMESPACE/NAME" in result.output

@@ -1,0 +1,195 @@
+"""Bare sandbox clusters, the daemon in a task, and the command line as a person at a terminal has it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import attrs
+import structlog
+import yaml
+from click.testing import CliRunner, Result
+
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    JOB,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    NAMESPACE,
+    SECRET,
+    WORKLOAD,
+)
+from multikueue.core.model.labels import QUEUE_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import cluster_name, is_finished
+from multikueue.kube import load_kubeconfig
+from multikueue.protocols import ApiClient
+from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
+from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME, admission_check, namespace, set_up_queues
+from multikueued.cli import main
+from multikueued.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
+from multikueued.wiring import work
+
+T = TypeVar("T")
+PATIENCE = 30.0
+KUEUE_NAMESPACE = "kueue-system"
+LONG = SandboxOptions(runner=RunnerOptions(minimum=1e6, maximum=1e6), connect=False, roles=True)
+SETTINGS = Settings(
+    namespace=ObjectName(KUEUE_NAMESPACE),
+    serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
+    leader_election=LeaderElectionSettings(enabled=False),
+)
+
+
+@attrs.frozen(eq=False)
+class Ground:
+    """What a test does here, and sees."""
+
+    sandbox: Sandbox
+    kubeconfig: Path
+    """With a context for each cluster."""
+
+    @property
+    def manager(self) -> ApiClient:
+        """Its administrator."""
+        return self.sandbox.manager.client("admin")
+
+    def worker(self, name: str) -> ApiClient:
+        """A worker's administrator."""
+        return self.sandbox.workers[name].client("admin")
+
+    async def run(self, *arguments: str, answer: str | None = None) -> Result:
+        """Run `multikueue ARGUMENTS` to its end."""
+        command = [*arguments, "--kubeconfig", str(self.kubeconfig)]
+        invoke = partial(CliRunner().invoke, main, command, input=answer)
+        with anyio.fail_after(2 * PATIENCE):
+            return await anyio.to_thread.run_sync(invoke, abandon_on_cancel=True)
+
+    async def done(self, *arguments: str, answer: str | None = None) -> str:
+        """Run it, and return all that it says."""
+        result = await self.run(*arguments, answer=answer)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    async def refused(self, *arguments: str, code: int = 1) -> str:
+        """Run it in vain, and return its one error."""
+        result = await self.run(*arguments)
+        assert result.exit_code == code, result.output
+        errors = [line for line in result.stderr.splitlines() if line.startswith("multikueue: error: ")]
+        assert len(errors) == 1, result.output
+        return result.stderr.partition("multikueue: error: ")[2]
+
+    async def join(self, *names: str) -> None:
+        """Add workers, and give them queues."""
+        for name in names:
+            await set_up_queues(self.worker(name), {"cpu": "4"})
+            await self.done("worker", "add", name, "--context", name, "--outside", "--diagnose")
+
+    async def submit(self, *names: str, cpu: str = "1") -> None:
+        """Submit jobs."""
+        for name in names:
+            container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+            spec: Json = {"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue"}
+            spec["template"] = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+            metadata: Json = {"name": name, "namespace": "default", "labels": {QUEUE_LABEL: LOCAL_QUEUE_NAME}}
+            await self.manager.create(
+                JOB, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+            )
+
+    async def places(self) -> dict[str, str | None]:
+        """The worker of each job that has not ended."""
+        found = (await self.manager.list(WORKLOAD)).items
+        return {
+            one["metadata"]["ownerReferences"][0]["name"]: cluster_name(one) for one in found if not is_finished(one)
+        }
+
+    async def runs_on(self) -> dict[str, list[str]]:
+        """The workers on which each job has pods that run."""
+        found: dict[str, list[str]] = {}
+        for name in self.sandbox.workers:
+            for job in (await self.worker(name).list(JOB)).items:
+                if (job.get("status") or {}).get("active"):
+                    found.setdefault(job["metadata"]["name"], []).append(name)
+        return found
+
+    async def clusters(self) -> list[str]:
+        """What the MultiKueueConfig lists; empty if there is none."""
+        found = (await self.manager.list(MULTIKUEUE_CONFIG)).items
+        return [name for config in found for name in config["spec"]["clusters"]]
+
+    async def kubeconfig_of(self, worker: str) -> Json:
+        """The Secret on the manager."""
+        return await self.manager.get(SECRET, ObjectKey(KUEUE_NAMESPACE, f"{worker}-kubeconfig"))
+
+    async def cluster(self, worker: str) -> Json:
+        """The MultiKueueCluster."""
+        return await self.manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", worker))
+
+
+async def until(look: Callable[[], Awaitable[T]], holds: Callable[[T], bool] = bool) -> T:
+    """Look until it is so, and return what was seen."""
+    seen: T | None = None
+    try:
+        with anyio.fail_after(PATIENCE):
+            while True:
+                seen = await look()
+                if holds(seen):
+                    return seen
+                await anyio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"still not so after {PATIENCE:g} s: {seen}") from None
+
+
+def contexts(sandbox: Sandbox) -> Json:
+    """One kubeconfig for the administrator of all clusters; the manager is the current one."""
+    merged: Json = {"apiVersion": "v1", "kind": "Config", "current-context": "manager"}
+    for cluster in sandbox.clusters:
+        one = cluster.kubeconfig
+        user = f"{cluster.name}-admin"
+        merged.setdefault("clusters", []).extend(one["clusters"])
+        merged.setdefault("users", []).append({**one["users"][0], "name": user})
+        context = {"cluster": cluster.name, "user": user}
+        merged.setdefault("contexts", []).append({"name": cluster.name, "context": context})
+    return merged
+
+
+@asynccontextmanager
+async def _logging_to(file: Path) -> AsyncIterator[None]:
+    """Keep the daemon's log apart from what a command prints: here they are one process."""
+    with file.open("w") as log:
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(log))
+        try:
+            yield
+        finally:
+            structlog.reset_defaults()
+
+
+@asynccontextmanager
+async def ground(
+    folder: Path,
+    *,
+    workers: int = 2,
+    daemon: bool = True,
+    settings: Settings = SETTINGS,
+    queues: Iterable[str] = (CHECK,),
+) -> AsyncIterator[Ground]:
+    """Clusters with Kueue and nothing else; on the manager queues and a check whose config does not exist yet."""
+    async with _logging_to(folder / "log"), Sandbox(workers=workers, options=LONG) as sandbox:
+        file = folder / "kubeconfig"
+        file.write_text(yaml.safe_dump(contexts(sandbox)))
+        made = Ground(sandbox, file)
+        await made.manager.create(NAMESPACE, namespace(KUEUE_NAMESPACE))
+        await set_up_queues(made.manager, {"cpu": "8"}, queues)
+        await made.manager.create(ADMISSION_CHECK, admission_check())
+        async with anyio.create_task_group() as tasks:
+            if daemon:
+                user: Any = sandbox.manager.server.kubeconfig("multikueue")
+                (folder / "daemon").write_text(yaml.safe_dump(user))
+                tasks.start_soon(work, settings, load_kubeconfig(folder / "daemon"))
+            yield made
+            tasks.cancel_scope.cancel()

@@ -1,0 +1,206 @@
+"""Workers on sandbox servers with the real daemon: added, used, cordoned, drained, rotated and removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from multikueue.core.machinery.connection import CREDENTIALS
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
+from multikueue.core.model.labels import CORDON_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
+from multikueue.sandbox.setting_up import set_up_queues
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
+from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
+
+
+async def waits(here: Ground, words: str) -> None:
+    """Wait until the check of a Workload says something."""
+
+    async def messages() -> list[str]:
+        found = (await here.manager.list(WORKLOAD)).items
+        return [entry.get("message", "") for one in found for entry in one["status"].get("admissionChecks", ())]
+
+    await until(messages, lambda told: any(words in one for one in told))
+
+
+async def tokens(here: Ground, worker: str) -> list[str]:
+    found = (await here.worker(worker).list(SECRET, namespace=KUEUE_NAMESPACE)).items
+    return [one["metadata"]["name"] for one in found]
+
+
+async def test_a_worker_is_added_to_bare_clusters_and_runs_a_job(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await set_up_queues(here.worker("worker1"), {"cpu": "4"})
+        said = await here.done("worker", "add", "worker1", "--context", "worker1", "--outside")
+        assert "worker1 is connected, and MultiKueueConfig multikueue lists it" in said
+        assert is_true(await here.cluster("worker1"), "Active")
+        assert await here.clusters() == ["worker1"]
+        await here.submit("first")
+        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+
+
+async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+
+        async def versions() -> list[str]:
+            there = here.worker("worker1")
+            role = ObjectKey("", "kueue-system-multikueue")
+            objects = [
+                await here.kubeconfig_of("worker1"),
+                await here.cluster("worker1"),
+                await there.get(CLUSTER_ROLE, role),
+                await there.get(CLUSTER_ROLE_BINDING, role),
+                await there.get(SERVICE_ACCOUNT, ObjectKey(KUEUE_NAMESPACE, "multikueue")),
+                await there.get(SECRET, ObjectKey(KUEUE_NAMESPACE, "multikueue-token")),
+            ]
+            return [one["metadata"]["resourceVersion"] for one in objects]
+
+        before = await versions()
+        await here.done("worker", "add", "worker1", "--context", "worker1", "--outside", "--diagnose")
+        assert await versions() == before
+        assert await here.clusters() == ["worker1"]
+
+
+async def test_cordon_and_uncordon(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        await here.submit("stays")
+        await until(here.runs_on, lambda found: found == {"stays": ["worker1"]})
+        said = await here.done("worker", "cordon", "worker1", "--reason", "new racks")
+        assert "keeps 1 job that it has" in said
+        assert "built-in MultiKueue controller ignores a cordon" in said
+        await here.submit("waits")
+        await waits(here, "worker1: cordoned: new racks")
+        assert await here.runs_on() == {"stays": ["worker1"]}
+        await here.done("worker", "uncordon", "worker1")
+        await until(here.runs_on, lambda found: found == {"stays": ["worker1"], "waits": ["worker1"]})
+
+
+async def test_draining_waits_for_what_runs(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        await here.submit("long")
+        await until(here.runs_on, lambda found: found == {"long": ["worker1"]})
+        error = await here.refused("worker", "drain", "worker1", "--timeout", "1s")
+        assert "the time is over" in error
+        assert "default/job/long" in error
+        assert annotations_of(await here.cluster("worker1"))[CORDON_ANNOTATION] == "true"
+        await here.manager.delete(JOB, ObjectKey("default", "long"), propagation="Background")
+        assert "worker1 is drained" in await here.done("worker", "drain", "worker1", "--timeout", "30s")
+
+
+async def test_draining_moves_one_after_the_other_and_what_cannot_go_stays(tmp_path: Path) -> None:
+    """Both workers have 4 CPUs; a job of 4 fits on the other one once that is free."""
+    async with ground(tmp_path) as here:
+        await here.join("worker1")
+        await here.submit("one", "two")
+        await until(here.runs_on, lambda found: found == {"one": ["worker1"], "two": ["worker1"]})
+        await here.join("worker2")
+        said = await here.done("worker", "drain", "worker1", "--move", "--timeout", "60s", answer="y\n")
+        assert "default/job/one is on worker2" in said
+        assert "default/job/two is on worker2" in said
+        assert "begin anew on another worker" in said
+        assert await here.places() == {"one": "worker2", "two": "worker2"}
+        await until(here.runs_on, lambda found: found == {"one": ["worker2"], "two": ["worker2"]})
+
+
+async def test_a_job_that_could_never_fit_elsewhere_is_listed_and_stays(tmp_path: Path) -> None:
+    async with ground(tmp_path) as here:
+        await here.join("worker1")
+        await here.submit("large", cpu="4")
+        await until(here.runs_on, lambda found: found == {"large": ["worker1"]})
+        await set_up_queues(here.worker("worker2"), {"cpu": "2"})
+        await here.done("worker", "add", "worker2", "--context", "worker2", "--outside", "--diagnose")
+        result = await here.run("worker", "drain", "worker1", "--move", "--yes", "--timeout", "1s")
+        assert result.exit_code == 1
+        why = "default/job/large: no other worker can take it: worker2: insufficient quota for cpu (4 > 2)"
+        assert f"stays: {why}" in result.stderr
+        assert await here.places() == {"large": "worker1"}
+
+
+async def test_nothing_is_moved_without_a_yes(tmp_path: Path) -> None:
+    async with ground(tmp_path) as here:
+        await here.join("worker1")
+        await here.submit("one")
+        await until(here.runs_on, lambda found: found == {"one": ["worker1"]})
+        await here.join("worker2")
+        result = await here.run("worker", "drain", "worker1", "--move", answer="n\n")
+        assert result.exit_code == 1
+        assert "nothing was moved; worker1 stays cordoned" in result.stderr
+        assert await here.places() == {"one": "worker1"}
+
+
+async def test_rotating_keeps_the_connection_and_voids_the_old_token(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        await here.submit("runs")
+        await until(here.runs_on, lambda found: found == {"runs": ["worker1"]})
+        before: Json = await here.cluster("worker1")
+        said = await here.done("worker", "rotate", "worker1", "--context", "worker1")
+        assert "Secret kueue-system/multikueue-token is deleted, its token void" in said
+        after: Json = await here.cluster("worker1")
+        assert condition(after, "Active") == condition(before, "Active")
+        assert (condition(after, CREDENTIALS) or {})["message"] != (condition(before, CREDENTIALS) or {})["message"]
+        (left,) = await tokens(here, "worker1")
+        assert left.startswith("multikueue-token-")
+        server = here.sandbox.workers["worker1"].server
+        accounts = [user for user in (server.tokens or {}).values() if user.startswith("system:serviceaccount:")]
+        assert len(accounts) == 1
+        await here.submit("later")
+        await until(here.runs_on, lambda found: found == {"runs": ["worker1"], "later": ["worker1"]})
+
+
+async def test_removing_takes_everything_along(tmp_path: Path) -> None:
+    async with ground(tmp_path) as here:
+        await here.join("worker1", "worker2")
+        await here.submit("runs")
+        await until(here.runs_on)
+        ((place,),) = (await here.runs_on()).values()
+        error = await here.refused("worker", "remove", place, "--context", place)
+        assert "has jobs: wait for them with --timeout" in error
+        assert "default/job/runs" in error
+        assert sorted(await here.clusters()) == ["worker1", "worker2"]
+
+        await here.manager.delete(JOB, ObjectKey("default", "runs"), propagation="Background")
+        said = await here.done("worker", "remove", place, "--context", place, "--timeout", "30s")
+        assert "its role and its tokens are deleted" in said
+        assert place not in await here.clusters()
+        assert [one["metadata"]["name"] for one in (await here.manager.list(MULTIKUEUE_CLUSTER)).items] == [
+            one for one in ("worker1", "worker2") if one != place
+        ]
+        assert await tokens(here, place) == []
+        assert not (await here.worker(place).list(CLUSTER_ROLE)).items
+        assert not (await here.worker(place).list(SERVICE_ACCOUNT, namespace=KUEUE_NAMESPACE)).items
+        await here.done("worker", "remove", place, "--context", place)  # what is gone is passed over
+
+
+async def test_a_worker_removed_by_force_runs_its_job_to_the_end(tmp_path: Path) -> None:
+    async with ground(tmp_path) as here:
+        await here.join("worker1", "worker2")
+        await here.submit("runs")
+        await until(here.runs_on)
+        ((place,),) = (await here.runs_on()).values()
+        said = await here.done("worker", "remove", place, "--force")
+        assert f"{place} still has the account kueue-system/multikueue" in said
+        assert place not in await here.clusters()
+        job = ObjectKey("default", "runs")
+        ended = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1, "active": 0}
+        there = here.worker(place)
+        await there.merge_patch(JOB, job, {"status": _complete(await there.get(JOB, job), ended)}, subresource="status")
+
+        async def complete() -> bool:
+            return is_true(await here.manager.get(JOB, job), "Complete")
+
+        await until(complete)
+
+
+def _complete(job: Json, status: Json) -> Json:
+    """The status of a Job that has ended, as its API server takes it."""
+    at = job["status"]["startTime"]
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": at} for kind in ("SuccessCriteriaMet", "Complete")
+    ]
+    return {**status, "startTime": at, "completionTime": at, "ready": 0, "terminating": 0, "conditions": conditions}

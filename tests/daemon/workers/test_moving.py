@@ -1,0 +1,124 @@
+"""Which jobs may be moved, and where they could ever fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from multikueue import AVAILABLE, JobKind
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, POD_GROUP_SERVING_ANNOTATION, POD_PARENT_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueued.workers.fitting import Queues, misfit
+from multikueued.workers.jobs import never_ends, title, why_not_moved
+
+KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}
+KEY = ObjectKey("team", "lq")
+
+
+def workload(usage: Json | None = None, *, check: str = "Pending", **metadata: Any) -> Json:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "controller": True}
+    assignments = [{"name": "main", "resourceUsage": usage or {"cpu": "3"}}]
+    return {
+        "metadata": {"name": "job-train-1", "namespace": "team", "ownerReferences": [owner], **metadata},
+        "spec": {"queueName": "lq"},
+        "status": {
+            "admission": {"podSetAssignments": assignments},
+            "admissionChecks": [{"name": "mk", "state": check}],
+        },
+    }
+
+
+def queue(*flavors: Json, **spec: Any) -> Json:
+    listed = [
+        {"name": str(number), "resources": [{"name": name, **quota} for name, quota in flavor.items()]}
+        for number, flavor in enumerate(flavors)
+    ]
+    return {"metadata": {"name": "cq"}, "spec": {"resourceGroups": [{"flavors": listed}], **spec}}
+
+
+def fits(cluster_queue: Json, seen: Json | None = None) -> str:
+    return misfit(seen or workload(), Queues({KEY: "cq"}, {"cq": cluster_queue}))
+
+
+class TestFitting:
+    @pytest.mark.parametrize(
+        ("cluster_queue", "why"),
+        [
+            (queue({"cpu": {"nominalQuota": "3"}}), ""),
+            (queue({"cpu": {"nominalQuota": "2500m"}}), "insufficient quota for cpu (3 > 2.5)"),
+            (queue({"cpu": {"nominalQuota": "1"}}, {"cpu": {"nominalQuota": "4"}}), ""),
+            (queue({"memory": {"nominalQuota": "1Gi"}}), "it has no quota for cpu"),
+            (queue({"cpu": {"nominalQuota": "1"}}, cohortName="all"), ""),
+            (
+                queue({"cpu": {"nominalQuota": "1", "borrowingLimit": "1"}}, cohortName="all"),
+                "insufficient quota for cpu (3 > 2)",
+            ),
+            (queue({"cpu": {"nominalQuota": "8"}}, stopPolicy="Hold"), 'ClusterQueue "cq" is stopped'),
+        ],
+        ids=["just", "too small", "another flavor", "not covered", "borrows", "borrows too little", "stopped"],
+    )
+    def test_by_quota(self, cluster_queue: Json, why: str) -> None:
+        assert fits(cluster_queue) == why
+
+    def test_pods_count_only_where_a_queue_covers_them(self) -> None:
+        seen = workload({"cpu": "1", "pods": "7"})
+        assert fits(queue({"cpu": {"nominalQuota": "3"}}), seen) == ""
+        covered = queue({"cpu": {"nominalQuota": "3"}, "pods": {"nominalQuota": "5"}})
+        assert fits(covered, seen) == "insufficient quota for pods (7 > 5)"
+
+    def test_queues_that_are_missing_are_named(self) -> None:
+        assert misfit(workload(), Queues({}, {})) == 'LocalQueue "team/lq" does not exist'
+        assert misfit(workload(), Queues({KEY: "cq"}, {})) == 'ClusterQueue "cq" does not exist'
+
+
+class TestWhatNeverEnds:
+    @pytest.mark.parametrize("kind", ["StatefulSet", "LeaderWorkerSet", "RayCluster", "RayService"])
+    def test_kinds_that_serve(self, kind: str) -> None:
+        assert never_ends(workload(), KINDS[kind], []) == f"a {kind} runs until somebody stops it"
+
+    @pytest.mark.parametrize("kind", ["Job", "JobSet", "RayJob", "PyTorchJob", "AppWrapper", "Pod"])
+    def test_kinds_that_end(self, kind: str) -> None:
+        assert never_ends(workload(), KINDS[kind], []) == ""
+
+    @pytest.mark.parametrize(
+        ("metadata", "told"),
+        [
+            ({"ownerReferences": [{"kind": "ReplicaSet", "name": "web", "controller": True}]}, "a Deployment makes"),
+            ({"annotations": {POD_PARENT_ANNOTATION: "deployment"}}, "a Deployment makes"),
+            ({"annotations": {POD_GROUP_SERVING_ANNOTATION: "true"}}, "its pods serve"),
+        ],
+    )
+    def test_pods_that_somebody_makes_anew(self, metadata: Json, told: str) -> None:
+        assert never_ends(workload(), KINDS["Pod"], [{"metadata": metadata}]).startswith(told)
+
+    def test_parts_of_groups(self) -> None:
+        part = workload(annotations={COMPONENT_INDEX_ANNOTATION: "1"})
+        assert "part of a group" in never_ends(part, None, [])
+
+
+class TestWhatIsNotMoved:
+    job: JobKind = KINDS["Job"]
+
+    def test_a_plain_job_is(self) -> None:
+        assert why_not_moved(workload(check="Ready"), self.job, "mk") == ""
+
+    def test_pods_that_kueue_would_delete(self) -> None:
+        assert "Kueue deletes pods that it evicts" in why_not_moved(workload(check="Ready"), KINDS["Pod"], "mk")
+        assert why_not_moved(workload(), KINDS["Pod"], "mk") == ""
+
+    def test_without_our_check_nobody_would_dispatch_it_again(self) -> None:
+        assert "does not have our AdmissionCheck" in why_not_moved(workload(), self.job, None)
+
+    def test_of_a_kind_that_is_not_known_the_settings_are_asked_for(self) -> None:
+        assert "--config-file" in why_not_moved(workload(), None, "mk")
+
+    def test_one_that_is_being_deleted(self) -> None:
+        going = workload(deletionTimestamp="2026-01-01T00:00:00Z")
+        assert why_not_moved(going, self.job, "mk") == "it is being deleted"
+
+
+def test_jobs_are_named_as_their_users_know_them() -> None:
+    assert title(workload()) == "team/job/train"
+    assert JOB.gvk.kind == "Job"

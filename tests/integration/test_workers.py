@@ -1,0 +1,98 @@
+"""`multikueue worker` on real servers: the role it makes is enough, and is the one that `rbac worker` prints."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from multikueued.cli import main
+from multikueued.rbac.objects import CLUSTER_ROLE
+from multikueued.rbac.rules import diagnosis_rules
+from tests.integration.fleet import fleet
+from tests.integration.permissions import WORKER_RULES
+from tests.integration.planes import WORKER_USER, Planes
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
+
+
+def contexts(planes: Planes) -> Json:
+    """The administrator's kubeconfig for all clusters."""
+    merged: Json = {"apiVersion": "v1", "kind": "Config", "current-context": "manager"}
+    for plane in planes.all:
+        one = plane.kubeconfig()
+        user, cluster = f"{plane.name}-admin", {**one["clusters"][0], "name": plane.name}
+        merged.setdefault("clusters", []).append(cluster)
+        merged.setdefault("users", []).append({**one["users"][0], "name": user})
+        context = {"cluster": plane.name, "user": user}
+        merged.setdefault("contexts", []).append({"name": plane.name, "context": context})
+    return merged
+
+
+async def cli(file: Path, *arguments: str) -> str:
+    """What a command says, which must succeed."""
+    invoke = partial(CliRunner().invoke, main, ["worker", *arguments, "--kubeconfig", str(file)])
+    with anyio.fail_after(100):
+        result = await anyio.to_thread.run_sync(invoke, abandon_on_cancel=True)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+async def test_a_worker_is_added_runs_a_job_is_rotated_and_removed(planes: Planes, tmp_path: Path) -> None:
+    """From no account on the worker to none again; the daemon has the chart's permissions and the new token."""
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(contexts(planes)))
+    async with fleet(planes) as real:
+        manager, there = real.manager.client, real.workers["worker2"].client
+        await manager.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), {"spec": {"clusters": ["worker1"]}})
+        await manager.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker2"))
+        await manager.delete(SECRET, ObjectKey(KUEUE_NAMESPACE, "worker2-secret"))
+
+        said = await cli(file, "add", "worker2", "--context", "worker2", "--outside", "--config", CHECK)
+        assert "worker2 is connected" in said
+        printed = CliRunner().invoke(main, ["rbac", "worker"]).stdout
+        (role,) = [one for one in yaml.safe_load_all(printed) if one["kind"] == "ClusterRole"]
+        made = await there.get(CLUSTER_ROLE, ObjectKey("", "kueue-system-multikueue"))
+        assert made["rules"] == role["rules"]
+
+        await cli(file, "cordon", "worker1")
+        await real.submit("joined")
+        assert await real.running("joined") == "worker2"
+        said = await cli(file, "rotate", "worker2", "--context", "worker2")
+        assert "Secret kueue-system/multikueue-token is deleted" in said
+        real.kubelet.end("joined", "Succeeded")
+        await real.ended("joined")
+        await real.cleaned()
+        assert real.ran_on("joined") == ["worker2"]
+
+        await cli(file, "uncordon", "worker1")
+        assert "its role and its tokens are deleted" in await cli(file, "remove", "worker2", "--context", "worker2")
+        await real.submit("left")
+        assert await real.running("left") == "worker1"
+
+
+async def test_a_job_is_moved_off_a_drained_worker(planes: Planes, tmp_path: Path) -> None:
+    """With real pods: those on the first worker are gone before the second has any."""
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(contexts(planes)))
+    async with fleet(planes) as real:
+        await real.submit("moved")
+        first = await real.running("moved")
+        other = "worker1" if first == "worker2" else "worker2"
+        await planes.workers[other].grant(WORKER_USER, [*WORKER_RULES, *diagnosis_rules()])
+        said = await cli(file, "drain", first, "--move", "--yes", "--timeout", "90s")
+        assert f"default/job/moved is on {other}" in said
+        assert await real.running("moved") == other
+        assert not real.pods(first, "moved")
+        real.kubelet.end("moved", "Succeeded")
+        await real.ended("moved")
+        await real.cleaned()
+        assert sorted(real.ran_on("moved")) == ["worker1", "worker2"]

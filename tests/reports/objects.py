@@ -1,0 +1,43 @@
+"""A manager's objects for reports: one queue, two workers, and a Workload as far on its way as a test wants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.names import Json
+from multikueue.sandbox.setting_up import CHECK, admission_check, cluster, config
+from multikueue.testing import NOW, job, queues, stored, workload
+from multikueued.reports.objects import ManagerObjects
+
+
+def worker(name: str, message: str = "Connected", *, reason: str = "Active", **metadata: Any) -> Json:
+    """A MultiKueueCluster; one with another message than `Connected...` is not connected."""
+    connected = message.startswith("Connected")
+    found = new_condition("Active", connected, reason, message, now=NOW)
+    return {**stored(cluster(name), **metadata), "status": {"conditions": [found]}}
+
+
+def saying(made: Json, message: str) -> Json:
+    """A Workload whose check says that."""
+    entries = [{**entry, "message": message} for entry in made["status"]["admissionChecks"]]
+    return {**made, "status": {**made["status"], "admissionChecks": entries}}
+
+
+def fleet(
+    *workloads: Json, workers: tuple[Json, ...] = (), listed: tuple[str, ...] = ("worker1", "worker2")
+) -> ManagerObjects:
+    """A manager with these Workloads; two connected workers unless told otherwise."""
+    _, check, queue, local = queues(checked=True)
+    active = new_condition("Active", True, "Ready", "Can admit new workloads", now=NOW)
+    return ManagerObjects(
+        workloads=workloads,
+        checks=(check,),
+        configs=(config(listed),),
+        clusters=workers or (worker("worker1"), worker("worker2")),
+        cluster_queues=({**queue, "status": {"conditions": [active]}},),
+        local_queues=(local,),
+    )
+
+
+__all__ = ["CHECK", "NOW", "admission_check", "fleet", "job", "saying", "stored", "worker", "workload"]

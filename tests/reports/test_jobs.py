@@ -1,0 +1,240 @@
+"""One line about each job and worker: states, reasons, filters, counts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.conditions import new_condition, timestamp
+from multikueue.core.model.names import Json
+from multikueued.reports.events import event_reports
+from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_report, job_reports
+from multikueued.reports.status import status_report
+from multikueued.reports.typenames import JobName, matching, suggestions, type_name
+from multikueued.reports.workers import CORDON_ANNOTATION, worker_reports
+from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
+
+TRAIN = stored(job("train"))
+BOTH = ("worker1", "worker2")
+
+
+def inactive(made: Json) -> Json:
+    return {**made, "spec": {**made["spec"], "active": False}}
+
+
+def deleted(made: Json) -> Json:
+    return {**made, "metadata": {**made["metadata"], "deletionTimestamp": timestamp(NOW)}}
+
+
+ADMITTED = 'The workload was admitted on "worker1"'
+
+
+@pytest.mark.parametrize(
+    ("made", "state"),
+    [
+        (workload(TRAIN, quota=False), JobState.QUEUED),
+        (workload(TRAIN, quota=False, checks={}), JobState.QUEUED),
+        (workload(TRAIN), JobState.WAITING),
+        (workload(TRAIN, nominated=BOTH), JobState.OFFERED),
+        (workload(TRAIN, cluster="worker1"), JobState.STARTING),
+        (saying(workload(TRAIN, cluster="worker1"), ADMITTED), JobState.RUNNING),
+        (workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"}), JobState.RUNNING),
+        (workload(TRAIN, cluster="worker9", checks={CHECK: "Ready"}), JobState.LOST),
+        (workload(TRAIN, evicted="Preempted"), JobState.STOPPING),
+        (deleted(workload(TRAIN)), JobState.STOPPING),
+        (inactive(workload(TRAIN)), JobState.STOPPING),
+        (inactive(workload(TRAIN, quota=False)), JobState.INACTIVE),
+        (workload(TRAIN, checks={CHECK: "Retry"}), JobState.RETRYING),
+        (workload(TRAIN, checks={CHECK: "Rejected"}), JobState.REJECTED),
+        (workload(TRAIN, checks={CHECK: "Ready"}, finished="Succeeded"), JobState.FINISHED),
+        (workload(TRAIN, checks={CHECK: "Ready"}, finished="Failed"), JobState.FAILED),
+    ],
+)
+def test_the_state_of_a_job(made: Json, state: JobState) -> None:
+    report = job_report(made, fleet(made))
+    assert report.state is state
+    assert report.job == "job/train"
+    assert (report.queue, report.cluster_queue) == ("user-queue", "cluster-queue")
+
+
+def test_the_reason_of_a_job_that_runs_is_empty_unless_there_is_one() -> None:
+    made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+    assert job_report(saying(made, ADMITTED), fleet()).reason == ""
+    told = f"{ADMITTED}, and new jobs like it are not dispatched: add it"
+    assert job_report(saying(made, told), fleet()).reason == told
+
+
+def test_the_reason_of_a_lost_job_is_its_workers() -> None:
+    made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+    lost = worker("worker1", "cannot connect", reason="ClientConnectionFailed")
+    assert job_report(made, fleet(made, workers=(lost,))).reason == "cannot connect"
+
+
+def reports(*jobs: Json) -> tuple[JobReport, ...]:
+    return job_reports(fleet(*jobs), JobFilter(), user_label="team")
+
+
+def test_the_user_is_found_on_the_workload_or_its_pods() -> None:
+    plain, labelled = workload(TRAIN), workload(TRAIN)
+    plain["spec"]["podSets"][0]["template"]["metadata"] = {"labels": {"team": "red"}}
+    labelled["spec"]["podSets"][0]["template"]["metadata"] = {"labels": {"team": "red"}}
+    labelled["metadata"]["labels"] = {"team": "blue"}
+    assert [one.user for one in reports(plain, labelled)] == ["red", "blue"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "names"),
+    [
+        ({}, ["job/a", "job/b"]),
+        ({"namespace": "other"}, []),
+        ({"queue": "user-queue"}, ["job/a", "job/b"]),
+        ({"queue": "cluster-queue"}, ["job/a", "job/b"]),
+        ({"queue": "another"}, []),
+        ({"worker": "worker1"}, ["job/a", "job/b"]),
+        ({"worker": "worker2"}, ["job/b"]),
+        ({"states": frozenset({JobState.OFFERED})}, ["job/b"]),
+        ({"user": "nobody"}, []),
+    ],
+)
+def test_filters(chosen: dict[str, Any], names: list[str]) -> None:
+    runs = workload(stored(job("a")), cluster="worker1", checks={CHECK: "Ready"})
+    asked = workload(stored(job("b")), nominated=BOTH)
+    assert [one.job for one in job_reports(fleet(runs, asked), JobFilter(**chosen))] == names
+
+
+def test_workloads_of_other_queues_are_left_out() -> None:
+    made = workload(TRAIN, checks={})
+    objects = fleet(made)
+    free = {**objects.cluster_queues[0], "spec": {}}
+    assert job_reports(attrs.evolve(objects, cluster_queues=(free,)), JobFilter()) == ()
+
+
+def test_workers() -> None:
+    runs = workload(stored(job("a")), cluster="worker1", checks={CHECK: "Ready"})
+    runs["status"]["admission"]["podSetAssignments"][0]["resourceUsage"] = {"cpu": "1500m", "memory": "1Gi"}
+    asked = workload(stored(job("b")), nominated=BOTH)
+    known = (
+        worker("worker1", annotations={CORDON_ANNOTATION: "true"}),
+        worker("worker2", "Connected; not usable for: Job.v1.batch (404)"),
+        worker("worker3", "Unauthorized; connection attempts: 2, next connection attempt: x", reason="BadKubeConfig"),
+    )
+    found = worker_reports(fleet(runs, asked, workers=known, listed=("worker1", "worker2", "wroker3")))
+
+    assert [(one.name, one.state, one.running, one.waiting, one.checks) for one in found] == [
+        ("worker1", "Connected", 1, 1, (CHECK,)),
+        ("worker2", "Degraded", 0, 1, (CHECK,)),
+        ("worker3", "NotConnected", 0, 0, ()),
+        ("wroker3", "Missing", 0, 0, (CHECK,)),
+    ]
+    assert found[0].used == {"cpu": "1500m", "memory": "1Gi"}
+    assert [one.cordoned for one in found] == [True, False, False, False]
+    assert found[1].error == "Job.v1.batch: 404"
+    assert (found[2].error, found[2].attempts) == ("Unauthorized", 2)
+
+
+def test_the_status_of_a_fleet() -> None:
+    runs = workload(stored(job("a")), cluster="worker1", checks={CHECK: "Ready"})
+    queued = workload(stored(job("b")), quota=False)
+    lost = worker("worker2", "cannot connect: refused", reason="ClientConnectionFailed")
+    status = status_report(fleet(runs, queued, workers=(worker("worker1"), lost)), NOW, "kueue-system")
+
+    assert status.totals == {"Queued": 1, "Running": 1}
+    (queue,) = status.queues
+    assert (queue.name, queue.queued, queue.waiting, queue.running) == ("cluster-queue", 1, 0, 1)
+    assert queue.total == {"cpu": "4"}
+    assert queue.local_queues == ("default/user-queue",)
+    assert [(one.id, one.blocking) for one in status.findings] == [("worker-down", True)]
+    assert not status.daemon.seen
+
+
+def test_workers_that_nobody_uses_or_that_lack_a_kind_need_nobody_at_once() -> None:
+    lost = worker("unused", "cannot connect: refused", reason="ClientConnectionFailed")
+    degraded = worker(
+        "worker1", "Connected; not usable for: RayJob.v1.ray.io (the server could not find the requested resource)"
+    )
+    status = status_report(fleet(workers=(degraded, lost), listed=("worker1",)), NOW, "kueue-system")
+
+    assert [(one.where, one.blocking) for one in status.findings] == [("unused", False), ("worker1", False)]
+
+
+def test_an_inactive_queue_says_why() -> None:
+    objects = fleet()
+    told = new_condition("Active", False, "Stopped", "is stopped", now=NOW)
+    stopped = {**objects.cluster_queues[0], "status": {"conditions": [told]}}
+    status = status_report(attrs.evolve(objects, cluster_queues=(stopped,)), NOW, "kueue-system")
+    assert [(one.active, one.message) for one in status.queues] == [(False, "is stopped")]
+
+
+@pytest.mark.parametrize("text", ["job/train", "jobs/train", "job.batch/train", "JOB/train", "train"])
+def test_names_of_a_job(text: str) -> None:
+    made = workload(TRAIN)
+    assert matching(JobName.parse(text), [made]) == [made]
+    assert type_name(made) == "job/train"
+
+
+def test_a_workload_by_its_own_name() -> None:
+    made = workload(TRAIN)
+    assert matching(JobName.parse(f"workload/{made['metadata']['name']}"), [made]) == [made]
+
+
+@pytest.mark.parametrize("text", ["rayjob/train", "job/trian", "job/"])
+def test_names_of_other_jobs(text: str) -> None:
+    assert matching(JobName.parse(text), [workload(TRAIN)]) == []
+
+
+def test_of_several_workloads_the_one_that_goes_on_comes_first() -> None:
+    ended = workload(TRAIN, finished="Succeeded", cluster="worker1")
+    going = workload(TRAIN)
+    ended["metadata"]["creationTimestamp"] = timestamp(NOW + timedelta(hours=1))
+    assert matching(JobName.parse("train"), [ended, going]) == [going, ended]
+
+
+def test_a_group_of_pods_goes_by_its_workload_and_its_pods() -> None:
+    pods = [{"apiVersion": "v1", "kind": "Pod", "name": f"p{number}", "uid": str(number)} for number in (1, 2)]
+    noted = {"kueue.x-k8s.io/is-group-workload": "true"}
+    group: Json = {"metadata": {"name": "group", "namespace": "n", "annotations": noted, "ownerReferences": pods}}
+    assert type_name(group) == "podgroup/group"
+    for text in ("podgroup/group", "pod/p2", "group", "p1"):
+        assert matching(JobName.parse(text), [group]) == [group]
+
+
+@pytest.mark.parametrize(
+    ("text", "namespace", "told"),
+    [
+        ("job/trian", "default", "did you mean job/train?"),
+        ("rayjob/train", "default", "did you mean job/train?"),
+        ("trian", "default", "did you mean job/train?"),
+        ("job/train", "other", "there is one in namespace default: use -n default"),
+        ("job/xxxxxxx", "default", "the jobs here are job/train"),
+        ("job/xxxxxxx", "other", ""),
+    ],
+)
+def test_what_was_meant(text: str, namespace: str, told: str) -> None:
+    assert suggestions(JobName.parse(text), [workload(TRAIN)], namespace) == told
+
+
+def event(name: str, at: int, note: str, **more: Any) -> Json:
+    regarding = {"kind": "Workload", "name": name, "uid": "uid-of-" + name}
+    when = timestamp(NOW + timedelta(seconds=at))
+    return {"regarding": regarding, "note": note, "type": "Normal", "reason": "R", "eventTime": when} | more
+
+
+def test_events_in_the_order_of_time_with_the_counts_of_series() -> None:
+    last = timestamp(NOW + timedelta(seconds=90))
+    old = {"eventTime": None, "deprecatedFirstTimestamp": timestamp(NOW), "deprecatedLastTimestamp": last}
+    events = [
+        event("a", 5, "second", series={"count": 4, "lastObservedTime": last}),
+        event("a", 0, "first", **old, deprecatedCount=3, deprecatedSource={"component": "kueue"}),
+        event("b", 1, "another's"),
+        {**event("a", 2, "an earlier object's"), "regarding": {"kind": "Workload", "name": "a", "uid": "old"}},
+    ]
+    about = [{"kind": "Workload", "metadata": {"name": "a", "uid": "uid-of-a"}}]
+    found = event_reports(events, about)
+
+    assert [(one.note, one.count) for one in found] == [("first", 3), ("second", 4)]
+    assert [one.last for one in found] == [NOW + timedelta(seconds=90)] * 2
+    assert found[0].source == "kueue"
+    assert found[0].object == "workload/a"

@@ -1,0 +1,120 @@
+"""The table of remedies: each row is reached by words that Kueue, an API server or the daemon really says."""
+
+from __future__ import annotations
+
+import pytest
+
+from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
+from multikueued.reports.remedies import Rule, found_by
+from multikueued.reports.remedy_table import WORKER_RULES, about_worker
+
+CONTEXT = {
+    "namespace": "team",
+    "queue": "q",
+    "job": "job/a",
+    "secrets": "kueue-system",
+    "cluster_queue": "cq",
+    "worker": "w1",
+    "workload": "job-a",
+}
+DENIED = 'pods is forbidden: User "x" cannot create resource "pods" in API group "" in the namespace "team"'
+WORKERS = [
+    ("kubeconfig-key", 'load client config failed: key "kubeconfig" not found in secret "s"'),
+    ("kubeconfig-secret", 'load client config failed: Secret "s" not found'),
+    ("cluster-profile", "load client config failed: MultiKueueClusterProfile feature gate is disabled"),
+    ("kubeconfig-refused", "load client config failed: tokenFile is not allowed"),
+    ("bad-token", "w1: list workloads.kueue.x-k8s.io: Unauthorized"),
+    ("rbac", f"w1: create pods: {DENIED}"),
+    ("webhook", 'admission webhook "v.example.com" denied the request: no namespaces "x" not found'),
+    ("webhook-down", 'Internal error occurred: failed calling webhook "v.example.com": connection refused'),
+    ("name-taken", "its name is taken by an object that is not known as a copy of ours"),
+    ("name-taken", 'jobs.batch "team/a" exists on worker cluster "w1" and is not known as a copy of ours: rename'),
+    ("namespace-missing", 'namespaces "team" not found'),
+    ("namespace-terminating", "unable to create new content in namespace team because it is being terminated"),
+    ("local-queue-missing", "LocalQueue q doesn't exist"),
+    ("queue-inactive", "ClusterQueue cq is inactive"),
+    ("queue-inactive", "LocalQueue q is inactive"),
+    ("quota-in-use", "insufficient unused quota for cpu in flavor f, 2 more needed"),
+    ("quota-in-use", "may not preempt there yet: Waiting for preemption"),
+    ("quota-too-small", "insufficient quota for nvidia.com/gpu in flavor f (3 > 1)"),
+    ("resource-quota", 'pods "a" is forbidden: exceeded quota: compute, requested: cpu=1'),
+    ("crd-missing", "w1: list jobs.batch: the server could not find the requested resource"),
+    ("crd-missing", "does not serve the job's kind"),
+    ("crd-field", "its CustomResourceDefinition has no field .spec.suspend (x.suspendPath) in version v1"),
+    ("untrusted-certificate", "w1: list workloads: the server's certificate is not trusted"),
+    ("clock-skew", "token used before issued"),
+    ("name-lookup", "w1: list workloads: cannot connect: Name or service not known"),
+    ("worker-hung", "workloads.kueue.x-k8s.io: no answer to anything for 20 s"),
+    ("worker-hung", "w1: list workloads: cannot connect: no answer in time"),
+    ("worker-down", "w1: list workloads: cannot connect: Connection refused"),
+    ("worker-down", "w1: list workloads: Server disconnected"),
+    ("worker-down", "unreachable since 2026-01-01T00:00:00Z; moves at 2026-01-01T00:15:00Z"),
+    ("answers-unreadable", "answers with more than may be read"),
+    ("connecting", "connecting"),
+    ("cordoned", "cordoned: disks are changed"),
+]
+CHECKS = [
+    ("kind-not-enabled", 'No multikueue adapter found for owner kind "batch/v1, Kind=Job", Previously: "Pending"'),
+    (
+        "not-delegated",
+        'The owner is not managed by Kueue: Expecting spec.managedBy to be "k" not "", Previously: "Pending"',
+    ),
+    ("kind-not-enabled", 'Jobs of this kind are not dispatched: add "batch/job" to integrations.frameworks'),
+    ("not-delegated", 'Expecting spec.managedBy to be "k" not "": create the job again with that value, or enable it'),
+    ("cannot-be-copied", "The job cannot be copied: rule x failed"),
+    ("other-checks", "Waiting for the other admission checks"),
+    ("job-not-seen", "Waiting for its job to be seen"),
+    ("delegation-unknown", "It cannot be told who runs the job: rule x failed"),
+    ("no-worker-known", "Offered to no worker cluster: the MultiKueueConfig lists none that is known"),
+    (
+        "recorded-twice",
+        'No admitting cluster is recorded: worker clusters "a" and "b" have it: remove it from all but one',
+    ),
+    ("time-is-over", 'exceeding the maximum execution time on worker cluster "a"'),
+]
+MANAGER = [
+    ("quota-too-small", "insufficient quota for cpu in flavor f, ... > maximum capacity (8)"),
+    ("quota-in-use", "insufficient unused quota for cpu in flavor f, 2 more needed"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected", "told"),
+    [
+        (rules, expected, told)
+        for rules, rows in ((WORKER_RULES, WORKERS), (CHECK_RULES, CHECKS), (MANAGER_RULES, MANAGER))
+        for expected, told in rows
+    ],
+)
+def test_words_lead_to_their_row(rules: tuple[Rule, ...], expected: str, told: str) -> None:
+    found = found_by(rules, "w1", told, CONTEXT)
+
+    assert found is not None
+    assert found.id == expected
+    for text in (found.why, found.remedy):
+        assert text
+        assert "{" not in text
+        assert "  " not in text
+
+
+@pytest.mark.parametrize(("rules", "rows"), [(WORKER_RULES, WORKERS), (CHECK_RULES, CHECKS), (MANAGER_RULES, MANAGER)])
+def test_every_row_is_reached(rules: tuple[Rule, ...], rows: list[tuple[str, str]]) -> None:
+    reached = {
+        next(number for number, rule in enumerate(rules) if rule.pattern.search(told) is not None) for _, told in rows
+    }
+    assert reached == set(range(len(rules)))
+
+
+def test_the_setting_for_a_kind_is_named() -> None:
+    found = found_by(CHECK_RULES, "x", 'No multikueue adapter found for owner kind "ray.io/v1, Kind=RayJob"', CONTEXT)
+    assert found is not None
+    assert 'add "ray.io/rayjob" to integrations.frameworks' in found.remedy
+
+
+def test_words_that_nobody_knows() -> None:
+    refused = about_worker("w1", "the moon is in the wrong house", CONTEXT)
+    assert (refused.id, refused.why) == ("unknown", "w1 says: the moon is in the wrong house")
+    assert "multikueue retry job/a" in refused.remedy
+    away = about_worker("w1", "the moon is in the wrong house", CONTEXT, connected=False)
+    assert away.id == "worker-not-connected"
+    assert "retry" not in away.remedy

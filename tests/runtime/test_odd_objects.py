@@ -1,0 +1,256 @@
+"""One odd object of a tenant: its Workload waits, is told, and loses nothing; all others go on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import anyio
+import attrs
+import pytest
+from structlog.testing import capture_logs
+
+from multikueue.core.model.kinds import EVENT, JOB, WORKLOAD
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.workload import guarded_plan
+from multikueue.core.workload.plan import plan
+from multikueue.kube import ClusterConfig
+from multikueue.protocols import ApiClient
+from multikueue.runtime.manager import Manager
+from multikueue.sandbox.apiserver import DirectClient
+from tests.runtime.fleet import Fleet, until
+from tests.runtime.odd_objects import ALL, OddClient, OddObjects, Spoil
+
+pytestmark = pytest.mark.looptime
+
+
+def _put(field: str, value: Any) -> Spoil:
+    part, _, name = field.partition(".")
+
+    def spoil(obj: Json) -> None:
+        if name:
+            obj.setdefault(part, {})[name] = value
+        else:
+            obj[part] = value
+
+    return spoil
+
+
+SPOILS: Final = [
+    pytest.param(WORKLOAD, None, id="Workload undecodable"),
+    pytest.param(JOB, None, id="Job undecodable"),
+    pytest.param(WORKLOAD, _put("status.conditions", [1]), id="Workload conditions"),
+    pytest.param(WORKLOAD, _put("metadata.annotations", ["a"]), id="Workload annotations"),
+    pytest.param(WORKLOAD, _put("metadata.labels", {"a": 1}), id="Workload labels"),
+    pytest.param(WORKLOAD, _put("spec.podSets", {"a": {}}), id="Workload pod sets"),
+    pytest.param(WORKLOAD, _put("status", "x"), id="Workload status"),
+    pytest.param(JOB, _put("metadata.finalizers", 7), id="Job finalizers"),
+    pytest.param(JOB, _put("metadata.labels", ["a"]), id="Job labels"),
+    pytest.param(JOB, _put("status.conditions", [1]), id="Job conditions"),
+]
+
+
+@attrs.define(eq=False)
+class Scene:
+    """One worker, or the manager, shows odd objects."""
+
+    fleet: Fleet
+    worker: OddObjects
+    manager: OddObjects
+
+    @classmethod
+    async def set_up(cls) -> Scene:
+        fleet = Fleet.of("worker1")
+        await fleet.connect()
+        return cls(fleet, OddObjects(fleet.workers["worker1"]), OddObjects(fleet.manager))
+
+    def build(self) -> Manager:
+        @asynccontextmanager
+        async def connect(_: ClusterName, __: ClusterConfig) -> AsyncIterator[ApiClient]:
+            yield OddClient(self.worker, user="multikueue")
+
+        return self.fleet.build(connect=connect, client=OddClient(self.manager, user="multikueue"))
+
+    async def running(self) -> dict[str, str]:
+        """The UIDs of the jobs that run on the worker, by name."""
+        found = (await DirectClient(self.worker.server).list(JOB)).items
+        return {
+            one["metadata"]["name"]: one["metadata"]["uid"] for one in found if (one.get("status") or {}).get("active")
+        }
+
+    async def until_running(self, *names: str) -> None:
+        async def holds() -> bool:
+            return sorted(await self.running()) == sorted(names)
+
+        await until(holds, within=100)
+
+    async def workload_of(self, job: str) -> Json:
+        """The manager's Workload."""
+        found = (await self.fleet.admin.list(WORKLOAD)).items
+        return next(one for one in found if one["metadata"]["ownerReferences"][0]["name"] == job)
+
+    async def name(self, resource: Resource, job: str) -> str:
+        """What the object of a kind is called that belongs to a job."""
+        return job if resource == JOB else str((await self.workload_of(job))["metadata"]["name"])
+
+    async def told(self) -> list[str]:
+        """The notes of warnings about Workloads."""
+        found = (await self.fleet.admin.list(EVENT)).items
+        return [one["note"] for one in found if one["regarding"]["kind"] == "Workload" and one["type"] == "Warning"]
+
+    async def until_told(self, *words: str) -> None:
+        async def holds() -> bool:
+            return any(all(word in note for word in words) for note in await self.told())
+
+        await until(holds, within=100)
+
+    async def until_removed(self, job: str) -> None:
+        """Delete a job of the manager: its copy goes."""
+        await self.fleet.admin.delete(JOB, ObjectKey("default", job), propagation="Background")
+
+        async def gone() -> bool:
+            return job not in await self.running()
+
+        await until(gone, within=300)
+
+    async def check(self, job: str) -> tuple[str, str]:
+        """State of the admission check, and the worker."""
+        status = (await self.workload_of(job))["status"]
+        return status["admissionChecks"][0]["state"], status.get("clusterName", "")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(("resource", "how"), SPOILS)
+async def test_an_odd_copy_on_a_worker(resource: Resource, how: Spoil, restarted: bool) -> None:
+    """An hour later, and after a restart, its job runs on; that of somebody else is dispatched to the same worker."""
+    scene = await Scene.set_up()
+    async with scene.fleet.kueues():
+        async with scene.fleet.running(scene.build()):
+            await scene.fleet.submit("first")
+            await scene.until_running("first")
+            before = await scene.running()
+            name = await scene.name(resource, "first")
+            if not restarted:
+                await scene.worker.spoil(resource, name, how)
+                await _is_left_alone(scene, resource, name, before)
+        if restarted:
+            await scene.worker.spoil(resource, name, how)
+            async with scene.fleet.running(scene.build()):
+                await _is_left_alone(scene, resource, name, before)
+
+
+async def _is_left_alone(scene: Scene, resource: Resource, name: str, before: dict[str, str]) -> None:
+    await scene.fleet.submit("second")
+    await scene.until_running("first", "second")
+    await scene.until_told('Worker cluster "worker1"', f'{resource.gvk.kind} "{name}" cannot be read')
+    await anyio.sleep(3600)
+    assert (await scene.running())["first"] == before["first"]
+    assert await scene.check("first") == ("Ready", "worker1")
+    assert (await scene.fleet.active())["message"] == "Connected"
+    await scene.worker.mend(resource, name)
+    await scene.until_removed("first")
+    await scene.until_running("second")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(("resource", "how"), [SPOILS[0], SPOILS[1], SPOILS[2], SPOILS[7]])
+async def test_an_odd_object_of_the_manager(resource: Resource, how: Spoil, restarted: bool) -> None:
+    """Its copies stay, though nothing can be decided about them; it is told on the Workload."""
+    scene = await Scene.set_up()
+    async with scene.fleet.kueues():
+        async with scene.fleet.running(scene.build()):
+            await scene.fleet.submit("first")
+            await scene.until_running("first")
+            before = await scene.running()
+            name = await scene.name(resource, "first")
+            if not restarted:
+                await scene.manager.spoil(resource, name, how)
+                await _goes_on_without(scene, resource, name, before)
+        if restarted:
+            await scene.manager.spoil(resource, name, how)
+            async with scene.fleet.running(scene.build()):
+                await _goes_on_without(scene, resource, name, before)
+
+
+async def _goes_on_without(scene: Scene, resource: Resource, name: str, before: dict[str, str]) -> None:
+    await scene.fleet.submit("second")
+    await scene.until_running("first", "second")
+    await scene.until_told(f'{resource.gvk.kind} "{name}" cannot be read')
+    await anyio.sleep(3600)
+    assert (await scene.running())["first"] == before["first"]
+    await scene.manager.mend(resource, name)
+    await scene.until_removed("first")
+    await scene.until_running("second")
+
+
+async def test_what_a_tenant_of_a_worker_names_like_a_workload_keeps_nobody_from_it() -> None:
+    """Odd Workloads of their names with our label: the other worker gets them."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    odd = OddObjects(fleet.workers["worker1"], {("Workload", ALL): _put("status", "x")})
+
+    @asynccontextmanager
+    async def connect(name: ClusterName, config: ClusterConfig) -> AsyncIterator[ApiClient]:
+        if name == "worker1":
+            yield OddClient(odd, user="multikueue")
+        else:
+            async with fleet.client(name, config) as client:
+                yield client
+
+    async with fleet.kueues(), fleet.running(fleet.build(connect=connect)):
+        await fleet.submit("first")
+
+        async def runs() -> bool:
+            return list(await fleet.running_on()) == ["worker2"]
+
+        await until(runs, within=200)
+
+
+async def test_a_plan_that_always_raises_is_told_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the workers show: then something of the manager's is to blame."""
+    scene = await Scene.set_up()
+
+    def raising(snapshot: Any, *rest: Any) -> Any:
+        if snapshot.workload is not None and "bad" in snapshot.key.name:
+            raise ZeroDivisionError("secret of a tenant")
+        return plan(snapshot, *rest)
+
+    monkeypatch.setattr(guarded_plan, "plan", raising)
+    async with scene.fleet.kueues(), scene.fleet.running(scene.build()):
+        await scene.fleet.submit("bad")
+        await scene.fleet.submit("good")
+        await scene.until_running("good")
+        await scene.until_told("It cannot be decided what to do (ZeroDivisionError)")
+        assert not any("secret" in note for note in await scene.told())
+
+
+async def test_a_plan_that_raises_for_a_worker_is_told_and_another_one_gets_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second net: the traceback is in the log, not on the Workload."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+
+    def raising(snapshot: Any, *rest: Any) -> Any:
+        worker = snapshot.worker("worker1")
+        if worker is not None and worker.workload is not None:
+            raise ZeroDivisionError("secret of a tenant")
+        return plan(snapshot, *rest)
+
+    monkeypatch.setattr(guarded_plan, "plan", raising)
+    with capture_logs() as logged:
+        async with fleet.kueues(), fleet.running(fleet.build()):
+            await fleet.submit("first")
+
+            async def runs() -> bool:
+                return list(await fleet.running_on()) == ["worker2"]
+
+            await until(runs, within=200)
+            await anyio.sleep(60)
+            notes = [one["note"] for one in (await fleet.admin.list(EVENT)).items]
+    told = [note for note in notes if 'Worker cluster "worker1"' in note and "(ZeroDivisionError)" in note]
+    assert told
+    assert not any("secret" in note for note in notes)
+    left_out = [line for line in logged if line["event"] == "worker left out of a plan"]
+    assert [(line["cluster"], type(line["exc_info"])) for line in left_out] == [("worker1", ZeroDivisionError)], "once"

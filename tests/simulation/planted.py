@@ -1,0 +1,227 @@
+"""Thirteen bugs that a review planted, which nothing caught: each must be seen by the simulation and a unit test.
+
+`test_planted_bugs` runs the unit test of each with the bug in place, and looks at the seed that catches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from types import MappingProxyType
+from typing import Any, Final
+from unittest import mock
+
+import anyio
+import attrs
+
+from multikueue.core.machinery.lease import Candidate, Step
+from multikueue.core.model import workloads
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.workload import assigned, ending, evicting, pending
+from multikueue.core.workload import earlier_attempts as earlier
+from multikueue.core.workload import plan as planning
+from multikueue.core.workload.effects import Effect, Plan
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import Lost, Worker
+from multikueue.errors import DeadlineExceeded, NotFound, NotSent
+from multikueue.kube.informer import Informer
+from multikueue.kube.reflector import Reflector
+from multikueue.protocols import ObjectList, WatchEvent
+from multikueue.runtime import effect_executor as performing
+from multikueue.runtime.election import Elector
+
+Mutation = Callable[[], AbstractContextManager[Any]]
+
+
+@contextmanager
+def _all(*patches: AbstractContextManager[Any]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for patch in patches:
+            stack.enter_context(patch)
+        yield
+
+
+def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
+    """Before a worker is recorded, a copy made for an earlier attempt counts as this attempt's, and so it stays."""
+    original = Situation.current
+
+    def current(self: Situation, worker: Worker) -> Json | None:
+        return worker.workload if self.assigned_to is None else original(self, worker)
+
+    return _all(
+        mock.patch.object(Situation, "current", current),
+        mock.patch.object(pending, "clean_stale", return_value=()),
+    )
+
+
+def losers_out_of_the_config_are_kept() -> AbstractContextManager[Any]:
+    """What lies on a worker that the config lists no more is not removed."""
+    original = ending.clean
+
+    def clean(worker: Worker, *unless: Any, **options: Any) -> Iterator[Effect]:
+        return original(worker, *unless, **options) if worker.configured else iter(())
+
+    return _all(mock.patch.object(ending, "clean", clean), mock.patch.object(pending, "clean", clean))
+
+
+def a_lease_counts_from_the_answer() -> AbstractContextManager[Any]:
+    """A leader counts its Lease from when the write was answered, not from when it began."""
+    original = Elector._write
+
+    async def write(self: Elector) -> None:
+        await original(self)
+        self._candidate._written_at = anyio.current_time()
+
+    return mock.patch.object(Elector, "_write", write)
+
+
+def lost_workers_get_no_grace() -> AbstractContextManager[Any]:
+    """What ran on a lost worker runs elsewhere at once."""
+    return _with_grace(0.0)
+
+
+def lost_workers_get_a_third_of_the_grace() -> AbstractContextManager[Any]:
+    """What ran on a lost worker runs elsewhere after a third of `workerLostTimeout`."""
+    return _with_grace(1 / 3)
+
+
+def _with_grace(share: float) -> AbstractContextManager[Any]:
+    original = earlier.left_of_loss
+
+    def left(situation: Situation, worker: Worker) -> Any:
+        if not isinstance(worker.reach, Lost):
+            return original(situation, worker)
+        plan_settings = situation.settings
+        settings = attrs.evolve(plan_settings, worker_lost_timeout=share * plan_settings.worker_lost_timeout)
+        return original(attrs.evolve(situation, settings=settings), worker)
+
+    return _all(mock.patch.object(earlier, "left_of_loss", left), mock.patch.object(assigned, "left_of_loss", left))
+
+
+def deletes_have_no_uid() -> AbstractContextManager[Any]:
+    """Whatever has the name by now is deleted, be it somebody else's."""
+
+    async def delete(target: performing.Target, cache: Any, resource: Resource, key: ObjectKey, uid: str) -> None:
+        with suppress(NotFound):
+            await target.client.delete(resource, key, propagation="Background")
+        if cache is not None:
+            cache.removed(key, uid)
+
+    return mock.patch.object(performing, "_delete", delete)
+
+
+def the_first_event_after_a_resume_is_dropped() -> AbstractContextManager[Any]:
+    """A watch that was resumed loses its first event."""
+    watch, receive = Reflector._watch, Reflector._receive
+    resumed: dict[int, bool] = {}
+    listed: dict[int, bool] = {}
+
+    async def watched(self: Reflector, since: str) -> Any:
+        resumed[id(self)] = not listed.pop(id(self), False)
+        return await watch(self, since)
+
+    async def list_(self: Reflector, known: str) -> Any:
+        listed[id(self)] = True
+        return await original_list(self, known)
+
+    def received(self: Reflector, event: WatchEvent) -> None:
+        if event.type != "BOOKMARK" and resumed.pop(id(self), False):
+            event = attrs.evolve(event, type="BOOKMARK")
+        receive(self, event)
+
+    original_list = Reflector._list
+    return _all(
+        mock.patch.object(Reflector, "_watch", watched),
+        mock.patch.object(Reflector, "_list", list_),
+        mock.patch.object(Reflector, "_receive", received),
+    )
+
+
+def workers_are_recorded_unasked() -> AbstractContextManager[Any]:
+    """`clusterName` is written before the nomination that Kueue's webhook asks for."""
+
+    def recorded(situation: Situation, chosen: Worker) -> Iterator[Effect]:
+        with mock.patch.object(workloads, "nominated", return_value=(chosen.name,)):
+            return iter(list(original(situation, chosen)))
+
+    original = pending._record
+    return mock.patch.object(pending, "_record", recorded)
+
+
+def a_timeout_counts_as_not_sent() -> AbstractContextManager[Any]:
+    """A creation that was not answered in time is taken for one that has not left."""
+    create = performing.EffectExecutor._create
+
+    async def created(self: performing.EffectExecutor, *args: Any) -> Json:
+        try:
+            return await create(self, *args)
+        except DeadlineExceeded as error:
+            raise NotSent(str(error)) from error
+
+    return mock.patch.object(performing.EffectExecutor, "_create", created)
+
+
+def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
+    """An evicted job is shown to have stopped while its copy still runs."""
+
+    def stop(situation: Situation) -> Plan:
+        plan = original(situation)
+        released = [effect for job in situation.snapshot.jobs.values() for effect in evicting._release(situation, job)]
+        kept = [effect for effect in plan.effects if effect not in released]
+        return attrs.evolve(plan, effects=(*kept, *released))
+
+    row = next(row for row in planning.TABLE if row.name == "evicted")
+    original = row.decide
+    rows = tuple(attrs.evolve(one, decide=stop) if one is row else one for one in planning.TABLE)
+    return mock.patch.object(planning, "TABLE", rows)
+
+
+def a_relist_forgets_one_deletion() -> AbstractContextManager[Any]:
+    """Of what a list does not show any more, the first stays known."""
+    original = Informer._replace
+
+    def replaced(self: Informer, listed: ObjectList, backwards: bool) -> None:
+        there = {ObjectKey.of(obj) for obj in filter(self.belongs, listed.items)}
+        gone = sorted(set(self.keys()) - there)
+        kept = [self.get(key) for key in gone[:1]]
+        original(self, attrs.evolve(listed, items=[*listed.items, *(obj for obj in kept if obj)]), backwards)
+
+    return mock.patch.object(Informer, "_replace", replaced)
+
+
+def a_lease_is_taken_a_period_early() -> AbstractContextManager[Any]:
+    """A candidate takes the Lease of another one renewal before that may have run out."""
+    original = Candidate.decide
+
+    def decide(self: Candidate, now: float) -> Step:
+        return original(self, now + self.settings.retry_period)
+
+    return mock.patch.object(Candidate, "decide", decide)
+
+
+def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
+    """Once a worker is recorded, nobody looks at the copies on the others any more."""
+    return mock.patch.object(assigned, "clean_all", return_value=())
+
+
+PLANTED: Final[Mapping[str, Mutation]] = MappingProxyType(
+    {
+        mutation.__name__: mutation
+        for mutation in (
+            an_earlier_copy_is_believed_while_pending,
+            losers_out_of_the_config_are_kept,
+            a_lease_counts_from_the_answer,
+            lost_workers_get_no_grace,
+            deletes_have_no_uid,
+            the_first_event_after_a_resume_is_dropped,
+            workers_are_recorded_unasked,
+            lost_workers_get_a_third_of_the_grace,
+            a_timeout_counts_as_not_sent,
+            quota_is_freed_before_the_job_has_stopped,
+            a_relist_forgets_one_deletion,
+            a_lease_is_taken_a_period_early,
+            losers_are_not_cleaned_once_assigned,
+        )
+    }
+)
+"""In the order of the review's list."""
