@@ -8,6 +8,7 @@ from typing import Final, Protocol
 import attrs
 
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.identity.shapes import struct
 from multikueue.sandbox.apiserver.identity.users import User, account_user
 
 GROUP: Final = "rbac.authorization.k8s.io"
@@ -28,10 +29,14 @@ class Attributes:
 
     @classmethod
     def of_review(cls, spec: Json) -> Attributes:
-        """What an access review asks about."""
-        if found := spec.get("nonResourceAttributes"):
+        """What an access review asks about.
+
+        Raises:
+            StatusError: 400, it does not fit the kind.
+        """
+        if found := struct(spec, "nonResourceAttributes"):
             return cls(verb=found.get("verb") or "", path=found.get("path") or "")
-        found = spec.get("resourceAttributes") or {}
+        found = struct(spec, "resourceAttributes")
         names = ("verb", "group", "resource", "subresource", "namespace", "name")
         return cls(**{name: found.get(name) or "" for name in names})
 
@@ -57,10 +62,10 @@ def reason(roles: Roles, user: User, asked: Attributes) -> str | None:
         return "members of system:masters may do everything"
     for binding, subject, rules in _bound(roles, user, asked.namespace):
         if any(allows(rule, asked) for rule in rules):
-            metadata, role = binding["metadata"], binding["roleRef"]
+            metadata, role = binding["metadata"], _role_of(binding)
             where = f"{metadata['name']}/{metadata['namespace']}" if metadata.get("namespace") else metadata["name"]
             who = f'{subject["kind"]} "{subject["name"]}{_in(subject)}"'
-            return f'RBAC: allowed by {binding["kind"]} "{where}" of {role["kind"]} "{role["name"]}" to {who}'
+            return f'RBAC: allowed by {binding["kind"]} "{where}" of {role[0]} "{role[1]}" to {who}'
     return None
 
 
@@ -84,18 +89,25 @@ def _bound(roles: Roles, user: User, namespace: str) -> Iterator[tuple[Json, Jso
         within = binding["metadata"].get("namespace") or ""
         subject = next((one for one in binding.get("subjects") or () if _is(one, user, within)), None)
         if subject is not None:
-            role = binding["roleRef"]
-            yield binding, subject, roles.rules(role["kind"], within, role["name"]) or ()
+            kind, name = _role_of(binding)
+            yield binding, subject, roles.rules(kind, within, name) or ()
+
+
+def _role_of(binding: Json) -> tuple[str, str]:
+    """Kind and name of a binding's role."""
+    reference = binding.get("roleRef") or {}
+    return reference.get("kind") or "", reference.get("name") or ""
 
 
 def _is(subject: Json, user: User, namespace: str) -> bool:
-    match subject["kind"]:
+    name = subject.get("name")
+    match subject.get("kind"):
         case "User":
-            return bool(subject["name"] == user.name)
+            return bool(name == user.name)
         case "Group":
-            return subject["name"] in user.groups
-        case "ServiceAccount":
-            return account_user(subject.get("namespace") or namespace, subject["name"]) == user.name
+            return name in user.groups
+        case "ServiceAccount" if name:
+            return account_user(subject.get("namespace") or namespace, name) == user.name
     return False
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.identity.rbac import Attributes
+from multikueue.sandbox.apiserver.identity.shapes import of_type, struct, texts
 from multikueue.sandbox.apiserver.identity.tokens import AUDIENCE
 from multikueue.sandbox.apiserver.identity.users import User
 from multikueue.sandbox.apiserver.status_errors import bad_request, method_not_allowed, no_route
@@ -31,9 +32,7 @@ def review(access: Access, user: User, method: str, place: tuple[str, str, list[
     if method != "POST":
         raise method_not_allowed()
     access.authorize(user, Attributes("create", group, plural, namespace=namespace))
-    if not isinstance(body, dict):
-        raise bad_request("the object provided is unrecognized")
-    status = answer(access, user, body.get("spec") or {}, namespace)
+    status = answer(access, user, struct(body, "spec"), namespace)
     return {**body, "metadata": body.get("metadata") or {}, "status": status}
 
 
@@ -42,10 +41,10 @@ def _may_i(access: Access, user: User, spec: Json, _namespace: str) -> Json:
 
 
 def _may_they(access: Access, _user: User, spec: Json, namespace: str) -> Json:
-    asked = spec.get("resourceAttributes") or {}
+    asked = struct(spec, "resourceAttributes")
     if namespace and asked.get("namespace") != namespace:
         raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
-    about = User(spec.get("user") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "")
+    about = User(spec.get("user") or "", tuple(texts(spec, "groups")), spec.get("uid") or "")
     return _verdict(access, about, spec)
 
 
@@ -72,7 +71,7 @@ def _who_am_i(_access: Access, user: User, _spec: Json, _namespace: str) -> Json
 
 
 def _whose_token(access: Access, _user: User, spec: Json, _namespace: str) -> Json:
-    found = access.identify(spec.get("token") or "", spec.get("audiences") or (AUDIENCE,))
+    found = access.identify(of_type(spec, "token", str) or "", texts(spec, "audiences") or (AUDIENCE,))
     if found is None:
         return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
     user, audiences = found

@@ -19,6 +19,7 @@ import attrs
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import decode, encode
+from multikueue.sandbox.apiserver.identity.shapes import of_type, struct, texts
 from multikueue.sandbox.apiserver.identity.users import User, account_user, user_named
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import Cause, conflict, invalid, not_found
@@ -48,20 +49,20 @@ class TokenIssuer:
         """Answer a TokenRequest.
 
         Raises:
-            StatusError: 404, no such account or no such object to bind to; 409, the object is another one of that
-                name; 422, the duration is refused.
+            StatusError: 400, it does not fit the kind; 404, no such account or no such object to bind to; 409, the object
+                is another one of that name; 422, the duration is refused.
         """
         account = self.cluster.entry(self.cluster.type_of("", "v1", "serviceaccounts"), namespace, name).obj
-        spec = (request or {}).get("spec") or {}
-        seconds = spec.get("expirationSeconds")
+        spec = struct(request or {}, "spec")
+        seconds = of_type(spec, "expirationSeconds", int)
         seconds = HOUR if seconds is None else seconds
         _check_seconds(seconds)
         now = self.cluster.moment()
         until = now + timedelta(seconds=seconds)
         about: Json = {"namespace": namespace, "serviceaccount": _reference(account)}
-        if bound := spec.get("boundObjectRef"):
-            about[bound["kind"].lower()] = _reference(self._bound_object(namespace, bound))
-        audiences = spec.get("audiences") or [AUDIENCE]
+        if bound := struct(spec, "boundObjectRef"):
+            about[str(bound.get("kind")).lower()] = _reference(self._bound_object(namespace, bound))
+        audiences = texts(spec, "audiences") or [AUDIENCE]
         claims = {
             "aud": audiences,
             "exp": int(until.timestamp()),
@@ -95,9 +96,10 @@ class TokenIssuer:
         return (user_named(claims["sub"], about["serviceaccount"]["uid"]), meant) if meant else None
 
     def _bound_object(self, namespace: str, bound: Json) -> Json:
-        plural = _BOUND.get(bound["kind"])
+        kind = str(bound.get("kind") or "")
+        plural = _BOUND.get(kind)
         if plural is None:
-            message = f'Unsupported value: "{bound["kind"]}": supported values: "Pod", "Secret"'
+            message = f'Unsupported value: "{kind}": supported values: "Pod", "Secret"'
             raise invalid(_REQUEST, "", [Cause("FieldValueNotSupported", "spec.boundObjectRef.kind", message)])
         row = self.cluster.type_of("", "v1", plural)
         entry = self.cluster.store.get(("", plural), (namespace, bound.get("name") or ""))
@@ -121,7 +123,11 @@ class TokenIssuer:
 
     def _claims(self, token: str) -> Json | None:
         text, _, signature = token.rpartition(".")
-        if not text or not hmac.compare_digest(self._signature(text).encode(), signature.encode()):
+        if (
+            not text
+            or not token.isascii()
+            or not hmac.compare_digest(self._signature(text).encode(), signature.encode())
+        ):
             return None
         body = text.partition(".")[2]
         claims: Json = decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import aiohttp
 import pytest
 
 from multikueue.core.model.kinds import JOB
@@ -118,7 +119,15 @@ def test_a_token_that_was_changed_or_made_elsewhere_is_nobodys(access: Access, r
     """Its signature is this server's."""
     token = issued(access)
     head, claims, signature = token.split(".")
-    for forged in (f"{head}.{claims}.", f"{head}.{claims}", f"{head}.{claims[:-1]}.{signature}", ".", "..", "ü.ü.ü"):
+    for forged in (
+        f"{head}.{claims}.",
+        f"{head}.{claims}",
+        f"{head}.{claims[:-1]}.{signature}",
+        ".",
+        "..",
+        "ü.ü.ü",
+        "\udcff.a.b",
+    ):
         assert access.user_of(forged) is None
     assert Access(registry, {}).user_of(token) is None
 
@@ -133,6 +142,28 @@ def test_roles_have_no_effect_until_they_are_enforced(registry: Registry) -> Non
         access.authorize(user_named(ROBOT), asked)
     assert refused.value.code == 403
     access.authorize(user_named("admin"), asked)
+
+
+@pytest.mark.parametrize(
+    ("path", "spec"),
+    [
+        ("/api/v1/namespaces/default/serviceaccounts/robot/token", "x"),
+        ("/api/v1/namespaces/default/serviceaccounts/robot/token", {"expirationSeconds": "x"}),
+        ("/api/v1/namespaces/default/serviceaccounts/robot/token", {"expirationSeconds": True}),
+        ("/api/v1/namespaces/default/serviceaccounts/robot/token", {"audiences": [1]}),
+        ("/api/v1/namespaces/default/serviceaccounts/robot/token", {"boundObjectRef": []}),
+        ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", []),
+        ("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"resourceAttributes": "x"}),
+        ("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"groups": "x"}),
+        ("/apis/authentication.k8s.io/v1/tokenreviews", {"token": 1}),
+    ],
+)
+async def test_bodies_that_do_not_fit_are_refused(path: str, spec: object) -> None:
+    """With a 400, as by every typed decoder; nothing fails inside."""
+    async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
+        server.registry.create_object(account())
+        async with session.post(path, json={"spec": spec}) as response:
+            assert (response.status, (await response.json())["reason"]) == (400, "BadRequest")
 
 
 async def test_a_client_in_memory_needs_roles_too() -> None:

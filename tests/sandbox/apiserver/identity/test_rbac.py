@@ -96,6 +96,9 @@ ROLES = {("Role", "team", "lists"): [rule()], ("ClusterRole", "", "lists"): [rul
         (binding({"kind": "Group", "name": "jane"}, CLUSTER_ROLE, None), JANE, False),
         (binding({"kind": "User", "name": "jane"}, ROLE, "other"), JANE, False),
         (binding({"kind": "User", "name": "jane"}, {"kind": "Role", "name": "missing"}), JANE, False),
+        (binding({"kind": "User", "name": "jane"}, {}), JANE, False),
+        (binding({"kind": "ServiceAccount"}, ROLE), JANE, False),
+        (binding({}, ROLE), JANE, False),
     ],
 )
 def test_a_binding(given: Json, user: User, allowed: bool) -> None:
