@@ -49,8 +49,8 @@ class TokenIssuer:
         """Answer a TokenRequest.
 
         Raises:
-            StatusError: 400, it does not fit the kind; 404, no such account or no such object to bind to; 409, the object
-                is another one of that name; 422, the duration is refused.
+            StatusError: 400, it does not fit the kind; 404, no such account or object to bind to; 409, the object is
+                another one of that name; 422, the duration is refused.
         """
         account = self.cluster.entry(self.cluster.type_of("", "v1", "serviceaccounts"), namespace, name).obj
         spec = struct(request or {}, "spec")
