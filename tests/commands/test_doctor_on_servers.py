@@ -14,17 +14,21 @@ from aiohttp.test_utils import TestServer
 
 from multikueue.core.model.kinds import LOCAL_QUEUE, NAMESPACE, WORKLOAD
 from multikueue.core.model.labels import RETRY_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.kube import ClusterConfig
-from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueued.commands.options import utc_now
 from multikueued.doctor.credentials import token_expires
 from multikueued.doctor.manager import CONFIG_MAP, DEPLOYMENT
 from multikueued.doctor.probing import probe
-from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
+from multikueued.rbac.objects import CLUSTER_ROLE, Account, manager_objects
+from multikueued.rbac.rules import RBAC_GROUP
+from multikueued.workers.objects import WorkerSide
+from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
 
+ACCOUNT = Account(KUEUE_NAMESPACE, "m-multikueued")
+ROLE_BINDING = Resource(GVK(RBAC_GROUP, "v1", "RoleBinding"), "rolebindings")
 TWIN = ObjectKey("default", LOCAL_QUEUE_NAME)
 
 
@@ -61,6 +65,10 @@ async def install(here: Ground, *, gate: bool = False) -> None:
         (CONFIG_MAP, config_map("m-multikueued", "settings.yaml", settings)),
     ):
         await here.manager.create(resource, obj)
+    for obj in manager_objects(SETTINGS, "multikueue", ACCOUNT):
+        gvk = GVK.of(obj["apiVersion"], obj["kind"])
+        plural = Resource(gvk, f"{gvk.kind.lower()}s", namespaced="namespace" in obj["metadata"])
+        await here.manager.create(plural, obj)
 
 
 async def test_a_fleet_that_is_well(tmp_path: Path) -> None:
@@ -86,18 +94,32 @@ async def test_findings_exit_code_and_remedies(tmp_path: Path) -> None:
     async with ground(tmp_path) as here:
         await here.join("worker1", "worker2")
         await install(here, gate=True)
-        here.sandbox.workers["worker2"].server.faults.add(Refuse(403), on=Match(verbs=("patch",), resource="workloads"))
+        key = ObjectKey("", WorkerSide().role)
+        role = await here.worker("worker2").get(CLUSTER_ROLE, key)
+        rules = [
+            {**one, "verbs": [verb for verb in one["verbs"] if verb != "patch"] or ["get"]} for one in role["rules"]
+        ]
+        await here.worker("worker2").merge_patch(CLUSTER_ROLE, key, {"rules": rules})
+        binding = next(one for one in manager_objects(SETTINGS, "multikueue", ACCOUNT) if one["kind"] == "RoleBinding")
+        await here.manager.delete(ROLE_BINDING, ObjectKey.of(binding))
         await here.worker("worker1").delete(LOCAL_QUEUE, TWIN)
         result = await here.run("doctor", "-o", "yaml")
         text = (await here.run("doctor")).stdout
 
     found = {one["id"]: one for one in yaml.safe_load(result.stdout)["findings"]}
     assert result.exit_code == 1
-    assert list(found) == ["gate-on", "worker-permission-missing", "worker-local-queue-missing"]
+    assert list(found) == [
+        "gate-on",
+        "permission-missing",
+        "worker-permission-missing",
+        "worker-local-queue-missing",
+    ]
+    told = found["permission-missing"]["what"]
+    assert told.startswith("system:serviceaccount:kueue-system:m-multikueued may not list secrets in namespace")
     assert found["gate-on"]["remedy"].startswith("turn it off: --feature-gates=MultiKueue=false")
     assert "may not patch workloads.kueue.x-k8s.io" in found["worker-permission-missing"]["what"]
     assert f"multikueue queues mirror {LOCAL_QUEUE_NAME} -n default --context worker1" in " ".join(text.split())
-    assert "2 errors, 1 warning" in text
+    assert "3 errors, 1 warning" in text
     assert all(len(line) <= 80 for line in text.splitlines())
 
 

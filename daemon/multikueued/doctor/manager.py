@@ -26,6 +26,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import Forbidden, NotFound
 from multikueued.commands.reading import job_behind
+from multikueued.config import Settings
 from multikueued.doctor.credentials import Held, held_for
 from multikueued.doctor.installed import Daemon
 from multikueued.doctor.seeing import Sight, permissions
@@ -64,7 +65,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     """
     kinds = tuple(chosen_kinds(daemon.settings))
     namespace = str(daemon.settings.namespace)
-    objects = await _objects(sight, ObjectKey(namespace, str(daemon.settings.leader_election.lease_name)))
+    objects = await _objects(sight, daemon.settings)
     held = {name_of(one): await held_for(one, sight, namespace) for one in objects.clusters}
     known = {name: one for name, one in held.items() if one is not None}
     facts = Facts(
@@ -86,7 +87,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     return attrs.evolve(facts, webhooks=await _webhooks(sight, facts)), known
 
 
-async def _objects(sight: Sight, lease: ObjectKey) -> ManagerObjects:
+async def _objects(sight: Sight, settings: Settings) -> ManagerObjects:
     found: dict[str, Any] = {}
     for field, resource, what in (
         ("checks", ADMISSION_CHECK, "AdmissionChecks"),
@@ -97,7 +98,11 @@ async def _objects(sight: Sight, lease: ObjectKey) -> ManagerObjects:
         ("workloads", WORKLOAD, "why jobs wait"),
     ):
         found[field] = await sight.items(resource, what) or ()
-    found["lease"] = await sight.one(LEASE, lease, "whether a daemon leads")
+    election, what = settings.leader_election, "whether a daemon leads"
+    if election.enabled:
+        found["lease"] = await sight.one(LEASE, ObjectKey(str(settings.namespace), str(election.lease_name)), what)
+    else:
+        sight.blind(what, "there is no Lease without leader election", f"look whether it runs in {settings.namespace}")
     return ManagerObjects(**found)
 
 

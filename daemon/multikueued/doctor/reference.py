@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from multikueued.reports.doctor.findings import Check
-from multikueued.reports.doctor.table import JOB_CHECKS, MANAGER_CHECKS, WEBHOOK_CHECKS, WORKER_CHECKS
+from multikueued.reports.doctor.manager_table import MANAGER_CHECKS
+from multikueued.reports.doctor.table import JOB_CHECKS
+from multikueued.reports.doctor.webhook_table import WEBHOOK_CHECKS
+from multikueued.reports.doctor.worker_table import WORKER_CHECKS
 
 BEGIN: Final = "<!-- written by multikueued/doctor/reference.py -->"
 END: Final = "<!-- end -->"

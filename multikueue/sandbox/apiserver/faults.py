@@ -198,13 +198,6 @@ class Faults:
             hit.append(fault)
         return hit
 
-    def forbids(self, call: Call) -> bool:
-        """Whether a rule refuses such a call with 403, as a missing permission does. It is not counted."""
-        return any(
-            isinstance(fault.effect, Refuse) and fault.effect.code == 403 and fault.on.fits(call)
-            for fault in self.rules
-        )
-
     async def apply(self, hit: list[Fault], at: Side) -> None:
         """Let the rules of one side happen, the partition included.
 
