@@ -13,7 +13,7 @@ from multikueue.adapters import BUILTIN, JobKind
 from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CONFIG, NAMESPACE, SECRET, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Forbidden, Invalid, NotFound
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from multikueue.testing import job
 from multikueued.doctor.workers import DEADLINE
@@ -175,6 +175,18 @@ async def test_hung_workers_cost_one_deadline_together() -> None:
     assert {"worker1 itself", "worker2 itself"} < set(gaps)
     assert "cannot be reached from here, and the daemon can" in gaps["worker1 itself"].why
     assert found.findings == ()  # nothing is known to be wrong
+
+
+async def test_what_a_slow_worker_has_answered_counts() -> None:
+    async def look(fleet: Fleet) -> Diagnosis:
+        fleet.workers["worker1"].faults.add(Hang(), on=Match(verbs=("list",), resource="localqueues"))
+        await DirectClient(fleet.workers["worker1"]).delete(NAMESPACE, ObjectKey("", "default"))
+        return await diagnosed(fleet)
+
+    found = await seen_after(look)
+
+    assert named(found, "worker-namespace-missing").where == "worker1, Namespace default"
+    assert "the rest of worker1" in {one.what for one in found.not_checked}
 
 
 @pytest.mark.parametrize(("plural", "id"), [("workloads", "worker-without-kueue"), ("jobs", "crd-missing")])

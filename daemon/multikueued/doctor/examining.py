@@ -19,7 +19,7 @@ from multikueued.doctor.workers import Connect, Rounds, connected
 from multikueued.reports.doctor.facts import Facts, NotChecked
 from multikueued.reports.doctor.findings import Diagnosis, diagnose
 from multikueued.reports.doctor.jobs import MOST, waiting
-from multikueued.reports.doctor.kueue import gate_is_on
+from multikueued.reports.doctor.kueue import gate_is_on, version_of
 from multikueued.reports.doctor.table import CHECKS
 
 
@@ -58,7 +58,7 @@ async def gather(client: Client, request: Request, now: datetime) -> Facts:
     daemon = await find_daemon(sight, request.settings_file, request.account, request.daemon_namespace)
     facts, held = await read_manager(sight, daemon, now)
     active = frozenset(name_of(one) for one in facts.objects.clusters if is_true(one, "Active"))
-    rounds = Rounds(facts.settings, facts.kinds, active, request.connect, request.measure)
+    rounds = Rounds(facts.settings, facts.kinds, facts.lacking, active, request.connect, request.measure)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(measure)
         tasks.start_soon(rounds.visit, {name: one.config for name, one in held.items() if one.config is not None})
@@ -72,6 +72,9 @@ def _untold(facts: Facts) -> list[NotChecked]:
     if gate_is_on(facts.kueue) is None:
         why = "Kueue's Deployment and Configuration cannot both be read; only signs of it are looked for"
         found.append(NotChecked("whether Kueue's own MultiKueue is off", why, "an administrator of the manager"))
+    if facts.kueue.image and version_of(facts.kueue.image) is None:
+        why = f"its image {facts.kueue.image} does not tell"
+        found.append(NotChecked("Kueue's version", why, "an administrator of the manager"))
     if (more := len(waiting(facts)) - MOST) > 0:
         told = f"only the {MOST} that have waited longest are looked at"
         found.append(NotChecked(f"why {more} more jobs wait", told, "multikueue explain JOB tells it of one"))

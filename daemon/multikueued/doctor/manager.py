@@ -29,7 +29,7 @@ from multikueued.commands.reading import job_behind
 from multikueued.config import Settings
 from multikueued.doctor.credentials import Held, held_for
 from multikueued.doctor.installed import Daemon
-from multikueued.doctor.seeing import Sight, permissions
+from multikueued.doctor.seeing import Sight, needed, permissions
 from multikueued.doctor.workers import lacking_of
 from multikueued.kinds import chosen_kinds
 from multikueued.rbac.rules import in_namespace, on_manager
@@ -68,6 +68,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     objects = await _objects(sight, daemon.settings)
     held = {name_of(one): await held_for(one, sight, namespace) for one in objects.clusters}
     known = {name: one for name, one in held.items() if one is not None}
+    lacking = await lacking_of(sight, [kind.resource.gvk for kind in kinds if not kind.workload_only])
     facts = Facts(
         now=now,
         objects=objects,
@@ -75,13 +76,13 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         settings=daemon.settings,
         settings_known=daemon.settings_known,
         kinds=kinds,
-        lacking=await lacking_of(sight, [kind.resource.gvk for kind in kinds if not kind.workload_only]),
+        lacking=lacking,
         jobs=await _jobs(sight, objects),
         definitions=await _definitions(sight, kinds),
         kueue=await _kueue(sight, namespace),
         status_writers=await _status_writers(sight, objects),
         account=daemon.account,
-        permissions=await _permissions(sight, daemon),
+        permissions=await _permissions(sight, daemon, kinds, lacking),
         credentials={name: one.credentials for name, one in known.items()},
     )
     return attrs.evolve(facts, webhooks=await _webhooks(sight, facts)), known
@@ -178,11 +179,14 @@ async def _status_writers(sight: Sight, objects: ManagerObjects) -> dict[str, tu
     return found
 
 
-async def _permissions(sight: Sight, daemon: Daemon) -> tuple[Permission, ...]:
+async def _permissions(
+    sight: Sight, daemon: Daemon, kinds: tuple[JobKind, ...], lacking: frozenset[GVK]
+) -> tuple[Permission, ...]:
     if not daemon.account:
         return ()
     settings = daemon.settings
     asked = [*permissions(on_manager(settings)), *permissions(in_namespace(settings), str(settings.namespace))]
+    asked = needed(asked, kinds, lacking)
     return await sight.reviewed(asked, "the daemon's permissions on the manager", daemon.account)
 
 

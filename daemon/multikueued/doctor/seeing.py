@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Final, Protocol
 
 import anyio
 import attrs
 
+from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreadable
 from multikueue.kube.client import Served
@@ -145,3 +147,10 @@ def permissions(rules: list[Json], namespace: str = "") -> list[Permission]:
         for verb in rule["verbs"]
         for name in rule.get("resourceNames") or ("",)
     ]
+
+
+def needed(asked: Iterable[Permission], kinds: Collection[JobKind], lacking: Collection[GVK]) -> list[Permission]:
+    """Those that are needed although some kinds are not served."""
+    absent = {(kind.resource.gvk.group, kind.resource.plural) for kind in kinds if kind.resource.gvk in lacking}
+    names = {kind.resource.qualified for kind in kinds if kind.resource.gvk in lacking}
+    return [one for one in asked if (one.group, one.resource.partition("/")[0]) not in absent and one.name not in names]

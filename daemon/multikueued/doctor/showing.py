@@ -12,6 +12,8 @@ from multikueued.commands.tables import paragraph, table
 from multikueued.reports.doctor.facts import NotChecked
 from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
 
+ALIKE: Final = 10
+"""Findings of one id in the table."""
 _COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
 
 
@@ -24,8 +26,14 @@ def diagnosis_lines(found: Diagnosis, width: int, *, wide: bool) -> list[str]:
         wide: whether to name each finding's id and side, and to print bounds of clocks.
     """
     lines: list[str] = []
+    told: Counter[str] = Counter()
     for one in found.findings:
-        lines += [*_finding(one, width, wide=wide), ""]
+        told[one.id] += 1
+        if wide or told[one.id] <= ALIKE:
+            lines += [*_finding(one, width, wide=wide), ""]
+    for name, count in told.items() if not wide else ():
+        if count > ALIKE:
+            lines += [*paragraph(f"And {count - ALIKE} more of {name}: -o wide or --json shows them.", width), ""]
     lines += _measured(found.workers, width, wide=wide)
     lines += _not_checked(found.not_checked, width)
     return [*lines, _total(found)]

@@ -17,7 +17,7 @@ from multikueue.errors import ApiError, KubeconfigError, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.config import Settings
 from multikueued.doctor.probing import Measure, probe
-from multikueued.doctor.seeing import Client, Sight, permissions
+from multikueued.doctor.seeing import Client, Sight, needed, permissions
 from multikueued.rbac.rules import on_worker
 from multikueued.reports.doctor.facts import NotChecked, WorkerFacts
 from multikueued.workers.fitting import Queues
@@ -41,6 +41,8 @@ class Rounds:
 
     settings: Settings
     kinds: tuple[JobKind, ...]
+    lacking: frozenset[GVK]
+    """Kinds that the manager does not serve: nobody needs them anywhere."""
     connected_by_daemon: frozenset[str]
     """Those that the daemon says it is connected to."""
     connect: Connect = connected
@@ -55,7 +57,7 @@ class Rounds:
                 tasks.start_soon(self._bounded, name, config)
 
     async def _bounded(self, name: str, config: ClusterConfig) -> None:
-        visit = Visit(name, self.settings, self.kinds, self.measure)
+        visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure)
         with anyio.move_on_after(DEADLINE) as scope:
             try:
                 async with self.connect(name, config) as client:
@@ -63,9 +65,12 @@ class Rounds:
             except (ApiError, KubeconfigError) as error:
                 self._failed(visit, str(error), silent=isinstance(error, Unreachable))
                 return
-        if scope.cancelled_caught:
+        if scope.cancelled_caught and not visit.answered:
             self._failed(visit, f"no answer in time ({DEADLINE:g} s)", silent=True)
             return
+        if scope.cancelled_caught:
+            told = f"it answers, but not all within {DEADLINE:g} s"
+            self.not_checked.append(NotChecked(f"the rest of {name}", told, "try again, or from where the daemon runs"))
         self.found[name] = visit.facts
         self.not_checked += visit.not_checked
 
@@ -86,9 +91,12 @@ class Visit:
     name: str
     settings: Settings
     kinds: tuple[JobKind, ...]
+    lacking: frozenset[GVK]
     measure: Measure
     facts: WorkerFacts = attrs.field(init=False)
     not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
+    answered: bool = attrs.field(default=False, init=False)
+    """Whether its API server took the credentials and answered something."""
 
     @facts.default
     def _unknown(self) -> WorkerFacts:
@@ -110,13 +118,14 @@ class Visit:
             await step(sight)
 
     async def _permissions(self, sight: Sight) -> None:
-        asked = permissions(on_worker(self.settings))
+        unneeded = self.lacking | self.facts.lacking
+        asked = needed(permissions(on_worker(self.settings)), self.kinds, unneeded)
         found = await sight.reviewed(asked, f"permissions on {self.name}")
         self.facts = attrs.evolve(self.facts, permissions=found)
 
     async def _kinds(self, sight: Sight) -> None:
         lacking = await lacking_of(sight, [WORKLOAD.gvk, *(kind.resource.gvk for kind in self.kinds)])
-        self.facts = attrs.evolve(self.facts, lacking=lacking)
+        self.facts, self.answered = attrs.evolve(self.facts, lacking=lacking), True
 
     async def _namespaces(self, sight: Sight) -> None:
         found = await sight.items(NAMESPACE, f"namespaces of {self.name}")

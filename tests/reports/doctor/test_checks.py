@@ -286,6 +286,14 @@ def test_the_gate_is_not_asked_for_with_a_controller_name_of_ones_own() -> None:
     assert findings(healthy(kueue=KueueFacts("kueue:v0.19.0", (), {}), settings=own)) == ()
 
 
+def test_a_kind_that_auto_stands_for_need_not_be_served() -> None:
+    source = "integrations.frameworks[0] (auto)"
+    lacking = frozenset({RAY_KIND.resource.gvk})
+    named, found = healthy(lacking=lacking), healthy(lacking=lacking, kinds=(attrs.evolve(RAY_KIND, source=source),))
+    assert [one.id for one in findings(named)] == ["kind-not-served"]
+    assert findings(found) == ()
+
+
 def test_errors_come_first() -> None:
     found = findings(objects_of(with_worker(latency=9.0), lease=lease(3600)))
     assert [one.severity for one in found] == [Severity.ERROR, Severity.WARNING]

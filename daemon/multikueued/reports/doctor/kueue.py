@@ -11,6 +11,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
+from multikueued import kinds
 from multikueued.reports.doctor.facts import Facts, KueueFacts
 from multikueued.reports.doctor.findings import Spot
 from multikueued.reports.typenames import type_name
@@ -19,6 +20,8 @@ OLDEST: Final = (0, 14)
 """The first version of Kueue that serves v1beta2."""
 _VERSION: Final = re.compile(r":v?(\d+)\.(\d+)")
 _GATE: Final = re.compile(r"(?:^|,)\s*MultiKueue=(true|false)", re.IGNORECASE)
+AUTO: Final = f"({kinds.AUTO})"
+"""In the source of a kind that the settings do not name."""
 _KUEUE: Final = "kueue"
 """The field manager of Kueue's controllers."""
 
@@ -54,17 +57,24 @@ def kueue_writes(facts: Facts) -> Iterator[Spot]:
             yield Spot(f"MultiKueueCluster {worker}", f"Kueue's own controller wrote its status last, at {at}")
 
 
+def version_of(image: str) -> tuple[int, int] | None:
+    """The version that an image's tag tells; None: none."""
+    found = _VERSION.search(image.rpartition("/")[2])
+    return (int(found[1]), int(found[2])) if found is not None else None
+
+
 def old_kueue(facts: Facts) -> Iterator[Spot]:
     """A Kueue that is too old."""
-    found = _VERSION.search(facts.kueue.image.rpartition("/")[2])
-    if found is not None and (int(found[1]), int(found[2])) < OLDEST:
+    found = version_of(facts.kueue.image)
+    if found is not None and found < OLDEST:
         yield Spot("Deployment kueue-controller-manager", f"its image is {facts.kueue.image}")
 
 
 def kinds_not_served(facts: Facts) -> Iterator[Spot]:
     """Enabled kinds that the manager does not serve."""
     for kind in facts.kinds:
-        if kind.resource.gvk in facts.lacking and not kind.workload_only:
+        by_name = AUTO not in kind.source  # `auto` stands for those that are served
+        if kind.resource.gvk in facts.lacking and not kind.workload_only and by_name:
             yield Spot("the manager", f"it does not serve {kind.resource}, which the settings enable")
 
 

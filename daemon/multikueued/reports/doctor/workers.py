@@ -98,11 +98,12 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
         if worker.queues is not None and key not in worker.queues.local
         if worker.namespaces is None or key.namespace in worker.namespaces
     ]
+    checks = dict(facts.queues_with_check())
     lacking: dict[ObjectKey, set[str]] = defaultdict(set)
     for key, worker_name in missing:
         lacking[key].add(worker_name)
     for key, worker_name in missing:
-        nowhere = lacking[key] >= set(_listed_for(facts, key))
+        nowhere = lacking[key] >= set(facts.objects.workers_of(checks[key]))
         told = f'LocalQueue "{key}" does not exist there{", nor on any other worker" if nowhere else ""}'
         words = {"worker": worker_name, "queue": key.name, "namespace": key.namespace}
         severity = Severity.ERROR if nowhere else Severity.WARNING
@@ -149,12 +150,6 @@ def _waiting(facts: Facts) -> list[Json]:
 def _queues_for(facts: Facts, worker: str) -> list[ObjectKey]:
     """The LocalQueues that lead to a worker."""
     return [key for key, check in facts.queues_with_check() if worker in facts.objects.workers_of(check)]
-
-
-def _listed_for(facts: Facts, queue: ObjectKey) -> list[str]:
-    return [
-        name for key, check in facts.queues_with_check() if key == queue for name in facts.objects.workers_of(check)
-    ]
 
 
 def _words(gvk: GVK) -> str:
