@@ -25,6 +25,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import Forbidden, NotFound
+from multikueue.kube.bounded_yaml import BoundedLoader
 from multikueued.commands.reading import job_behind
 from multikueued.config import Settings
 from multikueued.doctor.credentials import Held, held_for
@@ -155,7 +156,7 @@ async def _kueue(sight: Sight, namespace: str) -> KueueFacts:
 
 def _document(sight: Sight, stored: Json, field: str) -> Json | None:
     try:
-        found = yaml.safe_load(str(dig(stored, "data", field) or ""))
+        found = yaml.load(str(dig(stored, "data", field) or ""), BoundedLoader)
     except yaml.YAMLError:
         found = ""
     if found is None or isinstance(found, dict):

@@ -16,8 +16,16 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, local_queue
 from multikueue.testing import workload
 from multikueued.config import ObjectName, Settings, WebhookSettings
-from multikueued.reports.doctor.facts import ClockBound, Credentials, Facts, KueueFacts, StatusWriter, WebhookFacts
-from multikueued.reports.doctor.findings import DoctorFinding, Severity, diagnose
+from multikueued.reports.doctor.facts import (
+    ClockBound,
+    Credentials,
+    Facts,
+    KueueFacts,
+    NotChecked,
+    StatusWriter,
+    WebhookFacts,
+)
+from multikueued.reports.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.reports.doctor.table import CHECKS
 from multikueued.reports.doctor.webhooks import KUEUES
 from tests.reports.doctor.healthy import (
@@ -292,6 +300,16 @@ def test_a_kind_that_auto_stands_for_need_not_be_served() -> None:
     named, found = healthy(lacking=lacking), healthy(lacking=lacking, kinds=(attrs.evolve(RAY_KIND, source=source),))
     assert [one.id for one in findings(named)] == ["kind-not-served"]
     assert findings(found) == ()
+
+
+def test_a_workers_words_do_nothing_to_a_terminal() -> None:
+    words = "Unauthorized \x1b[2J\x07" + "x" * 5_000
+    gap = NotChecked("worker1 itself", words, "nobody")
+    found = diagnose(with_worker(error=words), CHECKS)
+    gaps = diagnose(healthy(not_checked=(gap,)), CHECKS).not_checked
+    for text in (found.findings[0].what, gaps[0].why):
+        assert text.isprintable()
+        assert len(text) <= LONGEST
 
 
 def test_errors_come_first() -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
+from multikueue.core.model.objects import shortened
 from multikueued.reports.doctor.facts import Facts, NotChecked, WorkerFacts
 
+LONGEST: Final = 1_000
+"""Characters of what a finding says."""
 Side: TypeAlias = Literal["manager", "worker"]
 
 
@@ -113,7 +116,14 @@ def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
         found += [one for one in check.findings(facts) if (one.id, one.where) not in earlier]
     order = list(Severity)
     kept = sorted(dict.fromkeys(found), key=lambda one: order.index(one.severity))
-    return Diagnosis(tuple(kept), facts.not_checked, tuple(map(_measured, facts.workers.values())))
+    told = (attrs.evolve(one, where=legible(one.where), what=legible(one.what)) for one in kept)
+    gaps = (attrs.evolve(one, what=legible(one.what), why=legible(one.why)) for one in facts.not_checked)
+    return Diagnosis(tuple(told), tuple(gaps), tuple(map(_measured, facts.workers.values())))
+
+
+def legible(text: str) -> str:
+    """Words of a worker as a terminal may have them: no control characters, and not without end."""
+    return shortened("".join(letter if letter.isprintable() else " " for letter in text), LONGEST)
 
 
 def _measured(worker: WorkerFacts) -> Measured:
