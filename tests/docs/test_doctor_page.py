@@ -25,7 +25,7 @@ def test_the_table_is_up_to_date() -> None:
 
 
 def test_the_tests_it_names_exist() -> None:
-    named = re.findall(r"`((?:reports|commands)/\S+\.py)(?:::(\w+))?`", PAGE)
+    named = re.findall(r"`((?:reports|commands|integration)/\S+\.py)(?:::(\w+))?`", PAGE)
     assert len(named) >= 6
     for file, test in named:
         assert f"def {test}" in (TESTS / file).read_text(), (file, test)
