@@ -180,13 +180,15 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             if not election.enabled:
                 await lead(None)
                 return
-            lease = ObjectKey(settings.namespace, election.lease_name)
-            identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-            times = election.lease_settings()
-            elector = Elector(
-                election_client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random
-            )
+            elector = _elector(settings, election_client)
             await elector.run(lambda: lead(elector.led_until))
+
+
+def _elector(settings: Settings, client: ApiClient) -> Elector:
+    lease = ObjectKey(settings.namespace, settings.leader_election.lease_name)
+    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+    times = settings.leader_election.lease_settings()
+    return Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
 
 
 async def _builder(settings: Settings, client: ApiClient, metrics: Metrics) -> Build:

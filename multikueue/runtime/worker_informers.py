@@ -88,8 +88,7 @@ class WorkerInformers(Target):
             earlier: those so far, of a server of the same address.
         """
         probe, on_workload = WorkerProbe(), partial(settings.on_workload, name)
-        client = HeardClient(client, probe.heard)
-        informer = _limited(client, settings, report)
+        informer = _limited(client := HeardClient(client, probe.heard), settings, report)
 
         def jobs(kind: SafeAdapter) -> MutationCache:
             followed = informer(

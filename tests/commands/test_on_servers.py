@@ -23,13 +23,13 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     WORKLOAD,
 )
+from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
 from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 from multikueue.testing import job, queues, workload
 from multikueued.cli import main
-from multikueued.commands.explaining import RETRY_ANNOTATION
 from tests.reports.objects import worker
 from tests.runtime.fleet import CRDS, kubeconfig
 

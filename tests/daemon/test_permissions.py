@@ -78,7 +78,8 @@ def test_the_network_policy_names_the_ports_of_the_pod() -> None:
     (policy,) = chart_objects("networkpolicy.yaml")
     deployment = (TEMPLATES / "deployment.yaml").read_text()
     ports = [port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]]
-    assert ports == re.findall(r"- name: (\w+)\n +containerPort", deployment)
+    assert ports == ["http", "webhook"]
+    assert re.findall(r"- name: (\w+)\n +containerPort", deployment) == ["http", "metrics", "webhook"]
     assert all(rule["from"] for rule in policy["spec"]["ingress"])
     assert policy["spec"]["policyTypes"] == ["Ingress"]
 

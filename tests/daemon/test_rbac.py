@@ -63,7 +63,7 @@ class TestWhatIsGranted:
         settings = parse_settings("integrations: {frameworks: [batch/job, jobset.x-k8s.io/jobset]}")
         found = granted(on_worker(settings))
         assert "patch" in found["batch", "jobs"]  # an elastic one's size
-        assert found["jobset.x-k8s.io", "jobsets"] == {"create", "delete", "list", "watch"}
+        assert found["jobset.x-k8s.io", "jobsets"] == {"create", "delete", "get", "list", "watch"}
 
     def test_nothing_is_granted_with_a_wildcard_and_no_secret_of_a_worker(self) -> None:
         settings = parse_settings("{integrations: {frameworks: [auto, pod]}, quotaAutomation: true}")

@@ -7,7 +7,8 @@ from typing import Final
 from multikueue.core.model.names import Json
 
 _MONITORING: Final[Json] = {
-    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "endpoint": {"scheme": "https"}},
+    "certificate": "metrics-certificate",
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     "prometheusRule": {"enabled": True, "namespace": "monitoring", "labels": {"release": "prometheus"}},
     "dashboard": {"enabled": True, "namespace": "monitoring"},
 }
@@ -20,6 +21,7 @@ VALUES: Final[dict[str, Json]] = {
             "quotaAutomation": {"enabled": True},
             "integrations": {"frameworks": ["batch/job", "ray.io/rayjob"]},
             "leaderElection": {"leaseName": "another"},
+            "serving": {"metrics": {"secure": True}},
         },
         "imagePullSecrets": [{"name": "registry"}],
         "extraVolumes": [{"name": "plugins", "emptyDir": {}}],

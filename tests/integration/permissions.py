@@ -35,6 +35,7 @@ _VALUES = {
     ".Values.settings.webhook.servicePort | default 443": "443",
     '(.Values.settings.marks).secretName | default "multikueue-marks"': "multikueue-marks",
     '(.Values.settings.leaderElection).leaseName | default "multikueue"': "multikueue",
+    'include "multikueued.metricsPort" .': "http",
     "toJson .Values.networkPolicy.metricsFrom": '[{"namespaceSelector": {}}]',
     "toJson .Values.networkPolicy.webhookFrom": '[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
     "toJson .Values.serviceAccount.annotations": "{}",

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.testing import NOW
 from multikueued.reports.answers import (
-    PLACEMENTS_ANNOTATION,
     Placement,
     asked_again,
     cluster_state,

@@ -9,14 +9,13 @@ import attrs
 import pytest
 
 from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueued.reports.answers import PLACEMENTS_ANNOTATION
 from multikueued.reports.events import EventReport
 from multikueued.reports.explaining import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding
-from multikueued.reports.workers import CORDON_ANNOTATION
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 
 TRAIN = stored(job("train"))

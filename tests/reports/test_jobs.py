@@ -9,12 +9,13 @@ import attrs
 import pytest
 
 from multikueue.core.model.conditions import new_condition, timestamp
+from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueued.reports.events import event_reports
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_report, job_reports
 from multikueued.reports.status import status_report
 from multikueued.reports.typenames import JobName, matching, suggestions, type_name
-from multikueued.reports.workers import CORDON_ANNOTATION, worker_reports
+from multikueued.reports.workers import worker_reports
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 
 TRAIN = stored(job("train"))

@@ -7,3 +7,8 @@
 {{- define "multikueued.webhookConfiguration" -}}
 multikueued-{{ .Release.Name | trunc 51 | trimSuffix "-" }}
 {{- end }}
+
+{{/* The pod's port that serves metrics. */}}
+{{- define "multikueued.metricsPort" -}}
+{{- if ((.Values.settings.serving).metrics).secure }}metrics{{ else }}http{{ end }}
+{{- end }}

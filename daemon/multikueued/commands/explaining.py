@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import attrs
 import click
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.errors import Conflict, Forbidden, NotFound
@@ -24,9 +25,6 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.explaining import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
 from multikueued.reports.remedies import Finding
-
-RETRY_ANNOTATION: Final = "multikueue.dev/retry-at"
-"""On a Workload: when somebody asked to ask again the workers that refuse it."""
 
 
 @attrs.frozen

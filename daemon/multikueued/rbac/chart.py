@@ -20,15 +20,18 @@ from multikueued.kinds import ALIASES, AUTO
 from multikueued.rbac.rules import (
     certificate_rules,
     framework_rules,
+    lease_rules,
     manager_rules,
-    namespace_rules,
+    metrics_rules,
     quota_rules,
+    secret_rules,
     webhook_rules,
 )
 
 BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
 END: Final = "# end of rules"
 _LEASE: Final = '{{ (.Values.settings.leaderElection).leaseName | default "multikueue" }}'
+_MARKS: Final = '{{ (.Values.settings.marks).secretName | default "multikueue-marks" }}'
 _EXTERNAL: Final = """\
 {{- range $external }}
 {{- $declared := ternary (dict "name" .) . (kindIs "string" .) }}
@@ -59,7 +62,8 @@ def blocks() -> dict[str, str]:
     return {
         "manager": _text([*manager_rules()]),
         "frameworks": "".join(_frameworks()),
-        "namespace": _text(namespace_rules(_LEASE)),
+        "namespace": _text([*secret_rules(_MARKS), *lease_rules(_LEASE)]),
+        "metrics": _text(metrics_rules()),
         "quota": _text(quota_rules()),
         "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),
         "certificate": _text(certificate_rules('{{ include "multikueued.webhook" . }}')),

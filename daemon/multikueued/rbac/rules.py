@@ -33,12 +33,24 @@ def manager_rules() -> list[Json]:
     ]
 
 
-def namespace_rules(lease: str) -> list[Json]:
-    """In the namespace of the kubeconfig Secrets; `lease` is the Lease's name."""
+def secret_rules(marks: str) -> list[Json]:
+    """In the namespace of the kubeconfig Secrets; `marks` is the Secret with the key of marks, made beforehand."""
+    return [rule("", ["secrets"], ["list", "watch"]), rule("", ["secrets"], ["get", "patch"], [marks])]
+
+
+def lease_rules(lease: str) -> list[Json]:
+    """In the same namespace, with leader election; `lease` is the Lease's name."""
     return [
-        rule("", ["secrets"], ["list", "watch"]),
         rule("coordination.k8s.io", ["leases"], ["create"]),  # RBAC knows no name when an object is created
         rule("coordination.k8s.io", ["leases"], ["get", "update"], [lease]),
+    ]
+
+
+def metrics_rules() -> list[Json]:
+    """In the whole manager cluster, for metrics that only some may read."""
+    return [
+        rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+        rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
     ]
 
 
@@ -89,7 +101,7 @@ def kind_rules_on_worker(kind: JobKind) -> list[Json]:
     if kind.workload_only:
         return []
     follows = kind.sync.forwarded or kind.sync.followed is not None or kind.sync.resized is not None
-    verbs = ["create", "delete", "list", "watch", *(["patch"] if follows else [])]
+    verbs = ["create", "delete", "get", "list", "watch", *(["patch"] if follows else [])]
     return [rule(kind.resource.gvk.group, [kind.resource.plural], verbs), *_definition(kind)]
 
 
@@ -103,7 +115,8 @@ def _definition(kind: JobKind) -> list[Json]:
 def worker_rules() -> list[Json]:
     """In a whole worker cluster, whatever the settings are."""
     return [
-        rule(KUEUE_GROUP, ["workloads"], ["create", "delete", "list", "watch", "patch"]),
+        # get: to read what has the name of a copy whose creation was not answered.
+        rule(KUEUE_GROUP, ["workloads"], ["create", "delete", "get", "list", "watch", "patch"]),
         rule(KUEUE_GROUP, ["workloads/status"], ["patch"]),
     ]
 
@@ -132,6 +145,8 @@ def on_manager(settings: Settings) -> list[Json]:
         rules += quota_rules()
     if settings.webhook.enabled:
         rules += [*webhook_rules(settings.webhook.configuration_name), *webhook_creation()]
+    if settings.serving.metrics.secure:
+        rules += metrics_rules()
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_manager(kind)
     return merged(rules)
@@ -139,8 +154,9 @@ def on_manager(settings: Settings) -> list[Json]:
 
 def in_namespace(settings: Settings) -> list[Json]:
     """The rules of the Role on the manager in the settings' namespace."""
-    rules = namespace_rules(settings.leader_election.lease_name) if settings.leader_election.enabled else []
-    rules = rules or [rule("", ["secrets"], ["list", "watch"])]
+    rules = secret_rules(settings.marks.secret_name)
+    if settings.leader_election.enabled:
+        rules += lease_rules(settings.leader_election.lease_name)
     if settings.webhook.enabled and not settings.webhook.cert_dir:
         rules += [*certificate_rules(settings.webhook.secret_name), *certificate_creation()]
     return merged(rules)

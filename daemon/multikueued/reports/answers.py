@@ -12,18 +12,14 @@ import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of
+from multikueue.core.workload.words import BEFORE_REASONS, BETWEEN_REASONS
 from multikueued.reports.events import EventReport
 
-PLACEMENTS_ANNOTATION: Final = "multikueue.dev/placements"
-"""On a Workload: the last workers that had it, as a JSON list of `worker`, `since`, `until` and `why`."""
-TAIL: Final = " — "
-"""In the check's message: between what a dispatcher or the plan says and the workers' parts."""
 NOT_USABLE: Final = "; not usable for: "
 """In the Active condition of a MultiKueueCluster: before the kinds that cannot be used there."""
-BETWEEN: Final = " · "
-"""Between two of these parts."""
 _ATTEMPTS: Final = re.compile(r"; connection attempts: (\d+), next connection attempt: (\S+)$")
 _ASKED_AGAIN: Final = re.compile(r"refuses it, is asked again at (\S+): (.+)", re.DOTALL)
 _FRESH: Final = timedelta(minutes=5)
@@ -88,9 +84,9 @@ def parts_of(message: str, workers: Iterable[str]) -> dict[str, str]:
     names = "|".join(re.escape(name) for name in sorted(workers, key=len, reverse=True))
     if not names:
         return {}
-    if TAIL in message:
+    if BEFORE_REASONS in message:
         begin = re.compile(rf"({names})(?::? )(.+)", re.DOTALL)
-        found = (begin.match(part) for part in message.rpartition(TAIL)[2].split(BETWEEN))
+        found = (begin.match(part) for part in message.rpartition(BEFORE_REASONS)[2].split(BETWEEN_REASONS))
         return {one[1]: one[2] for one in found if one is not None}
     begin = re.compile(rf"(?:^|(?<=: )|(?<=; ))({names}): ")
     return _pieces(begin, message, between=2)

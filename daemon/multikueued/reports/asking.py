@@ -10,13 +10,14 @@ import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition
+from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of
 from multikueued.reports.answers import asked_again, cluster_state, parts_of, refusals, sent_back
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedy_table import WORKER_RULES
-from multikueued.reports.workers import cordon_of
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
 
@@ -107,8 +108,8 @@ def _answer(
         return WorkerAnswer(name, state, told, "check", again)
     if name in refused:
         return WorkerAnswer(name, "Refused", *refused[name])
-    if cordon_of(cluster) and name not in job.offered_to:
-        return WorkerAnswer(name, "Cordoned", cordon_of(cluster), "annotation")
+    if (cordon := cordon_of(annotations_of(cluster))) and name not in job.offered_to:
+        return WorkerAnswer(name, "Cordoned", cordon, "annotation")
     return WorkerAnswer(name, "Offered" if name in job.offered_to else "NotOffered", "", "")
 
 

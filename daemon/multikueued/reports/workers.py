@@ -9,15 +9,13 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.model import workloads
+from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.quantities import thousandths, written
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
-
-CORDON_ANNOTATION = "multikueue.dev/cordoned"
-"""On a MultiKueueCluster: it is offered nothing new. `true`, or why in words."""
 
 
 @attrs.frozen
@@ -82,7 +80,7 @@ def _report(
     return WorkerReport(
         name=name,
         state=_state(said.connected, said.reason, flaws),
-        cordoned=bool(cordon_of(cluster)),
+        cordoned=bool(cordon_of(annotations_of(cluster))),
         since=said.since,
         running=running,
         waiting=waiting,
@@ -92,12 +90,6 @@ def _report(
         next_attempt=said.next_attempt,
         checks=checks,
     )
-
-
-def cordon_of(cluster: Json) -> str:
-    """Why a MultiKueueCluster is to get nothing new, in words; empty: it may get something."""
-    noted = annotations_of(cluster).get(CORDON_ANNOTATION, "")
-    return "" if noted in ("", "false") else "cordoned" if noted == "true" else f"cordoned: {noted}"
 
 
 def _state(connected: bool, reason: str, flaws: str) -> str:

@@ -10,11 +10,11 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.model.conditions import is_true
+from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.quantities import thousandths
-from multikueue.core.workload.snapshot import cordon_of
 from multikueue.errors import ApiError, Forbidden, KubeconfigError
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY

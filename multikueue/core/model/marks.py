@@ -69,7 +69,7 @@ def mark_of(copy: Json) -> str:
     return str(annotations_of(copy).get(ATTEMPT_ANNOTATION) or "")
 
 
-@functools.lru_cache(maxsize=16_384)  # a plan asks for the same few marks each time
+@functools.lru_cache(maxsize=2_048)  # plans of one Workload ask for the same few marks again and again
 def _mark(key: bytes, workload_uid: str, of_attempt: str, cluster: str) -> str:
     told = "\0".join(("mark", workload_uid, of_attempt, cluster)).encode()
     return _fingerprint(key) + hmac.digest(key, told, "sha256").hex()[:32]

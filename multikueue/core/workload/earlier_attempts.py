@@ -12,11 +12,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
+from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
+    has_had_owner,
     is_elastic,
     is_evicted,
     is_finished,
@@ -71,8 +73,16 @@ def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
 
 
 def may_run_unproven(situation: Situation, worker: Worker) -> bool:
-    """Whether a worker that can be seen may run the job though nothing proves that it is ours; see `unproven_on`."""
-    return worker.in_sight and situation.unproven_on(worker)
+    """Whether a worker of the config that can be seen may run this attempt's job without a proof that we have made it.
+
+    Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
+    """
+    if not worker.configured or not worker.in_sight:
+        return False
+    copy = worker.workload
+    jobs = [one.object for one in (*worker.jobs, *worker.shared) if not situation.is_current(worker, one.object)]
+    owned = [copy] if copy is not None and has_had_owner(copy) else []
+    return any(situation.proof(worker, one) is Proof.NONE for one in (*jobs, *owned))
 
 
 def hidden(situation: Situation, workers: Iterable[Worker]) -> list[timedelta]:

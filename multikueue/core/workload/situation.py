@@ -285,18 +285,6 @@ class Situation:
         counts = self.is_proven if proven else self.is_believed
         return [copy for copy in worker.jobs if not counts(worker, copy.object)]
 
-    def unproven_on(self, worker: Worker) -> bool:
-        """Whether a worker of the config may run this attempt's job without a proof that we have made it.
-
-        Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
-        """
-        if not worker.configured:
-            return False
-        copy = worker.workload
-        jobs = [one.object for one in (*worker.jobs, *worker.shared) if not self.is_current(worker, one.object)]
-        owned = [copy] if copy is not None and workloads.has_had_owner(copy) else []
-        return any(self.proof(worker, one) is Proof.NONE for one in (*jobs, *owned))
-
 
 def _owner_uids(workload: Json) -> set[str]:
     return {str(reference.get("uid")) for reference in workload["metadata"].get("ownerReferences") or []}

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
 from multikueue.core.model.adapter import JobAdapter
-from multikueue.core.model.labels import CONTROLLER_NAME, CORDON_ANNOTATION
+from multikueue.core.model.cordon import cordon_of
+from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
-
-MAX_CORDON: Final = 200
-"""Characters of the reason of a cordon that are told."""
-
-
-def cordon_of(annotations: Mapping[str, str]) -> str:
-    """That a MultiKueueCluster gets nothing new, and why if whoever cordoned it said so; empty: it does."""
-    noted = annotations.get(CORDON_ANNOTATION, "")
-    if noted.lower() in ("", "false"):
-        return ""
-    said = "".join(letter for letter in noted if letter.isprintable())[:MAX_CORDON]
-    return "cordoned" if noted.lower() == "true" else f"cordoned: {said}"
 
 
 @attrs.frozen

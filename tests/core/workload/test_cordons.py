@@ -10,6 +10,7 @@ import pytest
 from multikueue.adapters.pod import KINDS as PODS
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import Incremental
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import (
@@ -83,7 +84,7 @@ class TestNothingNew:
         plan = decide(snapshot(local, worker("w1", cordon="new racks"), worker("w2")))
         assert on("w1", plan.effects) == []
         assert on("w2", plan.effects) == ["CreateWorkload"]
-        assert states(plan) == [("Pending", "Offered to w2; w1: cordoned: new racks")]
+        assert states(plan) == [("Pending", "Offered to w2 — w1: cordoned: new racks")]
 
     def test_a_new_workload_is_not_even_nominated_there(self) -> None:
         plan = decide(snapshot(workload(), worker("w1", cordon="true"), worker("w2")))
@@ -119,12 +120,15 @@ class TestNothingNew:
         local = workload()
         local["status"]["admissionChecks"][0]["message"] = ""
         plan = decide(snapshot(local, worker("w1", cordon="true"), worker("w2", cordon="sold")))
-        assert states(plan) == [("Pending", "Offered to no worker cluster: w1: cordoned; w2: cordoned: sold")]
+        assert states(plan) == [("Pending", "Offered to no worker cluster — w1: cordoned · w2: cordoned: sold")]
 
     def test_where_the_others_refuse_both_are_told(self) -> None:
         refusal = Refusal("no such namespace", timedelta(minutes=5))
+        asked = f"refuses it, is asked again at {timestamp(NOW + timedelta(minutes=5))}"
         plan = decide(snapshot(workload(), worker("w1", cordon="true"), worker("w2", refusal=refusal)))
-        assert states(plan) == [("Pending", "No worker cluster takes it: w1: cordoned; w2: no such namespace")]
+        assert states(plan) == [
+            ("Pending", f"No worker cluster takes it — w1: cordoned · w2: {asked}: no such namespace")
+        ]
 
 
 class TestWhatRunsThereStays:
