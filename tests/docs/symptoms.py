@@ -1,7 +1,7 @@
 """The tables of the troubleshooting page: each row is what the code says of a symptom.
 
 `python -m tests.docs.symptoms` writes them. The symptoms of workers and checks are the words by which
-`tests/reports/test_remedies.py` reaches each row of the tables of remedies; those of the manager are made here, of objects.
+`tests/reports/test_remedies.py` reaches each row of the tables of remedies; those of the manager are made of objects.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def changed(field: str, **changes: Any) -> ManagerObjects:
     """A manager whose only check, config or queue is another."""
     objects = fleet(MADE)
     (known,) = getattr(objects, field)
-    return attrs.evolve(objects, **{field: ({**known, **changes},)})
+    other: Any = {field: ({**known, **changes},)}
+    return attrs.evolve(objects, **other)
 
 
 def without_queue() -> Json:
