@@ -40,16 +40,26 @@ async def test_from_bare_clusters_to_a_finished_job(planes: Planes, walker: Walk
             ground.kubelet.end("sample", "Succeeded")
             await ground.ended("sample")
             assert "finished" in (await walker.run(explain)).lower()
+            await the_worker_gets_another_address(walker, add, planes.workers["worker1"].url)
         assert set(ground.workers["worker1"].pods_made.values()) == {"sample"}
         assert not ground.manager.pods_made
         await the_chart_takes_over(walker, ground)
+
+
+async def the_worker_gets_another_address(walker: Walker, add: str, url: str) -> None:
+    """What the page's last command does; the name that it has is one of Docker's network."""
+    other = url.replace("127.0.0.1", "localhost")
+    assert other != url
+    assert "worker1 is connected" in await walker.run(f"{add} --server {other}")
+    get = "kubectl --context kind-manager -n kueue-system get secret worker1-kubeconfig"
+    assert other in await walker.run(get + " -o jsonpath='{.data.kubeconfig}' | base64 -d")
 
 
 async def the_chart_takes_over(walker: Walker, ground: Ground) -> None:
     """A real API server takes all that it makes, and the key of marks stays what it was."""
     image, load, install, address = commands(PAGE)[12:]
     assert all(one.startswith(WITH_DOCKER) for one in (image, load))
-    assert "--server https://worker1-control-plane:6443" in address  # a name of Docker's network
+    assert address.endswith("--server https://worker1-control-plane:6443")
     made = (await ground.manager.client.get(SECRET, _MARKS))["data"]
     try:
         await walker.run(install)
