@@ -23,6 +23,7 @@ SUBCOMMANDS: Final[Mapping[str, str]] = {
     "rbac": "multikueued.rbac.command:rbac",
     "retry": "multikueued.commands.explaining:retry_command",
     "run": "multikueued.running:run",
+    "sandbox": "multikueued.practice.command:sandbox",
     "status": "multikueued.commands.status:status",
     "worker": "multikueued.workers.command:worker",
 }

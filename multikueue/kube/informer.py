@@ -23,6 +23,9 @@ from multikueue.kube.unreadable_objects import UnreadableObjects
 from multikueue.logs import get_logger
 from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
 
+LOOK_AGAIN: Final = 300.0
+"""Seconds after which a kind is listed again of which an object could not be read. One that is mended there brings an
+event; what something on the way has spoilt does not."""
 LIFETIME_JITTER: Final = 0.2
 """A watch is renewed up to this part of its lifetime earlier, so that not all are renewed at the same time."""
 
@@ -111,7 +114,8 @@ class Informer(Indexer):
             namespace=self.namespace,
             label_selector=self.label_selector,
             idle=self.idle,
-            lifetime=lambda: self.lifetime * (1 - LIFETIME_JITTER * self.fraction()),
+            lifetime=lambda: self._watched_for() * (1 - LIFETIME_JITTER * self.fraction()),
+            lists_next=lambda: len(self.unreadable) > 0,
             reset_after=self.backoff.reset_after,
             on_list=self._replace,
             on_event=self._apply,
@@ -225,8 +229,12 @@ class Informer(Indexer):
     def _note_unreadable(self, found: UnreadableObject) -> None:
         key = ObjectKey.of(found.object)
         before = self.unreadable.outlines.get(key) or self.get(key)
+        self._reflector.end_watch_within(LOOK_AGAIN)
         if self.unreadable.note(found):
             self.on_change(key, before, found.object)
+
+    def _watched_for(self) -> float:
+        return min(self.lifetime, LOOK_AGAIN) if self.unreadable else self.lifetime
 
     def _check_objects(self, objects: int) -> None:
         """

@@ -44,6 +44,8 @@ class Reflector:
     """Seconds without a byte after which a watch is silent."""
     lifetime: Callable[[], float] = attrs.field(kw_only=True)
     """Seconds after which the next watch is closed."""
+    lists_next: Callable[[], bool] = attrs.field(kw_only=True)
+    """Whether a list follows a watch that has ended well: there are objects that could not be read."""
     reset_after: float = attrs.field(kw_only=True)
     """Seconds after which a watch is established."""
     on_list: Callable[[ObjectList, bool], None] = attrs.field(kw_only=True)
@@ -52,6 +54,8 @@ class Reflector:
     """Gets each event that is no bookmark."""
     on_established: Callable[[], None] = attrs.field(kw_only=True)
     state: watch.WatchState = attrs.field(factory=watch.WatchState, init=False)
+    _open: anyio.CancelScope | None = attrs.field(default=None, init=False)
+    """Around the watch that is open."""
     resource_version: str = attrs.field(default="", init=False)
     """Everything up to here has been read; empty before the first list."""
 
@@ -76,12 +80,18 @@ class Reflector:
                 outcome, error = await self._probe(PROBE_DEADLINE if first else float("inf"))
             case watch.Watching(since):
                 error = await self._watch(since)
-                outcome = watch.outcome_of(error)
+                again = error is None and self.lists_next()
+                outcome = watch.EventUnreadable() if again else watch.outcome_of(error)
         failures = self.state.failures  # after the request: an established watch resets them
         self._advance(outcome)
         if self.state.failures == failures:
             return outcome, None
         return outcome, error or Unreachable(f"{self.resource}: the server closed the watch at once")
+
+    def end_watch_within(self, seconds: float) -> None:
+        """Close the watch that is open, if any, after so many seconds at the latest."""
+        if self._open is not None:
+            self._open.deadline = min(self._open.deadline, anyio.current_time() + seconds)
 
     def abandon(self, error: ApiError) -> tuple[watch.Outcome, ApiError]:
         """What a `step` came to that was cancelled because somebody knows that the server does not answer."""
@@ -116,7 +126,7 @@ class Reflector:
                 tasks.start_soon(self._establish)
 
             try:
-                with anyio.move_on_after(self.lifetime()):
+                with anyio.move_on_after(self.lifetime()) as self._open:
                     await self.client.watch(
                         self.resource,
                         self._receive,

@@ -22,7 +22,7 @@ from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, define
 from multikueue.sandbox.kueue import SmallKueue
-from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
+from multikueue.sandbox.setting_up import CHECK, await_workers, connect_workers, set_up_queues
 from multikueue.sandbox.tokens import TokenController
 
 USERS: Final = ("admin", "multikueue", "kueue", "kube-controller-manager")
@@ -39,6 +39,10 @@ class SandboxOptions:
     """How long jobs run and how they end."""
     connect: bool = True
     """Whether to create queues everywhere, and on the manager what connects it to the workers."""
+    join: bool = True
+    """Whether the manager knows the workers; without, there is an AdmissionCheck, and workers are yours to add."""
+    roles: bool = False
+    """Whether service accounts may only do what RBAC allows them. The sandbox's own users may do everything."""
     port: int = 0
     """The manager's port; workers take those after it. 0: any free ones."""
 
@@ -119,6 +123,8 @@ class Sandbox:
         """
         async with AsyncExitStack() as stack:
             for cluster in self.clusters:
+                if self.options.roles:
+                    cluster.server.access.enforce_roles()
                 await stack.enter_async_context(cluster.server)
                 define(cluster.server.registry, self.kinds, (*load_crds(), *self._crds))
             tasks = await stack.enter_async_context(anyio.create_task_group())
@@ -158,5 +164,8 @@ class Sandbox:
             await set_up_queues(worker.client("admin"), self.options.quota)
         administrator = self.manager.client("admin")
         await set_up_queues(administrator, total, [CHECK])
+        if not self.options.join:
+            await await_workers(administrator)
+            return
         kubeconfigs = {name: worker.server.kubeconfig("multikueue") for name, worker in self.workers.items()}
         await connect_workers(administrator, kubeconfigs)

@@ -106,6 +106,12 @@ async def connect_workers(client: Writer, kubeconfigs: Mapping[str, Json]) -> No
     await _ensure(client, ADMISSION_CHECK, admission_check())
 
 
+async def await_workers(client: Writer) -> None:
+    """Create, on the manager, the check of workers that are yet to be added, and the namespace for their Secrets."""
+    await _ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
+    await _ensure(client, ADMISSION_CHECK, admission_check())
+
+
 async def _ensure(client: Writer, resource: Resource, obj: Json) -> None:
     with contextlib.suppress(AlreadyExists):
         await client.create(resource, obj)

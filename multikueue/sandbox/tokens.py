@@ -1,7 +1,7 @@
 """The token controller of a sandbox cluster: Secrets of service accounts get a token that the API server knows.
 
 As in a real cluster: a Secret of the type `kubernetes.io/service-account-token` is filled in, and its token is worth
-nothing once the Secret is gone. There is no RBAC: whoever has a token may do everything.
+nothing once the Secret is gone. What it may do is for RBAC, where the server enforces that.
 """
 
 from __future__ import annotations

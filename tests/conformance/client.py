@@ -79,7 +79,7 @@ class ConformanceClient:
         path: str,
         body: Any = None,
         *,
-        raw: str | None = None,
+        raw: str | bytes | None = None,
         content_type: str = "application/json",
         params: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,

@@ -29,6 +29,7 @@ async def sandbox(*, garbage_collection: bool = True) -> AsyncIterator[ControlPl
         async def compact() -> None:
             server.compact()
 
+        server.access.enforce_roles()
         tls = ssl.create_default_context(cadata=server.ca_pem)
         yield ControlPlane(server.url, "admintoken", tls, compact)
 

@@ -33,6 +33,7 @@ _GROUPS = {
     "g": "delete",
     "h": "watch",
     "i": "errors, access, kinds",
+    "j": "protobuf and identities",
 }
 
 

@@ -17,6 +17,7 @@ APISERVER_FILE = "kube-apiserver"
 CONTROLLERS_FILE = "kube-controller-manager"
 HELM_VERSION = "v3.18.6"
 HELM_FILE = "helm"
+KUBECTL_FILE = "kubectl"
 FILES = (ETCD_FILE, APISERVER_FILE, CONTROLLERS_FILE)
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
 
@@ -57,16 +58,34 @@ def helm_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return cache_folder(environ).with_name(f"helm-{HELM_VERSION}")
 
 
+def kubectl_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where kubectl is kept once it is built."""
+    return cache_folder(environ).with_name(f"kubectl-{KUBERNETES}")
+
+
 def find_helm(environ: Mapping[str, str] = os.environ) -> Path:
     """Helm: the one that was built, else the one on the PATH.
 
     Raises:
         BinariesMissing: there is none.
     """
-    built = helm_folder(environ) / HELM_FILE
-    found = str(built) if os.access(built, os.X_OK) else shutil.which(HELM_FILE, path=environ.get("PATH", ""))
+    return _built_or_on_path(helm_folder(environ) / HELM_FILE, environ)
+
+
+def find_kubectl(environ: Mapping[str, str] = os.environ) -> Path:
+    """kubectl: the one that was built, else the one on the PATH.
+
+    Raises:
+        BinariesMissing: there is none.
+    """
+    return _built_or_on_path(kubectl_folder(environ) / KUBECTL_FILE, environ)
+
+
+def _built_or_on_path(built: Path, environ: Mapping[str, str]) -> Path:
+    found = str(built) if os.access(built, os.X_OK) else shutil.which(built.name, path=environ.get("PATH", ""))
     if found is None:
-        raise BinariesMissing(f"No Helm in {built.parent}, nor on the PATH. Run `nox -s controlplane` once, with Go.")
+        what = f"No {built.name} in {built.parent}, nor on the PATH"
+        raise BinariesMissing(f"{what}. Run `nox -s controlplane` once, with Go.")
     return Path(found)
 
 

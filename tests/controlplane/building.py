@@ -20,7 +20,15 @@ from typing import Final
 
 import attrs
 
-from tests.controlplane.binaries import APISERVER_FILE, CONTROLLERS_FILE, ETCD_FILE, HELM_FILE, HELM_VERSION, KUBERNETES
+from tests.controlplane.binaries import (
+    APISERVER_FILE,
+    CONTROLLERS_FILE,
+    ETCD_FILE,
+    HELM_FILE,
+    HELM_VERSION,
+    KUBECTL_FILE,
+    KUBERNETES,
+)
 from tests.controlplane.errors import BuildFailed
 
 _MODULES = Path(__file__).with_name("go")
@@ -81,6 +89,14 @@ HELM: Final = (
         (HELM_FILE,),
         _one("helm.sh/helm/v3/cmd/helm", HELM_FILE, _HELM_LDFLAGS),
         "helm (about 3 minutes on 2 cores, the first time)",
+    ),
+)
+KUBECTL: Final = (
+    Module(
+        "kubectl",
+        (KUBECTL_FILE,),
+        _one("k8s.io/kubernetes/cmd/kubectl", KUBECTL_FILE, _KUBERNETES_LDFLAGS),
+        "kubectl (about 1 minute on 2 cores, the first time)",
     ),
 )
 

@@ -73,6 +73,7 @@ def test_a_reflector_shows_its_next_request() -> None:
         label_selector="",
         idle=90,
         lifetime=lambda: 300.0,
+        lists_next=lambda: False,
         reset_after=2,
         on_list=lambda _listed, _backwards: None,
         on_event=lambda _: None,

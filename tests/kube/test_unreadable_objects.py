@@ -15,6 +15,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, Informer, KubeClient
+from multikueue.kube.informer import LOOK_AGAIN
 from multikueue.kube.paging import PageSizes
 from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
 from multikueue.sandbox.apiserver import ApiServer
@@ -225,6 +226,26 @@ MISSHAPEN: list[Any] = [
     {"uid": 5},
     {"deletionTimestamp": {}},
 ]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("by_event", [False, True])
+async def test_what_was_spoilt_on_the_way_is_listed_again_after_five_minutes_without_an_event(by_event: bool) -> None:
+    """Nothing changes on the server, so no event comes; and nobody can have the kind listed more often by it."""
+    odd, sound = obj("odd", "2", annotations=["a"]), obj("odd", "2")
+    first = listed("5", sound if by_event else odd)
+    server = FakeServer([first, listed("5", odd), listed("5", sound)], [[wait(9000)]])
+    informer = Informer(server, JOB, keeps_unreadable=True)
+    async with running(informer):
+        if by_event:
+            informer._apply(WatchEvent("MODIFIED", odd))
+        await anyio.sleep(LOOK_AGAIN + 1)
+        assert unreadable(informer) == ["odd"]
+        await anyio.sleep(LOOK_AGAIN)
+        assert (readable(informer), unreadable(informer)) == (["odd"], [])
+        await anyio.sleep(10 * LOOK_AGAIN)
+    assert [what for _, what in server.log].count("list") == 3
+    assert informer.status.failures == 0
 
 
 @pytest.mark.looptime

@@ -21,7 +21,7 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube import exchange as exchanging
 from multikueue.kube.exchange import ClientOptions
 from multikueue.sandbox.apiserver.faults import Faults
-from multikueue.sandbox.apiserver.serving.access import Access
+from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.serving.handling import Handler
 from multikueue.sandbox.apiserver.serving.representations import json_response
 from multikueue.sandbox.apiserver.serving.routing import Route, route, split
@@ -169,7 +169,7 @@ async def served(world: World) -> AsyncIterator[Net]:
     hosts: dict[str, Host] = {}
     servers = []
     for cluster in world.clusters:
-        handler = Handler(cluster.registry, Access(None), Faults(world.seed), lambda: "in-memory")
+        handler = Handler(cluster.registry, Access(cluster.registry, None), Faults(world.seed), lambda: "in-memory")
         server = web.Server(
             Front(cluster, handler), request_factory=_make_request, handler_cancellation=True, access_log=None
         )

@@ -1,9 +1,11 @@
-"""`--keep`: leaves the clusters up, for use with kubectl."""
+"""`--keep`: leaves the clusters up, for use with kubectl, with files that go with them."""
 
 from __future__ import annotations
 
 import signal
 import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +14,7 @@ import orjson
 import yaml
 from rich.console import Console
 
+from multikueue import Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.sandbox import Sandbox, SandboxKind
 from multikueue.sandbox.jobs import DURATION_ANNOTATION
@@ -35,23 +38,42 @@ def sample(kind: SandboxKind) -> str:
 async def keep(sandbox: Sandbox, console: Console) -> None:
     """Write a kubeconfig of each cluster and a job of each kind, print how to use them, and wait for Ctrl-C."""
     # The receiver first: a signal must not end the process and leave the folder behind, because it holds tokens.
-    with (
-        anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
-        tempfile.TemporaryDirectory(prefix="multikueue-demo-") as name,
-    ):
-        folder = Path(name)
+    with until_told() as told, kept_folder("multikueue-demo-") as folder:
         await _write(sandbox, folder)
         _tell(sandbox, folder, console)
-        async for _ in signals:
-            return
+        await told()
+
+
+@contextmanager
+def until_told() -> Iterator[Callable[[], Awaitable[None]]]:
+    """Catch Ctrl-C and the order to end; what is yielded waits for it."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+
+        async def told() -> None:
+            async for _ in signals:
+                return
+
+        yield told
+
+
+@contextmanager
+def kept_folder(prefix: str) -> Iterator[Path]:
+    """A folder that only this user can read, and that is deleted at the end."""
+    with tempfile.TemporaryDirectory(prefix=prefix) as name:
+        yield Path(name)
+
+
+async def write_kubeconfig(file: Path, kubeconfig: Json) -> None:
+    """Write a kubeconfig that only this user can read."""
+    # As YAML: kubectl reads JSON as well, but people read this.
+    text = yaml.safe_dump(orjson.loads(orjson.dumps(kubeconfig)), sort_keys=False)
+    await anyio.Path(file).write_text(text)
+    await anyio.Path(file).chmod(0o600)
 
 
 async def _write(sandbox: Sandbox, folder: Path) -> None:
     for cluster in sandbox.clusters:
-        file = anyio.Path(folder / f"{cluster.name}.yaml")
-        # As YAML: kubectl reads JSON as well, but people read this.
-        await file.write_text(yaml.safe_dump(orjson.loads(orjson.dumps(cluster.kubeconfig)), sort_keys=False))
-        await file.chmod(0o600)
+        await write_kubeconfig(folder / f"{cluster.name}.yaml", cluster.kubeconfig)
     for kind in sandbox.kinds:
         await anyio.Path(folder / f"{kind.name}.yaml").write_text(sample(kind))
 

@@ -115,9 +115,9 @@ class VersionExpired:
 
 @attrs.frozen
 class EventUnreadable:
-    """The watch sent an event that is too long, or not JSON.
+    """The watch sent an event that is too long, or not JSON; or it has ended, and there are objects of odd shape.
 
-    A watch from the same resourceVersion would send it again. So the next request is a list, which goes past it.
+    A watch from the same resourceVersion would send it again, or nothing. So the next request is a list.
     """
 
 

@@ -24,16 +24,16 @@ from multikueue.core.workload.snapshot import Worker
 
 def find_recorded(situation: Situation) -> Plan:
     """Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
-    # One that was taken out of the config, or removed, runs its jobs to their end.
-    last = last_worker(situation)
-    asked = [worker for worker in situation.workers if worker.configured or worker.name == last]
+    shown, last = [worker for worker in situation.workers if worker.in_sight], last_worker(situation)
+    trusted = [one for one in shown if one.name == last or (last is None and one.configured)]
+    found = _proven(situation, shown) or _unproven(situation, trusted)
+    # One that was taken out of the config, or removed, runs its jobs to their end: it counts where nobody else has it.
+    asked = [worker for worker in situation.workers if worker.configured or worker.name == last or not found]
     hidden = {
         worker.name: left
         for worker in asked
         if not worker.in_sight and (left := left_of_loss(situation, worker)) is not None
     }
-    shown = [worker for worker in asked if worker.in_sight]
-    found = _proven(situation, shown) or _unproven(situation, [one for one in shown if last in (None, one.name)])
     if hidden:
         return _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
     if len(found) > 1:

@@ -3,12 +3,12 @@ A Kubernetes API server in this process: lists and watches with revisions, optim
 kinds, CRDs with validation, finalizers, garbage collection, and faults on request.
 
 Every rule in it was checked against a real kube-apiserver; `tests/conformance` holds the checks. Not in it:
-admission and conversion webhooks, RBAC (a token may do everything), `exec` and `logs`, controllers other than the
-garbage collector's and the namespace's, and builtin kinds beyond those of `kinds.builtin_kinds`. `managedFields` work,
-but are not byte for byte what the real server writes.
+admission and conversion webhooks, `exec` and `logs`, controllers other than the garbage collector's and the
+namespace's, and builtin kinds beyond those of `kinds.builtin_kinds`. `managedFields` work, but are not byte for byte
+what the real server writes. RBAC is an option: without it a token may do everything.
 
-Imports point down this list; import-linter checks it: `direct` (a client without HTTP), `serving`, `verbs`, `storage`,
-`apply` and `validation`, `faults`, `status_errors`, `kinds`, `encoding`.
+Imports point down this list; import-linter checks it: `direct` (a client without HTTP), `serving`, `identity`, `verbs`,
+`storage`, `apply` and `validation`, `faults`, `status_errors`, `kinds`, `protobuf`, `encoding`.
 """
 
 from __future__ import annotations

@@ -27,8 +27,10 @@ from multikueue.sandbox.apiserver.faults import (
     Faults,
     SilenceWatch,
 )
+from multikueue.sandbox.apiserver.identity.access import Access
+from multikueue.sandbox.apiserver.identity.rbac import Attributes
+from multikueue.sandbox.apiserver.identity.users import user_named
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
-from multikueue.sandbox.apiserver.serving.access import Access
 from multikueue.sandbox.apiserver.serving.server import ApiServer
 from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions, view
@@ -65,7 +67,7 @@ class DirectClient:
         server = target if isinstance(target, ApiServer) else None
         self.registry = server.registry if server else target if isinstance(target, Registry) else Registry()
         self.faults = server.faults if server else faults or Faults()
-        self.access = server.access if server else Access(None)
+        self.access = server.access if server else Access(self.registry, None)
         self._user = user
         self._deadline = deadline
 
@@ -217,6 +219,9 @@ class DirectClient:
         row = self.registry.type_of(resource)
         call = Call(self._user, verb, row.qualified, key.namespace, key.name, subresource)
         self.access.count(call)
+        if self.access.enforces_roles:
+            asked = Attributes(verb, row.group, row.plural, subresource, key.namespace, key.name)
+            self.access.authorize(user_named(self._user), asked)
         return row, call
 
     @contextmanager

@@ -118,6 +118,23 @@ def forbidden(row: ResourceType, name: str | None, why: str, causes: Iterable[Ca
     return StatusError(403, "Forbidden", f'{row.qualified} "{name}" is forbidden: {why}', details=details)
 
 
+def unauthorized() -> StatusError:
+    """401."""
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def denied(user: str, verb: str, group: str, resource: str, namespace: str, name: str) -> StatusError:
+    """403: no role allows it; `resource` is `jobs`, or `jobs/status`."""
+    plural = resource.partition("/")[0]
+    qualified = f"{plural}.{group}" if group else plural
+    what = f'{qualified} "{name}"' if name else qualified
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    why = f'User "{user}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
+    details = {"name": name, "group": group, "kind": plural}
+    given = {key: value for key, value in details.items() if value}
+    return StatusError(403, "Forbidden", f"{what} is forbidden: {why}", details=given)
+
+
 def method_not_allowed() -> StatusError:
     """405."""
     message = "the server does not allow this method on the requested resource"
@@ -127,6 +144,12 @@ def method_not_allowed() -> StatusError:
 def expired(revision: int, oldest: int) -> StatusError:
     """410: the history does not reach back that far."""
     return StatusError(410, "Expired", f"too old resource version: {revision} ({oldest})")
+
+
+def not_acceptable() -> StatusError:
+    """406: the client takes none of the forms that the server writes."""
+    message = "only the following media types are accepted: application/json"
+    return StatusError(406, "NotAcceptable", message)
 
 
 def unsupported_media(accepted: Iterable[str]) -> StatusError:

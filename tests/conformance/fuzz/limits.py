@@ -13,8 +13,14 @@ LIMITS: dict[str, str] = {
     "builtin kinds other than Pod, Job, Secret, Namespace and CustomResourceDefinition have no rules of their own": (
         "They are decoded by their types. Defaults and checks by code (Deployments, Services, ...) are missing."
     ),
-    "no admission or conversion webhooks, no RBAC, no quotas or limit ranges": (
-        "A token is either known or not. Kueue's webhooks are what the small Kueue does itself."
+    "no admission or conversion webhooks, no quotas or limit ranges": (
+        "Kueue's webhooks are what the small Kueue does itself."
+    ),
+    "roles are enforced on request, and anyone who may write roles may give any": (
+        "A real server lets nobody give more than they have, and fills aggregated ClusterRoles."
+    ),
+    "protobuf is read, not written, and for builtin kinds only": (
+        "Go clients that send it take JSON as well. A client that takes nothing else gets a 406."
     ),
     "the words of messages": "Codes, reasons, causes and fields are compared; prose is close, not the same.",
     "pods get no token volume": (

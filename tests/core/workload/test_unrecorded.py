@@ -70,10 +70,16 @@ def test_a_worker_that_is_lost_for_too_long_is_not_waited_for() -> None:
     assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
 
 
-def test_a_worker_that_is_not_configured_is_neither_chosen_nor_waited_for() -> None:
+def test_a_worker_that_is_not_configured_is_waited_for_only_while_nobody_else_has_it() -> None:
+    """It may have been taken out of the config while the job ran there, by a process that is gone."""
     lost = worker("w2", reach=Lost(NOW), configured=False)
     seen = snapshot(NOMINATED, running("w1", NOMINATED), lost)
     assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+    seen = snapshot(NOMINATED, worker("w1"), lost)
+    assert in_words(seen, decide(seen)) == ["nominate w1", "warn"]
+    back = attrs.evolve(running("w2", NOMINATED), configured=False)
+    seen = snapshot(NOMINATED, worker("w1"), back)
+    assert in_words(seen, decide(seen)) == ["nominate w2"]
 
 
 def test_of_several_that_run_it_none_is_chosen_and_a_person_is_asked() -> None:
@@ -119,5 +125,6 @@ def test_a_removed_worker_that_was_recorded_keeps_the_job_it_has() -> None:
     drained = attrs.evolve(running("w1", NOMINATED), configured=False)
     seen = snapshot(NOMINATED, drained, worker("w2"), last_worker="w1")
     assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
-    seen = snapshot(NOMINATED, drained, worker("w2"), last_worker="w2")
+    unmarked = attrs.evolve(running("w1", NOMINATED, attempt=UNMARKED), configured=False)
+    seen = snapshot(NOMINATED, unmarked, worker("w2"), last_worker="w2")
     assert in_words(seen, decide(seen))[0].startswith("retry")

@@ -38,7 +38,7 @@ from multikueued.wiring import work
 T = TypeVar("T")
 PATIENCE = 30.0
 KUEUE_NAMESPACE = "kueue-system"
-LONG = SandboxOptions(runner=RunnerOptions(minimum=1e6, maximum=1e6), connect=False)
+LONG = SandboxOptions(runner=RunnerOptions(minimum=1e6, maximum=1e6), connect=False, roles=True)
 SETTINGS = Settings(
     namespace=ObjectName(KUEUE_NAMESPACE),
     serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import ssl
+import subprocess
+import sys
 
 import aiohttp
 import anyio
@@ -132,13 +135,43 @@ async def test_kubectl_get_watch_gets_tables() -> None:
         assert ['"columnDefinitions":[]' in line for line in seen] == [False, True]
 
 
-async def test_protobuf_is_refused_by_name() -> None:
-    """`kubectl create namespace` sends it; the message says what is taken instead."""
+async def test_who_takes_only_protobuf_is_told_so() -> None:
+    """The server reads it, but writes JSON; Go clients take both."""
     async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
-        headers = {"Content-Type": "application/vnd.kubernetes.protobuf"}
-        async with session.post("/api/v1/namespaces", data=b"k8s\0", headers=headers) as response:
-            assert response.status == 415
-            assert "application/json" in (await response.json())["message"]
+        for accept, code in (
+            ("application/vnd.kubernetes.protobuf", 406),
+            ("application/vnd.kubernetes.protobuf,application/json", 200),
+            ("application/vnd.kubernetes.protobuf, */*", 200),
+        ):
+            async with session.get("/api/v1/namespaces/default", headers={"Accept": accept}) as response:
+                assert response.status == code
+                assert (await response.json())["kind"] == ("Status" if code == 406 else "Namespace")
+
+
+@pytest.mark.parametrize("place", ["api/v1", "apis/batch/v1", "apis/apiextensions.k8s.io/v1", "apis/events.k8s.io/v1"])
+async def test_openapi_describes_builtin_kinds_with_all_they_refer_to(place: str) -> None:
+    """What `kubectl explain` reads: the kinds by their names, fields with descriptions, no reference into nowhere."""
+    async with ApiServer("a", tls=False) as server, aiohttp.ClientSession(server.url) as session:
+        async with session.get(f"/openapi/v3/{place}") as response:
+            text = await response.text()
+        schemas = (await response.json())["components"]["schemas"]
+
+    assert set(re.findall(r'"#/components/schemas/([^"]+)"', text)) <= set(schemas)
+    kinds = [schema for schema in schemas.values() if "x-kubernetes-group-version-kind" in schema]
+    assert kinds
+    assert all(schema["description"] and schema["properties"] for schema in kinds)
+
+
+def test_a_server_reads_its_big_tables_when_they_are_asked_for() -> None:
+    """Simulations start thousands of servers; few of them are asked what a field means."""
+    script = """
+from multikueue.sandbox.apiserver import ApiServer
+from multikueue.sandbox.apiserver.kinds import builtin_openapi
+from multikueue.sandbox.apiserver.protobuf import decoding
+ApiServer("a")
+assert builtin_openapi._document.cache_info().misses == decoding._table.cache_info().misses == 0
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @pytest.mark.parametrize("path", ["/openapi/v3/apis/batch/v1", "/openapi/v3/api/v1", "/openapi/v2"])

@@ -51,12 +51,13 @@ _NEW_EVENTS = Twin(
 def builtin_types() -> Iterator[ResourceType]:
     """Fresh rows, for one server."""
     yield from _core()
+    yield from _core_infrastructure()
     yield from _workloads()
     yield from _policies()
 
 
 def _core() -> Iterator[ResourceType]:
-    row, status = ResourceType, ("status",)
+    row = ResourceType
     yield row(
         plural="namespaces",
         kind="Namespace",
@@ -78,7 +79,17 @@ def _core() -> Iterator[ResourceType]:
     )
     yield row(plural="configmaps", kind="ConfigMap", short_names=("cm",))
     yield row(plural="secrets", kind="Secret", selectable=("type",))
-    yield row(plural="serviceaccounts", kind="ServiceAccount", short_names=("sa",), returns_object=True)
+    yield row(
+        plural="serviceaccounts",
+        kind="ServiceAccount",
+        short_names=("sa",),
+        subresources=("token",),
+        returns_object=True,
+    )
+
+
+def _core_infrastructure() -> Iterator[ResourceType]:
+    row, status = ResourceType, ("status",)
     yield row(
         plural="services",
         kind="Service",

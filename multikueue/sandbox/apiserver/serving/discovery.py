@@ -21,6 +21,8 @@ VERSION: Json = {
     "platform": "linux/amd64",
 }
 _SUB_VERBS = ["get", "patch", "update"]
+_OTHER_KINDS = {"scale": ("autoscaling", "v1", "Scale"), "token": ("authentication.k8s.io", "v1", "TokenRequest")}
+"""Subresources that are objects of another kind."""
 
 
 class Discovery:
@@ -120,15 +122,18 @@ def _subresource(row: ResourceType, name: str) -> Json:
         "name": f"{row.plural}/{name}",
         "singularName": "",
         "namespaced": row.namespaced,
-        "kind": "Scale" if name == "scale" else row.kind,
-        "verbs": _SUB_VERBS,
+        "kind": _response_kind(row, name)["kind"],
+        "verbs": _sub_verbs(name),
     }
 
 
 def _response_kind(row: ResourceType, subresource: str = "") -> Json:
-    if subresource == "scale":
-        return {"group": "autoscaling", "version": "v1", "kind": "Scale"}
-    return {"group": row.group, "version": row.version, "kind": row.kind}
+    group, version, kind = _OTHER_KINDS.get(subresource) or (row.group, row.version, row.kind)
+    return {"group": group, "version": version, "kind": kind}
+
+
+def _sub_verbs(subresource: str) -> list[str]:
+    return ["create"] if subresource == "token" else _SUB_VERBS
 
 
 def _aggregated_resource(row: ResourceType) -> Json:
@@ -141,7 +146,7 @@ def _aggregated_resource(row: ResourceType) -> Json:
         "shortNames": list(row.short_names),
         "categories": list(row.categories),
         "subresources": [
-            {"subresource": name, "responseKind": _response_kind(row, name), "verbs": _SUB_VERBS}
+            {"subresource": name, "responseKind": _response_kind(row, name), "verbs": _sub_verbs(name)}
             for name in row.subresources
         ],
     }

@@ -6,11 +6,13 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 from aiohttp import web
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.faults import ConnectionLostError, Fault, Faults
-from multikueue.sandbox.apiserver.serving.access import REVIEW_GROUPS, Access, review
+from multikueue.sandbox.apiserver.identity.access import Access
+from multikueue.sandbox.apiserver.identity.reviews import GROUPS, review
 from multikueue.sandbox.apiserver.serving.discovery import AGGREGATED, VERSION, Discovery
 from multikueue.sandbox.apiserver.serving.httpwatch import stream_watch
 from multikueue.sandbox.apiserver.serving.openapi import OpenApi
@@ -21,7 +23,7 @@ from multikueue.sandbox.apiserver.serving.representations import (
     listed_item,
     read_body,
 )
-from multikueue.sandbox.apiserver.serving.routing import Route, group_version, route, split
+from multikueue.sandbox.apiserver.serving.routing import TOKEN, Route, group_version, route, split
 from multikueue.sandbox.apiserver.status_errors import StatusError, unsupported_media
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
 from multikueue.sandbox.apiserver.storage.watching import is_true
@@ -67,25 +69,32 @@ class Handler:
             return json_response(failure.body(), 500)
 
     async def _dispatch(self, request: web.BaseRequest) -> web.StreamResponse:
-        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        user = self._access.user_of(token)
-        if user is None:
-            raise StatusError(401, "Unauthorized", "Unauthorized")
+        headers = request.headers
+        token = headers.get("Authorization", "").removeprefix("Bearer ")
+        user = self._access.asking(token, headers.get("Impersonate-User", ""), headers.getall("Impersonate-Group", ()))
         segments = split(request.path)
         place = group_version(segments)
         if place is None:
             return self._information(request, segments)
-        if place[0] in REVIEW_GROUPS:
-            answer = review(place[2][0], await read_body(request), user, self._access.user_of)
+        if place[0] in GROUPS:
+            answer = review(self._access, user, request.method, place, await read_body(request))
             return json_response(answer, 201)
         found = route(self._registry.cluster, request.method, segments, request.query)
-        call = found.call(user)
+        call = found.call(user.name)
         self._access.count(call)
+        self._access.authorize(user, found.attributes)
+        if request.content_type == APPLY_PATCH and self._is_new(found):
+            self._access.authorize(user, attrs.evolve(found.attributes, verb="create"))
         hit = self._faults.match(call)
         await self._faults.apply(hit, "request")
         response = await self._serve(request, found, hit)
         await self._faults.apply(hit, "reply")
         return response
+
+    def _is_new(self, found: Route) -> bool:
+        """Whether an apply would create its object."""
+        key = (found.namespace or "", found.name)
+        return self._registry.cluster.store.get(found.row.group_resource, key) is None
 
     def _information(self, request: web.BaseRequest, segments: list[str]) -> web.Response:
         """Everything that is not about objects."""
@@ -128,6 +137,8 @@ class Handler:
         body = await read_body(request)
         options = _write_options(request)
         match found.verb:
+            case "create" if found.subresource == TOKEN:
+                answer = self._access.issuer.issue(found.namespace or "", found.name, body), 201
             case "create":
                 answer = self._registry.create(found.row, found.namespace, body, options), 201
             case "update":

@@ -1,9 +1,9 @@
 """
 OpenAPI documents, as far as kubectl reads them: version 3 tells it that the server validates fields, and holds the
-schemas that `kubectl explain` prints for custom kinds.
+schemas that `kubectl explain` prints.
 
-Builtin kinds are described without their fields, and their patches without strategic merge: kubectl then computes
-strategic merge patches from the types compiled into it, which are right, instead of from our schemas.
+The patches of builtin kinds are described without strategic merge: kubectl then computes strategic merge patches from
+the types compiled into it. Version 2 describes builtin kinds without their fields; kubectl reads version 3.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.kinds import builtin_openapi
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import no_route
 
@@ -20,6 +21,7 @@ _PATCHES = (
     "application/merge-patch+json",
     "application/apply-patch+yaml",
 )
+_KIND = "x-kubernetes-group-version-kind"
 _ANY: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -54,11 +56,13 @@ class OpenApi:
         return {"swagger": "2.0", "info": info, "paths": {}, "definitions": definitions}
 
     def _version_3(self, rows: list[ResourceType], place: str) -> Json:
+        own = {_published_name(row): row for row in rows}
+        shared = builtin_openapi.schemas(name for name, row in own.items() if not row.custom)
         return {
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": "v1.36.0-sandbox"},
-            "paths": {_object_path(row, place): _operations(row) for row in rows},
-            "components": {"schemas": {_schema_name(row): _schema(row) for row in rows}},
+            "paths": {_object_path(row, place): _operations(row, name) for name, row in own.items()},
+            "components": {"schemas": {**shared, **{name: _published(row, shared) for name, row in own.items()}}},
         }
 
 
@@ -78,17 +82,27 @@ def _schema_name(row: ResourceType) -> str:
 
 def _schema(row: ResourceType) -> Json:
     schema = dict(row.custom.schema) if row.custom else dict(_ANY)
-    return {**schema, "x-kubernetes-group-version-kind": [_kind(row)]}
+    return {**schema, _KIND: [_kind(row)]}
 
 
-def _operations(row: ResourceType) -> Json:
-    reference = {"$ref": f"#/components/schemas/{_schema_name(row)}"}
+def _published_name(row: ResourceType) -> str:
+    """What the schema is called in version 3: a builtin one as a real API server calls it."""
+    return _schema_name(row) if row.custom else builtin_openapi.schema_name(row.group, row.version, row.kind)
+
+
+def _published(row: ResourceType, shared: Json) -> Json:
+    """The schema in version 3."""
+    return {**shared[_published_name(row)], _KIND: [_kind(row)]} if row.custom is None else _schema(row)
+
+
+def _operations(row: ResourceType, schema: str) -> Json:
+    reference = {"$ref": f"#/components/schemas/{schema}"}
     answer = {"200": {"description": "OK", "content": {"application/json": {"schema": reference}}}}
     parameters = [
         {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}} for name in _PARAMETERS
     ]
     body = {"content": {form: {"schema": {"type": "object"}} for form in _PATCHES}, "required": True}
-    kind = {"x-kubernetes-group-version-kind": _kind(row)}
+    kind = {_KIND: _kind(row)}
     return {
         "get": {"x-kubernetes-action": "get", "responses": answer, **kind},
         "patch": {

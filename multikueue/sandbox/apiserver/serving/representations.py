@@ -12,8 +12,14 @@ from aiohttp import web
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import decode, decode_yaml, encode_answer
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.protobuf import CONTENT_TYPE, ProtobufError, decode_protobuf
 from multikueue.sandbox.apiserver.serving.tables import Include, partial, table
-from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, unsupported_media
+from multikueue.sandbox.apiserver.status_errors import (
+    StatusError,
+    bad_request,
+    not_acceptable,
+    unsupported_media,
+)
 from multikueue.sandbox.apiserver.storage.cluster import view
 from multikueue.sandbox.apiserver.storage.store import Entry
 from multikueue.sandbox.apiserver.verbs.listing import Page
@@ -22,7 +28,7 @@ Form: TypeAlias = Literal["object", "table", "partial"]
 _INCLUDES: dict[str, Include] = {"None": "None", "Object": "Object"}
 MAX_BODY = 3 * 1024 * 1024
 """Bytes; kube-apiserver's limit."""
-_ACCEPTED = ("application/json", "application/yaml")
+_ACCEPTED = ("application/json", "application/yaml", CONTENT_TYPE)
 
 
 @attrs.frozen
@@ -35,13 +41,19 @@ class Representation:
 
     @classmethod
     def wanted(cls, row: ResourceType, accept: str, query: Mapping[str, str]) -> Representation:
-        """Read the Accept header: the first form in it that is known."""
+        """Read the Accept header: the first form in it that is known.
+
+        Raises:
+            StatusError: 406, only protobuf is wanted, which the server reads but does not write.
+        """
         include = _INCLUDES.get(query.get("includeObject", ""), "Metadata")
         for part in accept.split(","):
             if "as=Table" in part:
                 return cls(row, "table", include)
             if "as=PartialObjectMetadata" in part:
                 return cls(row, "partial")
+        if CONTENT_TYPE in accept and not ("json" in accept or "*/*" in accept):
+            raise not_acceptable()
         return cls(row)
 
     def one(self, obj: Json, now: datetime) -> bytes:
@@ -126,7 +138,7 @@ async def read_body(request: web.BaseRequest) -> Any:
     Raises:
         StatusError: 400, 413 or 415.
     """
-    if "protobuf" in request.content_type:
+    if "protobuf" in request.content_type and request.content_type != CONTENT_TYPE:
         raise unsupported_media(_ACCEPTED)
     try:
         raw = await request.read()
@@ -135,11 +147,20 @@ async def read_body(request: web.BaseRequest) -> Any:
         raise StatusError(413, "RequestEntityTooLarge", message) from error
     if not raw:
         return None
+    if request.content_type == CONTENT_TYPE:
+        return _read_protobuf(raw)
     try:
         return decode(raw)
     except ValueError as error:
         if "yaml" in request.content_type:
             return _read_yaml(raw)
+        raise bad_request(f"the object provided is unrecognized: error decoding body: {error}") from error
+
+
+def _read_protobuf(raw: bytes) -> Any:
+    try:
+        return decode_protobuf(raw)
+    except ProtobufError as error:
         raise bad_request(f"the object provided is unrecognized: error decoding body: {error}") from error
 
 

@@ -7,29 +7,39 @@ from collections.abc import Mapping
 import attrs
 
 from multikueue.sandbox.apiserver.faults import Call
+from multikueue.sandbox.apiserver.identity.rbac import Attributes
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import method_not_allowed, no_route
 from multikueue.sandbox.apiserver.storage.cluster import Cluster
 from multikueue.sandbox.apiserver.storage.watching import is_true
 from multikueue.sandbox.apiserver.verbs.updating import Target
 
+TOKEN = "token"
+"""The subresource of service accounts that tokens are created by."""
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
 @attrs.frozen
 class Route:
-    """One API call. An empty `name` means the collection."""
+    """One API call. An empty `name` means the collection; `selected` is the name a field selector asks for in it."""
 
     verb: str
     row: ResourceType
     namespace: str | None
     name: str = ""
     subresource: str = ""
+    selected: str = ""
 
     @property
     def target(self) -> Target:
         """The object."""
         return Target(self.row, self.namespace, self.name, self.subresource)
+
+    @property
+    def attributes(self) -> Attributes:
+        """What roles must allow."""
+        row, name = self.row, self.name or self.selected
+        return Attributes(self.verb, row.group, row.plural, self.subresource, self.namespace or "", name)
 
     def call(self, user: str) -> Call:
         """What faults match on."""
@@ -69,7 +79,12 @@ def route(cluster: Cluster, method: str, segments: list[str], query: Mapping[str
         raise no_route()
     if (row.namespaced and namespace is None and name) or (namespace is not None and not row.namespaced):
         raise no_route()
-    return Route(_verb(method, name, row, namespace, query), row, namespace, name, subresource)
+    if subresource == TOKEN:
+        if method != "POST":
+            raise method_not_allowed()
+        return Route("create", row, namespace, name, subresource)
+    verb = _verb(method, name, row, namespace, query)
+    return Route(verb, row, namespace, name, subresource, "" if name else _selected(query))
 
 
 def _namespace(group: str, rest: list[str]) -> tuple[str | None, list[str]]:
@@ -78,6 +93,12 @@ def _namespace(group: str, rest: list[str]) -> tuple[str | None, list[str]]:
     if group == "" and len(rest) == 3 and rest[2] in _NAMESPACE_SUBRESOURCES:
         return None, rest
     return rest[1], rest[2:]
+
+
+def _selected(query: Mapping[str, str]) -> str:
+    """The name that a field selector asks for."""
+    terms = (term.partition("=") for term in query.get("fieldSelector", "").split(","))
+    return next((value.removeprefix("=") for field, _, value in terms if field.strip() == "metadata.name"), "")
 
 
 def _verb(method: str, name: str, row: ResourceType, namespace: str | None, query: Mapping[str, str]) -> str:

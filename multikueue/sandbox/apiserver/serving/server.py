@@ -22,7 +22,7 @@ from aiohttp.web_protocol import RequestHandler
 from multikueue.core.model.names import Json
 from multikueue.errors import SandboxError
 from multikueue.sandbox.apiserver.faults import Faults
-from multikueue.sandbox.apiserver.serving.access import Access
+from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.serving.handling import Handler
 from multikueue.sandbox.apiserver.serving.representations import MAX_BODY
 from multikueue.sandbox.apiserver.storage.cluster import Clock, utc_now
@@ -37,7 +37,8 @@ class ApiServer:
         async with ApiServer("worker1", tokens={"secret": "admin"}) as server:
             config = server.kubeconfig("admin")
 
-    `registry`, `faults`, `tokens` and `requests` work before the start too, so `DirectClient` needs no start at all.
+    `registry`, `faults`, `access`, `tokens` and `requests` work before the start too, so `DirectClient` needs no
+    start at all. After `access.enforce_roles()` service accounts may only do what roles allow.
 
     Args:
         name: of the cluster, in kubeconfigs and messages.
@@ -65,7 +66,7 @@ class ApiServer:
         self.name = name
         self.registry = registry or Registry(name, clock=clock, seed=seed)
         self.faults = Faults(seed)
-        self.access = Access(tokens)
+        self.access = Access(self.registry, tokens)
         self._host = host
         self._port = port
         self._uses_tls = tls

@@ -1,0 +1,1 @@
+"""`multikueue sandbox`: clusters to practise on, without a dispatcher."""

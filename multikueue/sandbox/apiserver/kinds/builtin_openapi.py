@@ -1,0 +1,49 @@
+"""
+The schemas of builtin kinds with their descriptions, for `kubectl explain`; read when they are first asked for.
+
+`tests/conformance/openapi_documents.py` writes the file. What the server itself goes by is in `builtin_schemas`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+
+from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.encoding import decode, encode
+
+_REFERENCE = re.compile(rb'"#/components/schemas/([^"]+)"')
+
+
+@cache
+def _document() -> Json:
+    packed = resources.files(__package__).joinpath("builtin_openapi.json.gz").read_bytes()
+    found: Json = decode(gzip.decompress(packed))
+    return found
+
+
+def schema_name(group: str, version: str, kind: str) -> str:
+    """What the schema of a builtin kind is called."""
+    name: str = _document()["roots"][f"{group}/{version}/{kind}"]
+    return name
+
+
+def schemas(names: Iterable[str]) -> Json:
+    """The schemas of these names and all that they refer to."""
+    found: Json = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = _document()["schemas"][name]
+            waiting += _references(name)
+    return found
+
+
+@cache
+def _references(name: str) -> tuple[str, ...]:
+    """The names that a schema refers to."""
+    return tuple(match.decode() for match in _REFERENCE.findall(encode(_document()["schemas"][name])))
