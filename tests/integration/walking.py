@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -26,7 +25,7 @@ from multikueue.core.model.objects import dig
 from multikueue.kube import KubeClient
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
-from tests.controlplane.binaries import find_helm
+from tests.controlplane.binaries import find_helm, find_kubectl
 from tests.controlplane.errors import BinariesMissing
 from tests.integration.kubelet import Kubelet
 from tests.integration.planes import Planes, connection
@@ -72,7 +71,7 @@ class Walker:
     @classmethod
     def at(cls, home: Path, planes: Planes, *, context: str) -> Walker:
         """Prepare the home folder; `context` is how its kubeconfig names contexts: `kind-{}`."""
-        helm = _helm_beside_kubectl()
+        found = _programs()
         programs, file = home / "bin", home / ".kube" / "config"
         programs.mkdir()
         file.parent.mkdir()
@@ -81,7 +80,8 @@ class Walker:
         ours = programs / "multikueue"
         ours.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m multikueued "$@"\n')
         ours.chmod(0o755)
-        (programs / "helm").symlink_to(helm)
+        for program in found:
+            (programs / program.name).symlink_to(program)
         return cls(home)
 
     @property
@@ -123,12 +123,10 @@ class Walker:
                     process.terminate()  # as Ctrl-C does, it lets go of the Lease
 
 
-def _helm_beside_kubectl() -> Path:
-    """Helm. Without it or kubectl the test fails in CI and is skipped elsewhere, as without a control plane."""
+def _programs() -> list[Path]:
+    """kubectl and Helm. Without them the test fails in CI and is skipped elsewhere, as without a control plane."""
     try:
-        if shutil.which("kubectl") is None:
-            raise BinariesMissing("No kubectl on the PATH: the pages are walked with it.")
-        return find_helm()
+        return [find_kubectl(), find_helm()]
     except BinariesMissing as error:
         if os.environ.get("CI", "").lower() == "true":
             pytest.fail(str(error), pytrace=False)
