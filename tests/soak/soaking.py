@@ -17,7 +17,6 @@ from tests.soak.churn import Churn
 from tests.soak.fleet import build_daemon, build_world, fill_series
 from tests.soak.sampling import sample
 
-
 FILLED_AFTER: Final = 48
 """Hours after which all kinds of requests have been made."""
 
