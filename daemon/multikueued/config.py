@@ -220,6 +220,7 @@ class WebhookSettings:
     service_namespace: ObjectName = ObjectName("")
     """The Service's namespace. Empty: the daemon's."""
     service_port: Port = Port(443)
+    """The Service's port."""
     url: ServerUrl = ServerUrl("")
     """Instead of a Service: the address of a daemon that runs outside of the cluster."""
     failure_policy: Literal["Ignore", "Fail"] = "Ignore"

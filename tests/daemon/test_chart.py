@@ -12,6 +12,7 @@ from prometheus_client import generate_latest
 
 from multikueue.core.model.names import Json
 from multikueued.metrics import Metrics
+from multikueued.reports.status import DaemonReport, daemon_findings
 
 CHART = Path(__file__).parents[2] / "charts" / "multikueued"
 VALUES: Json = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -82,3 +83,11 @@ def test_templates_use_values_that_exist() -> None:
             for name in rest if first != "settings" else ():
                 assert name in value, f"{template.name}: .Values.{path}"
                 value = value[name]
+
+
+def test_who_is_told_to_look_for_the_daemons_pods_finds_them() -> None:
+    """They are in the release's namespace, under the release's name: neither is known to who reads the Lease."""
+    (silent,) = daemon_findings(DaemonReport("multikueue-0", None, seen=True, alive=False), "kueue-system")
+    (label,) = re.findall(r"kubectl get pods -A -l (\S+)=(\S+)", silent.remedy)
+    template = (CHART / "templates" / "deployment.yaml").read_text().partition("  template:\n")[2]
+    assert "{}: {}".format(*label) in template

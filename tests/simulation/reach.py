@@ -13,8 +13,10 @@ import attrs
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.kube.informer import LOOK_AGAIN
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from tests.simulation.hostility import Hostility
 from tests.simulation.objects import find
 from tests.simulation.weather import FINE, Weather
 from tests.simulation.world import World
@@ -35,6 +37,8 @@ class Reach:
     _since: dict[str, float] = attrs.field(factory=dict)
     _out_since: dict[str, float] = attrs.field(factory=dict)
     _calm_since: dict[str, float] = attrs.field(factory=dict)
+    _odd: set[str] = attrs.field(factory=set)
+    """Workers that have shown odd shapes since it was calm."""
 
     def listen(self) -> None:
         """Begin to follow."""
@@ -79,8 +83,11 @@ class Reach:
         for cluster in self.world.clusters:
             if not is_calm(cluster.link.weather):
                 self._calm_since[cluster.name] = float("inf")
+                self._odd |= {cluster.name} if cluster.link.weather.hostility is Hostility.ODD else set()
             elif self.calm_since(cluster.name) == float("inf"):
-                self._calm_since[cluster.name] = now
+                # What had an odd shape is unknown until it is listed again: no event tells that it is well.
+                self._calm_since[cluster.name] = now + (LOOK_AGAIN if cluster.name in self._odd else 0.0)
+                self._odd.discard(cluster.name)
         if not self.world.manager.link.is_up:
             self.manager_since = None
         elif self.manager_since is None:

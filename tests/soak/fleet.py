@@ -65,10 +65,20 @@ class ObservedSession(Session):
             status = 200
             return answer
         except ApiError as error:
-            status = error.status
+            status = error.status // 100 * 100  # codes that come once in weeks are new series for as long
             raise
         finally:
             self.metrics.observe(self.cluster, verb, resource.plural, status, 0.0)
+
+
+def fill_series(metrics: Metrics) -> None:
+    """Have each kind of request that is made to a cluster that stays be answered in each way, once.
+
+    Some answers come once in weeks: their series would look like a leak.
+    """
+    for cluster, verb, resource, _ in list(metrics._requests._known):
+        for status in (0, 200, 400, 500) if cluster in ("manager", *STAYING) else ():
+            metrics.observe(cluster, verb, resource, status, 0.0)
 
 
 def build_world(seed: int) -> World:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import attrs
@@ -14,8 +14,11 @@ import structlog
 from multikueued.metrics import Metrics
 from tests.simulation.virtual_time import run_on_virtual_time
 from tests.soak.churn import Churn
-from tests.soak.fleet import build_daemon, build_world
+from tests.soak.fleet import build_daemon, build_world, fill_series
 from tests.soak.sampling import sample
+
+FILLED_AFTER: Final = 48
+"""Hours after which all kinds of requests have been made."""
 
 
 @attrs.frozen
@@ -68,6 +71,8 @@ async def _soak(
         for hour in range(1, hours + 1):
             await churn.run_hour()
             found = churn.left_over()
+            if hour == FILLED_AFTER:
+                fill_series(metrics)
             left += [f"hour {hour}: {one}" for one in found if one in remaining]
             remaining = set(found)
             samples.append(sample(daemon, metrics))

@@ -93,5 +93,6 @@ def daemon_findings(daemon: DaemonReport, namespace: str) -> list[Finding]:
         return []
     since = f" since {daemon.renewed:%Y-%m-%dT%H:%M:%SZ}" if daemon.renewed is not None else ""
     why = f"no daemon leads{since}: nothing is dispatched, and what is shown of workers is old"
-    remedy = f"look whether it runs: kubectl -n {namespace} get pods; kubectl -n {namespace} logs deploy/multikueue"
+    pods = "kubectl get pods -A -l app.kubernetes.io/name=multikueued shows those of the chart"
+    remedy = f"look whether it runs, and at its log: {pods}; the Lease is in namespace {namespace}"
     return [Finding("daemon-not-running", "the daemon", why, "", remedy)]

@@ -1,0 +1,212 @@
+"""The tables of the troubleshooting page: each row is what the code says of a symptom.
+
+`python -m tests.docs.symptoms` writes them. The symptoms of workers and checks are the words by which
+`tests/reports/test_remedies.py` reaches each row of the tables of remedies; those of the manager are made of objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from multikueue.core.model.conditions import new_condition, timestamp
+from multikueue.core.model.names import Json
+from multikueued.reports.chain import check_findings, queue_findings
+from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
+from multikueued.reports.explaining import Seen, explain, unqueued
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies import Finding, Rule, found_by
+from multikueued.reports.remedy_table import WORKER_RULES, about_worker
+from multikueued.reports.status import DaemonReport, daemon_findings
+from tests.docs.marked import replaced
+from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, workload
+from tests.reports.test_remedies import CHECKS, MANAGER, WORKERS
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+CONTEXT: Final[Mapping[str, str]] = {
+    "namespace": "team",
+    "queue": "user-queue",
+    "job": "job/train",
+    "secrets": "kueue-system",
+    "cluster_queue": "cluster-queue",
+    "worker": "worker1",
+    "workload": "job-train",
+}
+_HEAD: Final = "| what you see | why | what to do |\n|---|---|---|"
+
+
+@attrs.frozen
+class Row:
+    """A symptom, and what the code makes of it."""
+
+    seen: str
+    """In Markdown."""
+    finding: Finding
+
+    @property
+    def text(self) -> str:
+        """As Markdown."""
+        return f"| {self.seen} | {_cell(self.finding.why)} (`{self.finding.id}`) | {_cell(self.finding.remedy)} |"
+
+
+def told(rules: tuple[Rule, ...], samples: list[tuple[str, str]]) -> Iterator[Row]:
+    """The first words of each rule, in the order of the table."""
+    for rule in rules:
+        words = next(words for _, words in samples if first(rules, words) is rule)
+        plain = words.replace("w1: ", "").replace('"w1"', '"worker1"')
+        finding = found_by(rules, "worker1", plain, CONTEXT)
+        assert finding is not None, words
+        yield Row(f"`{plain}`", finding)
+
+
+def first(rules: tuple[Rule, ...], words: str) -> Rule | None:
+    """The rule that decides about these words."""
+    return next((rule for rule in rules if rule.pattern.search(words) is not None), None)
+
+
+TRAIN: Final = stored(job("train"))
+MADE: Final = workload(TRAIN)
+
+
+def changed(field: str, **changes: Any) -> ManagerObjects:
+    """A manager whose only check, config or queue is another."""
+    objects = fleet(MADE)
+    (known,) = getattr(objects, field)
+    other: Any = {field: ({**known, **changes},)}
+    return attrs.evolve(objects, **other)
+
+
+def without_queue() -> Json:
+    """A job that names no queue."""
+    made = job("train")
+    return {**made, "metadata": {**made["metadata"], "labels": {}}}
+
+
+def inactive() -> ManagerObjects:
+    """The queue does not admit anything."""
+    told = new_condition("Active", False, "Stopped", "Can't admit new workloads: is stopped", now=NOW)
+    return changed("cluster_queues", status={"conditions": [told]})
+
+
+def deactivated() -> Json:
+    """A Workload that somebody has switched off."""
+    made = workload(TRAIN, quota=False)
+    return {**made, "spec": {**made["spec"], "active": False}}
+
+
+def rejected() -> Json:
+    """A Workload whose check is Rejected, with words that the daemon does not write."""
+    return saying(workload(TRAIN, checks={CHECK: "Rejected"}), "somebody else's words")
+
+
+RUNNING: Final = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+
+
+def started_early() -> Json:
+    """A job that ran before it had quota, by the clock of its worker."""
+    return {**TRAIN, "status": {"startTime": timestamp(NOW - timedelta(seconds=60))}}
+
+
+def explained(made: Json, of: Json = TRAIN) -> Finding:
+    """What `multikueue explain` finds."""
+    (found,) = explain(Seen(made, of, fleet(made), (), NOW, "kueue-system")).findings
+    return found
+
+
+def manager_rows() -> Iterator[Row]:
+    """What is wrong on the manager itself."""
+    objects = fleet(MADE)
+    misspelt = {**MADE, "spec": {**MADE["spec"], "queueName": "user-quee"}}
+    checked = {"admissionChecks": [{"name": "multikueu"}]}
+    unchecked: dict[str, list[Json]] = {"admissionChecks": []}
+    cases: tuple[tuple[str, Callable[[], Finding]], ...] = (
+        (
+            "`multikueue status` shows workers as they were long ago, and nothing is dispatched",
+            lambda: daemon_findings(DaemonReport("multikueue-0", None, seen=True, alive=False), "kueue-system")[0],
+        ),
+        (
+            "the AdmissionCheck has no condition Active, its ClusterQueue is inactive",
+            lambda: next(check_findings(changed("checks", status={}))),
+        ),
+        (
+            "the AdmissionCheck is not Active; it has no `spec.parameters`",
+            lambda: next(check_findings(changed("checks", spec={"controllerName": "kueue.x-k8s.io/multikueue"}))),
+        ),
+        (
+            "the AdmissionCheck is not Active; its config has another name",
+            lambda: next(check_findings(changed("configs", metadata={"name": "multikueu"}))),
+        ),
+        (
+            "the AdmissionCheck says `Missing clusters: [wroker2]`",
+            lambda: next(check_findings(fleet(MADE, listed=("worker1", "wroker2")))),
+        ),
+        (
+            "the ClusterQueue is inactive, and names a check that nobody knows",
+            lambda: _of_queue(objects, admissionChecksStrategy=checked),
+        ),
+        (
+            "a job with `managedBy` never starts, and its Workload is Admitted",
+            lambda: _of_queue(objects, admissionChecksStrategy=unchecked),
+        ),
+        (
+            "the Workload has no quota: `LocalQueue user-quee doesn't exist`",
+            lambda: next(queue_findings(misspelt, objects)),
+        ),
+        (
+            "the Workload has no quota: `ClusterQueue cluster-queue doesn't exist`",
+            lambda: next(queue_findings(MADE, attrs.evolve(objects, cluster_queues=()))),
+        ),
+        (
+            "the Workload has no quota: `ClusterQueue cluster-queue is inactive`",
+            lambda: next(queue_findings(MADE, inactive())),
+        ),
+        ("`spec.active` of the Workload is false", lambda: explained(deactivated())),
+        ("the check is Rejected, and says nothing of the list below", lambda: explained(rejected())),
+        ("`the clock of worker1 is at least 60 s behind`", lambda: explained(RUNNING, started_early())),
+        ("the job has no Workload, and runs here at once", lambda: unqueued(without_queue(), "job/train", objects)[1]),
+        ("the job has a queue and no Workload", lambda: unqueued(job("train"), "job/train", objects)[1]),
+    )
+    for seen, find in cases:
+        yield Row(seen, find())
+
+
+def _of_queue(objects: ManagerObjects, **spec: Any) -> Finding:
+    (queue,) = objects.cluster_queues
+    made = attrs.evolve(objects, cluster_queues=({**queue, "spec": {**queue["spec"], **spec}},))
+    return next(queue_findings(MADE, made, delegated=True))
+
+
+def sections() -> Mapping[str, list[Row]]:
+    """All rows, by heading."""
+    return {
+        "On the manager": list(manager_rows()),
+        "The job waits for quota on the manager": list(told(MANAGER_RULES, MANAGER)),
+        "The check says": list(told(CHECK_RULES, CHECKS)),
+        "A worker says, or the MultiKueueCluster of one": [
+            *told(WORKER_RULES, WORKERS),
+            Row("anything else of a worker", about_worker("worker1", "its words", CONTEXT)),
+            Row(
+                "anything else of a MultiKueueCluster that is not Active",
+                about_worker("worker1", "its words", CONTEXT, connected=False),
+            ),
+        ],
+    }
+
+
+def tables() -> str:
+    """All of them as Markdown."""
+    return "\n\n".join(
+        f"## {title}\n\n{_HEAD}\n" + "\n".join(row.text for row in rows) for title, rows in sections().items()
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(replaced(PAGE.read_text(), "tests/docs/symptoms.py", tables()))

@@ -1,0 +1,58 @@
+"""The pages that are made of code: the settings, and troubleshooting by symptom."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import attrs
+import yaml
+
+import multikueued.reports
+from multikueued.config import DispatcherSettings, Settings
+from multikueued.loading import parse_settings
+from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
+from multikueued.reports.remedy_table import WORKER_RULES
+from tests.docs import settings_table, symptoms
+from tests.docs.marked import replaced
+from tests.test_docs import marks_of, named_in
+
+REPORTS: Final = Path(multikueued.reports.__file__).parent
+FINDERS: Final = ("chain", "clocks", "explaining", "rejections", "remedy_table", "status")
+
+
+def test_the_settings_are_up_to_date() -> None:
+    """`python -m tests.docs.settings_table` writes them."""
+    page = settings_table.PAGE.read_text()
+    assert replaced(page, "tests/docs/settings_table.py", settings_table.tables()) == page
+
+
+def test_every_setting_says_what_it_does() -> None:
+    assert [".".join(one.path) for one in settings_table.settings() if not one.told] == []
+
+
+def test_the_defaults_can_be_pasted() -> None:
+    """Whoever does changes nothing."""
+    shown = settings_table.defaults()
+    del shown["dispatcher"]  # `incremental` stands there for its own dispatcher only
+    settings = parse_settings(yaml.safe_dump(shown))
+    assert attrs.evolve(settings, dispatcher=DispatcherSettings()) == Settings()
+
+
+def test_the_symptoms_are_up_to_date() -> None:
+    """`python -m tests.docs.symptoms` writes them."""
+    page = symptoms.PAGE.read_text()
+    assert replaced(page, "tests/docs/symptoms.py", symptoms.tables()) == page
+
+
+def test_each_kind_of_finding_has_a_row() -> None:
+    made = re.findall(r'Finding\(\s*"([a-z-]+)"', "".join((REPORTS / f"{name}.py").read_text() for name in FINDERS))
+    known = {*made, *(rule.id for rule in (*WORKER_RULES, *CHECK_RULES, *MANAGER_RULES))}
+    assert {row.finding.id for rows in symptoms.sections().values() for row in rows} == known
+
+
+def test_the_tests_that_troubleshooting_names_exist() -> None:
+    named = named_in("troubleshooting.md")
+    assert named
+    assert [test for test in named if marks_of(test) is None] == []

@@ -1,0 +1,71 @@
+"""The key of marks is lost between two starts: what runs is not touched, what waits on workers is made again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+import pytest
+
+from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
+from tests.runtime.fleet import Fleet, now, until
+
+pytestmark = pytest.mark.looptime
+
+OLD: Final = b"the key that is lost"
+NEW: Final = b"the key that is made then"
+
+
+def daemon(fleet: Fleet, key: bytes) -> Manager:
+    """A daemon that marks its copies by this key."""
+    client = DirectClient(fleet.manager, user="multikueue")
+    settings = ManagerSettings(plan=PlanSettings(mark_key=key))
+    return Manager(client, AdapterRegistry(BUILTIN), settings, fleet.client, clock=now)
+
+
+async def hold(fleet: Fleet, *, on: bool) -> None:
+    """Let the worker's queue admit nothing, or everything again."""
+    patch = {"spec": {"stopPolicy": "Hold" if on else "None"}}
+    admin = DirectClient(fleet.workers["worker1"])
+    await admin.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), patch)
+
+
+async def copies(fleet: Fleet) -> list[str]:
+    """The UIDs of the copies on the worker."""
+    return [one["metadata"]["uid"] for one in (await DirectClient(fleet.workers["worker1"]).list(WORKLOAD)).items]
+
+
+async def test_what_runs_runs_on() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues():
+        async with fleet.running(daemon(fleet, OLD)):
+            await fleet.submit()
+            await until(fleet.running_on, within=60)
+            first, copied = await fleet.running_on(), await copies(fleet)
+        async with fleet.running(daemon(fleet, NEW)):
+            await anyio.sleep(600)
+            assert (await fleet.running_on(), await copies(fleet)) == (first, copied)
+
+
+async def test_what_waits_is_made_again_and_runs() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    await hold(fleet, on=True)
+    async with fleet.kueues():
+        async with fleet.running(daemon(fleet, OLD)):
+            await fleet.submit()
+            await until(lambda: copies(fleet), within=60)
+            (old,) = await copies(fleet)
+        async with fleet.running(daemon(fleet, NEW)):
+            await anyio.sleep(120)
+            (new,) = await copies(fleet)
+            assert new != old
+            await hold(fleet, on=False)
+            await until(fleet.running_on, within=60)
