@@ -17,9 +17,11 @@ from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsE
 
 SUBCOMMANDS: Final[Mapping[str, str]] = {
     "demo": "multikueued.demo.command:demo",
+    "doctor": "multikueued.doctor.command:doctor",
     "events": "multikueued.commands.explaining:events_command",
     "explain": "multikueued.commands.explaining:explain_command",
     "get": "multikueued.commands.listing:get",
+    "queues": "multikueued.queues.command:queues",
     "rbac": "multikueued.rbac.command:rbac",
     "retry": "multikueued.commands.explaining:retry_command",
     "run": "multikueued.running:run",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import attrs
@@ -23,6 +23,7 @@ from multikueued.reports.explaining import Explanation
 from multikueued.reports.remedies import Finding
 from tests.runtime.fleet import Fleet, now
 
+T = TypeVar("T")
 Refusals = Mapping[tuple[str, str], ApiError]
 """By verb and plural."""
 Change = Callable[[Fleet], Awaitable[object]]
@@ -70,9 +71,9 @@ class Person(DirectClient):
     """An operator's client of the manager, without HTTP."""
 
     async def discover(self, gvk: GVK) -> Served | None:
-        """See `KubeClient.discover`: of the kinds that are not built in, none is served here."""
-        del gvk
-        return None
+        """See `KubeClient.discover`."""
+        rows = [row for row in self.registry.cluster.types.values() if GVK(row.group, row.version, row.kind) == gvk]
+        return Served(rows[0].plural, rows[0].namespaced, frozenset()) if rows else None
 
 
 async def explained(fleet: Fleet, job: str = "job/job") -> Explanation:
@@ -92,9 +93,27 @@ async def explained_after(
     kinds: Sequence[JobKind] = BUILTIN,
     seconds: float = 60.0,
 ) -> Explanation:
-    """Run a fleet and the daemon, break something, submit a job, wait, and explain the job.
+    """Run a fleet and the daemon, break something, submit a job, wait, and explain the job; see `seen_after`."""
+    return await seen_after(
+        explained, workers, refusals=refusals, before=before, submit=submit, after=after, kinds=kinds, seconds=seconds
+    )
+
+
+async def seen_after(
+    look: Callable[[Fleet], Awaitable[T]],
+    workers: int = 1,
+    *,
+    refusals: Refusals | None = None,
+    before: Change | None = None,
+    submit: Change | None = None,
+    after: Change | None = None,
+    kinds: Sequence[JobKind] = BUILTIN,
+    seconds: float = 60.0,
+) -> T:
+    """Run a fleet and the daemon, break something, submit a job, wait, and look.
 
     Args:
+        look: what is seen then.
         workers: how many.
         refusals: what all workers refuse.
         before: what is done before the daemon and the Kueues run.
@@ -121,7 +140,7 @@ async def explained_after(
         if after is not None:
             await after(fleet)
         await anyio.sleep(seconds)
-        return await explained(fleet)
+        return await look(fleet)
 
 
 def finding(found: Explanation, id: str) -> Finding:

@@ -24,6 +24,8 @@ from multikueued.commands.options import output_option, target_options, watch_op
 from multikueued.commands.structured import camel
 from multikueued.reports.answers import Placement
 from multikueued.reports.asking import WorkerAnswer
+from multikueued.reports.doctor.facts import NotChecked
+from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding, Measured
 from multikueued.reports.events import EventReport
 from multikueued.reports.explaining import Explanation
 from multikueued.reports.jobs import JobReport, JobState
@@ -44,6 +46,7 @@ PRINTED: Final = (
     ("multikueue explain, of a job without a Workload", Unqueued),
     ("multikueue events", EventList),
     ("multikueue retry", Retried),
+    ("multikueue doctor", Diagnosis),
 )
 """What each command prints with -o json and yaml."""
 PARTS: Final = (
@@ -57,15 +60,21 @@ PARTS: Final = (
     Finding,
     Placement,
     EventReport,
+    DoctorFinding,
+    NotChecked,
+    Measured,
 )
 """What stands in them."""
 _TYPES: Final = {
     "str": "text",
     "int": "number",
+    "float | None": "number or null",
     "bool": "true or false",
     "datetime": "time",
     "datetime | None": "time or null",
     "JobState": "state",
+    "Severity": "severity",
+    "Side": "`manager` or `worker`",
     "tuple[str, ...]": "list of texts",
     "Mapping[str, str]": "texts by resource",
     "Mapping[str, int]": "numbers by state",

@@ -1,0 +1,156 @@
+"""Reads what may be read of a cluster, and notes what may not: that is "not checked", and never fine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final, Protocol
+
+import anyio
+import attrs
+
+from multikueue import JobKind
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreadable
+from multikueue.kube.client import Served
+from multikueue.protocols import ApiClient
+from multikueued.reports.doctor.facts import NotChecked, Permission
+
+SELF_REVIEW: Final = Resource(
+    GVK("authorization.k8s.io", "v1", "SelfSubjectAccessReview"), "selfsubjectaccessreviews", namespaced=False
+)
+REVIEW: Final = Resource(
+    GVK("authorization.k8s.io", "v1", "SubjectAccessReview"), "subjectaccessreviews", namespaced=False
+)
+MANAGER: Final = "the manager"
+AT_ONCE: Final = 6
+"""Reviews that are asked at the same time."""
+
+
+class Client(ApiClient, Protocol):
+    """A cluster."""
+
+    async def discover(self, gvk: GVK) -> Served | None:
+        """See `KubeClient.discover`."""
+        ...
+
+
+@attrs.define(eq=False)
+class Sight:
+    """One cluster, as somebody with these credentials sees it."""
+
+    client: Client
+    whose: str
+    """Whose objects these are, in words: `the manager`, `worker1`."""
+    remedy: str
+    """Who could see more."""
+    not_checked: list[NotChecked] = attrs.field(factory=list)
+
+    def blind(self, what: str, why: str, who: str = "") -> None:
+        """Note what could not be seen."""
+        self.not_checked.append(NotChecked(what, why, who or self.remedy))
+
+    async def items(
+        self, resource: Resource, what: str, *, namespace: str = "", label_selector: str = ""
+    ) -> tuple[Json, ...] | None:
+        """A list; None: it may not be read, which is noted.
+
+        Raises:
+            ApiError: the server does not answer, or does not accept the credentials.
+        """
+        try:
+            return tuple((await self.client.list(resource, namespace=namespace, label_selector=label_selector)).items)
+        except (Forbidden, Unreadable, ServerFault, NotFound) as error:
+            self.blind(what, _why(error, "list", resource, self.whose))
+            return None
+
+    async def one(self, resource: Resource, key: ObjectKey, what: str) -> Json | None:
+        """An object; None: it may not be read, or does not exist, which both are noted.
+
+        Raises:
+            ApiError: see `items`.
+        """
+        try:
+            return await self.client.get(resource, key)
+        except (Forbidden, Unreadable, ServerFault, NotFound) as error:
+            self.blind(what, _why(error, "get", resource, self.whose, str(key)))
+            return None
+
+    async def lacks(self, gvk: GVK, what: str) -> bool:
+        """Whether the server does not serve a kind; False also if it does not tell, which is noted."""
+        try:
+            return await self.client.discover(gvk) is None
+        except (Forbidden, Unreadable, ServerFault) as error:
+            self.blind(what, str(error))
+            return False
+
+    async def reviewed(self, asked: list[Permission], what: str, user: str = "") -> tuple[Permission, ...]:
+        """The permissions with what the server says of them; none if it may not be asked.
+
+        Args:
+            asked: the permissions.
+            what: they are about, for what is not checked.
+            user: whose; empty: one's own.
+
+        Raises:
+            ApiError: see `items`.
+        """
+        limiter, found, refused = anyio.CapacityLimiter(AT_ONCE), dict[Permission, Permission](), list[ApiError]()
+
+        async def ask(one: Permission) -> None:
+            try:
+                async with limiter:
+                    allowed = await self._allowed(one, user)
+                found[one] = attrs.evolve(one, allowed=allowed)
+            except ApiError as error:
+                refused.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            for one in asked:
+                tasks.start_soon(ask, one)
+        if refused and not isinstance(refused[0], Forbidden | ServerFault | NotFound):
+            raise refused[0]
+        if refused:
+            self.blind(what, _why(refused[0], "create", REVIEW if user else SELF_REVIEW, self.whose))
+        return tuple(found[one] for one in asked if one in found)
+
+    async def _allowed(self, one: Permission, user: str) -> bool:
+        resource, _, subresource = one.resource.partition("/")
+        wanted = {"verb": one.verb, "group": one.group, "resource": resource, "subresource": subresource}
+        wanted |= {"namespace": one.namespace, "name": one.name}
+        spec: Json = {"resourceAttributes": {name: value for name, value in wanted.items() if value}}
+        if user:
+            namespace = user.split(":")[2]
+            groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+            spec |= {"user": user, "groups": groups}
+        kind = REVIEW if user else SELF_REVIEW
+        body = {"apiVersion": kind.gvk.api_version, "kind": kind.gvk.kind, "metadata": {}, "spec": spec}
+        answer = await self.client.create(kind, body)
+        return bool((answer.get("status") or {}).get("allowed"))
+
+
+def _why(error: ApiError, verb: str, resource: Resource, whose: str, name: str = "") -> str:
+    match error:
+        case Forbidden():
+            who = "you may" if whose == MANAGER else "the user of its kubeconfig may"
+            return f"{who} not {verb} {resource} there"
+        case NotFound():
+            return f'there is no {resource.gvk.kind} "{name}"' if name else f"{whose} does not serve {resource}"
+    return str(error)
+
+
+def permissions(rules: list[Json], namespace: str = "") -> list[Permission]:
+    """What rules of a role permit, verb by verb; nothing is known yet of who has it."""
+    return [
+        Permission(verb, resource, rule["apiGroups"][0], namespace, name, allowed=False)
+        for rule in rules
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames") or ("",)
+    ]
+
+
+def needed(asked: Iterable[Permission], kinds: Collection[JobKind], lacking: Collection[GVK]) -> list[Permission]:
+    """Those that are needed although some kinds are not served."""
+    absent = {(kind.resource.gvk.group, kind.resource.plural) for kind in kinds if kind.resource.gvk in lacking}
+    names = {kind.resource.qualified for kind in kinds if kind.resource.gvk in lacking}
+    return [one for one in asked if (one.group, one.resource.partition("/")[0]) not in absent and one.name not in names]

@@ -1,0 +1,1 @@
+"""`multikueue queues`: queues of workers that stand for those of the manager."""

@@ -1,0 +1,59 @@
+"""`multikueue queues`: the options."""
+
+from __future__ import annotations
+
+import anyio
+import click
+
+from multikueue.core.model.names import ObjectKey
+from multikueue.kube import ClusterConfig, KubeClient
+from multikueued.commands.options import CLIENT
+from multikueued.printing import to_yaml
+from multikueued.queues.mirroring import Twin, mirror, planned
+from multikueued.workers.places import connection, tell
+
+
+@click.group()
+def queues() -> None:
+    """Make queues of workers that stand for those of the manager."""
+
+
+@queues.command("mirror")
+@click.argument("name")
+@click.option("--context", "worker_context", required=True, help="The worker's context in the kubeconfig.")
+@click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged.")
+@click.option("--manager-context", help="The manager's context. Without it: the kubeconfig's current one.")
+@click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
+@click.option("-n", "--namespace", help="Of the LocalQueue. Without it: that of the manager's context, or default.")
+@click.option("--cluster-queue", default="", help="Of the worker. Without it: the one with the name it has here.")
+@click.option("--print", "only_print", is_flag=True, help="Print the YAML of what is lacking, and change nothing.")
+def mirror_command(
+    name: str,
+    worker_context: str,
+    kubeconfig: str | None,
+    manager_context: str | None,
+    worker_kubeconfig: str | None,
+    namespace: str | None,
+    cluster_queue: str,
+    only_print: bool,
+) -> None:
+    """Make the twin of the LocalQueue NAME on a worker, and its namespace if that is lacking.
+
+    It uses your own credentials for the worker. A ClusterQueue is not made: its quota is yours to decide. The same
+    again changes nothing.
+    """
+    manager = connection(kubeconfig, manager_context)
+    worker = connection(worker_kubeconfig or kubeconfig, worker_context)
+    twin = Twin(ObjectKey(namespace or manager.namespace or "default", name), cluster_queue)
+    anyio.run(_run, manager, worker, twin, only_print)
+
+
+async def _run(manager: ClusterConfig, worker: ClusterConfig, twin: Twin, only_print: bool) -> None:
+    async with (
+        KubeClient(manager, name="manager", options=CLIENT) as here,
+        KubeClient(worker, name="worker", options=CLIENT) as there,
+    ):
+        if only_print:
+            click.echo(to_yaml(await planned(here, there, twin)), nl=False)
+        else:
+            await mirror(here, there, twin, tell)

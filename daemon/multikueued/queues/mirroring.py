@@ -1,0 +1,102 @@
+"""Makes the twin of a LocalQueue on a worker: the same namespace and name, and a ClusterQueue of the worker."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, name_of
+from multikueue.errors import AlreadyExists
+from multikueue.protocols import ApiClient
+from multikueued.reports.objects import similar
+from multikueued.workers.objects import WorkerError
+from multikueued.workers.places import Say, make_namespace, read
+
+_SHOWN: Final = 10
+"""Names in a message."""
+
+
+@attrs.frozen
+class Twin:
+    """What is to be made."""
+
+    key: ObjectKey
+    cluster_queue: str
+    """Of the worker; empty: the one of the same name as the manager's."""
+
+
+def twin_object(key: ObjectKey, cluster_queue: str) -> Json:
+    """The LocalQueue itself."""
+    metadata = {"name": key.name, "namespace": key.namespace}
+    return {
+        "apiVersion": LOCAL_QUEUE.gvk.api_version,
+        "kind": LOCAL_QUEUE.gvk.kind,
+        "metadata": metadata,
+        "spec": {"clusterQueue": cluster_queue},
+    }
+
+
+def namespace_object(name: str) -> Json:
+    """Its namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Json]:
+    """The objects that the worker lacks; none if the twin is there.
+
+    Raises:
+        WorkerError: there is no such LocalQueue here, no such ClusterQueue there, or a twin that leads elsewhere.
+    """
+    here = await _target_here(manager, twin.key)
+    target = twin.cluster_queue or here
+    found = await read(worker, LOCAL_QUEUE, twin.key)
+    if found is not None:
+        leads = str(dig(found, "spec", "clusterQueue") or "")
+        if twin.cluster_queue and leads != twin.cluster_queue:
+            told = f'LocalQueue "{twin.key}" is there, and leads to ClusterQueue "{leads}"'
+            raise WorkerError(f"{told}: that cannot be changed; delete it there first, if no job needs it")
+        return []
+    if await read(worker, CLUSTER_QUEUE, ObjectKey("", target)) is None:
+        known = sorted(map(name_of, (await worker.list(CLUSTER_QUEUE)).items))
+        there = f"there are {', '.join(known[:_SHOWN])}" if known else "there is none"
+        told = f'the worker has no ClusterQueue "{target}"{similar(target, known)}; {there}'
+        raise WorkerError(f"{told}: name one with --cluster-queue, or make it: its quota is yours to decide")
+    made = [twin_object(twin.key, target)]
+    if await read(worker, NAMESPACE, ObjectKey("", twin.key.namespace)) is None:
+        made.insert(0, namespace_object(twin.key.namespace))
+    return made
+
+
+async def mirror(manager: ApiClient, worker: ApiClient, twin: Twin, say: Say) -> None:
+    """Make what the worker lacks. The same again changes nothing.
+
+    Raises:
+        WorkerError: see `planned`.
+    """
+    lacking = await planned(manager, worker, twin)
+    for obj in lacking:
+        if obj["kind"] == "Namespace":
+            await make_namespace(worker, name_of(obj))
+            say(f"made namespace {name_of(obj)}")
+            continue
+        try:
+            await worker.create(LOCAL_QUEUE, obj)
+        except AlreadyExists:
+            say(f"LocalQueue {twin.key} is there: somebody made it meanwhile")
+        else:
+            say(f"made LocalQueue {twin.key}, which leads to ClusterQueue {obj['spec']['clusterQueue']}")
+    if not lacking:
+        say(f"LocalQueue {twin.key} is there: nothing to do")
+
+
+async def _target_here(manager: ApiClient, key: ObjectKey) -> str:
+    found = await read(manager, LOCAL_QUEUE, key)
+    if found is None:
+        here = sorted(map(name_of, (await manager.list(LOCAL_QUEUE, namespace=key.namespace)).items))
+        there = f"; there are {', '.join(here[:_SHOWN])}" if here else ""
+        told = f'there is no LocalQueue "{key}" on the manager{similar(key.name, here)}{there}'
+        raise WorkerError(f"{told}: jobs find their way by the name that it has here")
+    return str(dig(found, "spec", "clusterQueue") or "")

@@ -1,0 +1,64 @@
+"""Checks of permissions and credentials: the daemon's on the manager, and those it has for workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from multikueued.reports.doctor.facts import Facts, Permission
+from multikueued.reports.doctor.findings import Severity, Spot
+from multikueued.workers.connecting import digest_in_use
+
+SOON: Final = timedelta(days=7)
+"""Credentials that expire within it are a warning."""
+
+
+def on_manager(facts: Facts) -> Iterator[Spot]:
+    """Verbs that the daemon lacks on the manager."""
+    if refused := _refused(facts.permissions):
+        yield Spot("the manager", f"{facts.account} may not {refused}", {"account": facts.account})
+
+
+def on_workers(facts: Facts) -> Iterator[Spot]:
+    """Verbs that the identities of kubeconfigs lack on their workers."""
+    for worker in facts.workers.values():
+        if refused := _refused(worker.permissions):
+            yield Spot(worker.name, f"the user of its kubeconfig may not {refused}", {"worker": worker.name})
+
+
+def _refused(permissions: Sequence[Permission]) -> str:
+    return ", ".join(str(one) for one in permissions if not one.allowed)
+
+
+def expiring(facts: Facts) -> Iterator[Spot]:
+    """Tokens and client certificates that expire."""
+    for worker, found in sorted(facts.credentials.items()):
+        for what, until in (("token", found.token_expires), ("client certificate", found.certificate_expires)):
+            if until is not None and until < facts.now + SOON:
+                yield Spot(
+                    f"{worker}, Secret {found.secret}",
+                    f"the {what} {'expired' if until < facts.now else 'expires'} at {_moment(until)}",
+                    {"worker": worker},
+                    severity=Severity.ERROR if until < facts.now else Severity.WARNING,
+                )
+
+
+def unusable(facts: Facts) -> Iterator[Spot]:
+    """Kubeconfigs that the daemon does not take, or will not take once it reads them anew."""
+    for worker, found in sorted(facts.credentials.items()):
+        if found.problem:
+            yield Spot(f"{worker}, Secret {found.secret}", found.problem, {"worker": worker})
+
+
+def not_in_use(facts: Facts) -> Iterator[Spot]:
+    """Kubeconfigs that differ from the one with which the daemon is connected."""
+    for worker, found in sorted(facts.credentials.items()):
+        used = digest_in_use(facts.objects.clusters_by_name.get(worker, {}))
+        if used and found.digest and used != found.digest:
+            told = f"the daemon is connected with other credentials than Secret {found.secret} has"
+            yield Spot(worker, told, {"worker": worker})
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

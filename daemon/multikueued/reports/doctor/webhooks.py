@@ -1,0 +1,115 @@
+"""Checks of our admission webhook's registration on the manager."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from cryptography import x509
+
+from multikueue.core.admission.registration import WEBHOOK
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueued.reports.doctor.facts import Facts
+from multikueued.reports.doctor.findings import Severity, Spot
+
+KUEUES: Final = "kueue-mutating-webhook-configuration"
+"""Kueue's MutatingWebhookConfiguration."""
+
+
+def ours(facts: Facts) -> dict[str, Json]:
+    """The entry of ours in each MutatingWebhookConfiguration that has one, by the configuration's name."""
+    known = facts.webhooks.configurations if facts.webhooks is not None else {}
+    return {
+        name: entry
+        for name, one in known.items()
+        for entry in one.get("webhooks") or []
+        if entry.get("name") == WEBHOOK
+    }
+
+
+def not_registered(facts: Facts) -> Iterator[Spot]:
+    """That the webhook is enabled and nobody is asked."""
+    if facts.webhooks is not None and facts.settings_known and facts.settings.webhook.enabled and not ours(facts):
+        yield Spot(f"MutatingWebhookConfiguration {facts.settings.webhook.configuration_name}", "it does not exist")
+
+
+def stale(facts: Facts) -> dict[str, Json]:
+    """Entries of ours that nobody keeps: the webhook is off, or has another name by now."""
+    if not facts.settings_known:
+        return {}
+    kept = str(facts.settings.webhook.configuration_name) if facts.settings.webhook.enabled else ""
+    return {name: entry for name, entry in ours(facts).items() if name != kept}
+
+
+def left_over(facts: Facts) -> Iterator[Spot]:
+    """Registrations that nobody keeps."""
+    for name, entry in stale(facts).items():
+        closed = entry.get("failurePolicy") == "Fail"
+        told = "jobs with a queue are refused" if closed else "API servers ask in vain for each new job"
+        severity = Severity.ERROR if closed else Severity.WARNING
+        why = "have another name" if facts.settings.webhook.enabled else "have it off"
+        what = f"it is registered, and the settings {why}: {told}"
+        yield Spot(f"MutatingWebhookConfiguration {name}", what, severity=severity, words={"name": name})
+
+
+def before_kueues(facts: Facts) -> Iterator[Spot]:
+    """That ours is asked before Kueue's, which gives jobs a queue."""
+    known = facts.webhooks.configurations if facts.webhooks is not None else {}
+    for name in ours(facts):
+        if KUEUES in known and name < KUEUES:
+            yield Spot(f"MutatingWebhookConfiguration {name}", f"its name comes before {KUEUES}: it is asked first")
+
+
+def without_authority(facts: Facts) -> Iterator[Spot]:
+    """That API servers cannot trust the webhook's certificate."""
+    for name, entry in ours(facts).items():
+        where = f"MutatingWebhookConfiguration {name}"
+        bundle = str(dig(entry, "clientConfig", "caBundle") or "")
+        if not bundle and dig(entry, "clientConfig", "service"):
+            yield Spot(where, "it names no certificate authority (caBundle)", {"name": name})
+        elif bundle:
+            until = expires(bundle)
+            if until is None:
+                yield Spot(where, "its caBundle holds no certificate that can be read", {"name": name})
+            elif until < facts.now:
+                yield Spot(where, f"its certificate authority expired at {until:%Y-%m-%dT%H:%M:%SZ}", {"name": name})
+
+
+def without_service(facts: Facts) -> Iterator[Spot]:
+    """That it names a Service which does not exist."""
+    for name, entry in ours(facts).items():
+        service = dig(entry, "clientConfig", "service") or {}
+        key = ObjectKey(str(service.get("namespace") or ""), str(service.get("name") or ""))
+        if facts.webhooks is not None and facts.webhooks.services.get(key) is False:
+            yield Spot(f"MutatingWebhookConfiguration {name}", f"it names Service {key}, which does not exist")
+
+
+def kinds_not_asked_about(facts: Facts) -> Iterator[Spot]:
+    """Enabled kinds that say who runs a job and of which the webhook is not asked."""
+    if not facts.settings_known or not facts.settings.webhook.enabled:
+        return
+    for name, entry in ours(facts).items():
+        asked = {
+            (group, plural)
+            for rule in entry.get("rules") or []
+            for group in rule.get("apiGroups") or []
+            for plural in rule.get("resources") or []
+        }
+        for kind in facts.kinds:
+            resource = kind.resource
+            if kind.delegation.path is None or kind.workload_only or resource.gvk in facts.lacking:
+                continue
+            if (resource.gvk.group, resource.plural) not in asked:
+                yield Spot(f"MutatingWebhookConfiguration {name}", f"it is not asked about {resource}")
+
+
+def expires(bundle: str) -> datetime | None:
+    """When the last certificate of a bundle (PEM in base64) expires; None if there is none that can be read."""
+    try:
+        found = x509.load_pem_x509_certificates(base64.b64decode(bundle))
+    except ValueError:
+        return None
+    return max((one.not_valid_after_utc for one in found), default=None)

@@ -1,0 +1,93 @@
+"""The doctor in a fleet in memory: the manager as an administrator sees it, workers with the credentials it holds."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import attrs
+
+from multikueue.core.model.kinds import NAMESPACE
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.errors import Forbidden, NotFound
+from multikueue.kube import ClusterConfig
+from multikueue.kube.client import Served
+from multikueued.doctor.examining import Request, examine
+from multikueued.doctor.probing import Probe
+from multikueued.doctor.seeing import REVIEW, SELF_REVIEW, Client
+from multikueued.doctor.workers import Connect
+from multikueued.reports.doctor.facts import ClockBound
+from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding
+from tests.commands.breaking import Person, Refusals, Refusing
+from tests.runtime.fleet import Fleet, now
+
+MANAGER = ClusterConfig("https://manager:6443")
+
+
+@attrs.define(eq=False)
+class Reviewing(Refusing):
+    """A client that answers access reviews by what it refuses."""
+
+    async def create(self, resource: Resource, obj: Json) -> Json:
+        if resource not in (REVIEW, SELF_REVIEW):
+            return await super().create(resource, obj)
+        asked = obj["spec"]["resourceAttributes"]
+        plural = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+        refused = isinstance(self.refusals.get((asked["verb"], plural)), Forbidden)
+        return {**obj, "status": {"allowed": not refused}}
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        self._check("get", resource)
+        return await self.inner.get(resource, key)
+
+    async def discover(self, gvk: GVK) -> Served | None:
+        person: Any = self.inner
+        await person.list(NAMESPACE, limit=1)  # it answers, and takes the credentials
+        found: Served | None = await person.discover(gvk)
+        absent = found is not None and isinstance(self.refusals.get(("list", found.plural)), NotFound)
+        return None if absent else found
+
+
+def visited(fleet: Fleet, refusals: Refusals) -> Connect:
+    """Workers as the doctor reaches them: by the kubeconfigs that the manager holds."""
+
+    def connect(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[Client]:
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[Client]:
+            server = fleet.workers[name]
+            user = server.access.user_of(config.token) or "nobody"
+            made: Any = Reviewing(Person(server, user=user), refusals)
+            yield made
+
+        return opened()
+
+    return connect
+
+
+async def diagnosed(
+    fleet: Fleet, refusals: Refusals | None = None, *, skew: float = 0.0, manager: Refusals | None = None
+) -> Diagnosis:
+    """What `multikueue doctor` says.
+
+    Args:
+        fleet: the clusters.
+        refusals: what workers refuse.
+        skew: seconds by which the workers' clocks are ahead.
+        manager: what the manager refuses.
+    """
+
+    async def measure(config: ClusterConfig) -> Probe:
+        ahead = 0.0 if config is MANAGER else skew
+        return Probe(0.01, ClockBound(ahead - 0.5, ahead + 0.5))
+
+    client: Any = Reviewing(Person(fleet.manager), manager or {})
+    request = Request(MANAGER, "kueue-system", None, "kueue-system/multikueue", visited(fleet, refusals or {}), measure)
+    return await examine(client, request, now())
+
+
+def named(found: Diagnosis, id: str) -> DoctorFinding:
+    """The finding of that id; fails with all that there are."""
+    by_id = {one.id: one for one in found.findings}
+    assert id in by_id, found
+    return by_id[id]

@@ -1,0 +1,253 @@
+"""The fifteen breaks that an operator meets: `doctor` names the reason and the remedy, with a real daemon between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+
+from multikueue.adapters import BUILTIN, JobKind
+from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CONFIG, NAMESPACE, SECRET, WORKLOAD
+from multikueue.core.model.names import ObjectKey
+from multikueue.errors import Forbidden, Invalid, NotFound
+from multikueue.sandbox.apiserver import DirectClient, Hang, Match
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
+from multikueue.testing import job
+from multikueued.doctor.workers import DEADLINE
+from multikueued.reports.doctor.findings import Diagnosis, Severity
+from tests.commands.breaking import Change, Refusals, seen_after
+from tests.commands.diagnosing import diagnosed, named
+from tests.runtime.fleet import Fleet, kubeconfig
+
+pytestmark = pytest.mark.looptime
+
+SECRET_KEY = ObjectKey(KUEUE_NAMESPACE, "worker1-secret")
+
+
+async def diagnosed_after(
+    workers: int = 1,
+    *,
+    refusals: Refusals | None = None,
+    before: Change | None = None,
+    submit: Change | None = None,
+    after: Change | None = None,
+    kinds: Sequence[JobKind] = BUILTIN,
+    **seen: Any,
+) -> Diagnosis:
+    """Break something and ask the doctor; see `seen_after` and `diagnosed`."""
+    look = partial(diagnosed, refusals=refusals, **seen)
+    return await seen_after(look, workers, refusals=refusals, before=before, submit=submit, after=after, kinds=kinds)
+
+
+async def test_nothing_is_wrong() -> None:
+    found = await diagnosed_after(workers=2)
+
+    assert found.findings == ()
+    assert [one.worker for one in found.workers] == ["worker1", "worker2"]
+    gaps = {one.what for one in found.not_checked}
+    assert "whether Kueue's own MultiKueue is off" in gaps  # nothing in this fleet tells
+    assert not found.has_errors
+
+
+async def test_wrong_kubeconfig_key() -> None:
+    async def rename(fleet: Fleet) -> None:
+        data = (await fleet.admin.get(SECRET, SECRET_KEY))["data"]["kubeconfig"]
+        await fleet.admin.merge_patch(SECRET, SECRET_KEY, {"data": {"kubeconfig": None, "config": data}})
+
+    found = await diagnosed_after(before=rename)
+
+    assert "--from-file=kubeconfig=FILE" in named(found, "kubeconfig-key").remedy
+    assert 'no key "kubeconfig"' in named(found, "kubeconfig-unusable").what
+
+
+async def test_bad_token() -> None:
+    async def spoil(fleet: Fleet) -> None:
+        await fleet.write_secret("worker1", kubeconfig("worker1", "expired"))
+
+    wrong = named(await diagnosed_after(before=spoil), "bad-token")
+
+    assert (wrong.severity, wrong.where) == (Severity.ERROR, "worker1")
+    assert "multikueue worker rotate worker1" in wrong.remedy
+    assert "expired" not in wrong.what.partition("it says")[2]  # never the token itself
+
+
+async def test_missing_namespace_on_the_worker() -> None:
+    async def delete(fleet: Fleet) -> None:
+        await DirectClient(fleet.workers["worker1"]).delete(NAMESPACE, ObjectKey("", "default"))
+
+    found = await diagnosed_after(before=delete)
+
+    wrong = named(found, "worker-namespace-missing")
+    assert wrong.where == "worker1, Namespace default"
+    assert "kubectl --context worker1 create namespace default" in wrong.remedy
+
+
+async def test_missing_local_queue_on_the_worker() -> None:
+    async def delete(fleet: Fleet) -> None:
+        key = ObjectKey("default", LOCAL_QUEUE_NAME)
+        await DirectClient(fleet.workers["worker1"]).delete(LOCAL_QUEUE, key)
+
+    alone = await diagnosed_after(before=delete)
+    beside = await diagnosed_after(2, before=delete)
+
+    assert named(alone, "worker-local-queue-missing").severity is Severity.ERROR
+    assert named(beside, "worker-local-queue-missing").severity is Severity.WARNING
+    assert "make it there with the same name" in named(beside, "worker-local-queue-missing").remedy
+
+
+async def test_quota_too_small_everywhere() -> None:
+    async def submit(fleet: Fleet) -> None:
+        await fleet.admin.create(JOB, job("job", cpu="5"))
+
+    found = await diagnosed_after(2, submit=submit)
+
+    wrong = named(found, "never-fits")
+    assert "worker1: insufficient quota for cpu (5 > 4); worker2: insufficient quota for cpu (5 > 4)" in wrong.what
+    assert "raise nominalQuota" in wrong.remedy
+
+
+async def test_kind_not_enabled() -> None:
+    wrong = named(await diagnosed_after(kinds=()), "kind-not-enabled")
+
+    assert 'add "batch/job" to integrations.frameworks' in wrong.remedy
+    assert "default/job/job" in wrong.what
+
+
+async def test_no_managed_by() -> None:
+    async def submit(fleet: Fleet) -> None:
+        await fleet.admin.create(JOB, job("job", delegated=False))
+
+    wrong = named(await diagnosed_after(submit=submit), "not-delegated")
+
+    assert "enable the daemon's webhook" in wrong.remedy
+
+
+async def test_typo_in_the_config() -> None:
+    async def misspell(fleet: Fleet) -> None:
+        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), {"spec": {"clusters": ["wroker1"]}})
+
+    wrong = named(await diagnosed_after(before=misspell), "cluster-missing")
+
+    assert 'did you mean "worker1"?' in wrong.what
+    assert "spec.clusters" in wrong.remedy
+
+
+async def test_worker_down() -> None:
+    async def stop(fleet: Fleet) -> None:
+        fleet.workers["worker1"].faults.partition("reset")
+
+    found = await diagnosed_after(2, after=stop)
+
+    assert "look whether its API server runs" in named(found, "worker-down").remedy
+    assert "worker1 itself" in {one.what for one in found.not_checked}
+    assert [one.worker for one in found.workers if one.latency is not None] == ["worker2"]
+
+
+async def test_worker_hung() -> None:
+    async def hang(fleet: Fleet) -> None:
+        fleet.workers["worker1"].faults.partition("hang")
+
+    found = await diagnosed_after(2, after=hang)
+
+    wrong = named(found, "worker-hung")
+    assert wrong.where == "worker1"
+    assert "API server and etcd" in wrong.remedy
+    assert [one.worker for one in found.workers if one.latency is not None] == ["worker2"]
+
+
+async def test_hung_workers_cost_one_deadline_together() -> None:
+    """Two of three hang, and the daemon has not noticed yet: the third is examined, and they are not checked."""
+
+    async def look(fleet: Fleet) -> tuple[Diagnosis, float]:
+        for name in ("worker1", "worker2"):
+            fleet.workers[name].faults.partition("hang")
+        began = anyio.current_time()
+        return await diagnosed(fleet), anyio.current_time() - began
+
+    found, took = await seen_after(look, 3)
+
+    assert took == DEADLINE
+    assert [one.worker for one in found.workers] == ["worker3"]
+    gaps = {one.what: one for one in found.not_checked}
+    assert {"worker1 itself", "worker2 itself"} < set(gaps)
+    assert "cannot be reached from here, and the daemon can" in gaps["worker1 itself"].why
+    assert found.findings == ()  # nothing is known to be wrong
+
+
+async def test_what_a_slow_worker_has_answered_counts() -> None:
+    async def look(fleet: Fleet) -> Diagnosis:
+        fleet.workers["worker1"].faults.add(Hang(), on=Match(verbs=("list",), resource="localqueues"))
+        await DirectClient(fleet.workers["worker1"]).delete(NAMESPACE, ObjectKey("", "default"))
+        return await diagnosed(fleet)
+
+    found = await seen_after(look)
+
+    assert named(found, "worker-namespace-missing").where == "worker1, Namespace default"
+    assert "the rest of worker1" in {one.what for one in found.not_checked}
+
+
+@pytest.mark.parametrize(("plural", "id"), [("workloads", "worker-without-kueue"), ("jobs", "crd-missing")])
+async def test_crd_missing_on_the_worker(plural: str, id: str) -> None:
+    told = f"worker1: list {plural}: the server could not find the requested resource"
+    found = await diagnosed_after(refusals={("list", plural): NotFound(told, status=404)})
+
+    assert "nstall" in named(found, id).remedy
+
+
+async def test_rbac_verb_missing() -> None:
+    who = 'User "system:serviceaccount:kueue-system:multikueue"'
+    told = f'{who} cannot create resource "jobs" in API group "batch" at the cluster scope'
+    error = Forbidden(f"worker1: create jobs.batch: jobs.batch is forbidden: {told}", status=403)
+
+    wrong = named(await diagnosed_after(refusals={("create", "jobs"): error}), "worker-permission-missing")
+
+    assert wrong.what == "the user of its kubeconfig may not create jobs.batch"
+    assert "multikueue rbac worker" in wrong.remedy
+
+
+async def test_webhook_refusing() -> None:
+    told = 'worker1: create: admission webhook "policy.example.com" denied the request: no team label'
+    wrong = named(await diagnosed_after(refusals={("create", "jobs"): Invalid(told, status=400)}), "webhook")
+
+    assert '"policy.example.com"' in wrong.what
+    assert "exempt" in wrong.remedy
+
+
+async def test_clock_skew() -> None:
+    wrong = named(await diagnosed_after(skew=-90.0), "worker-clock")
+
+    assert wrong.what == "its clock is at least 89 s behind the manager's"
+    assert "NTP" in wrong.remedy
+
+
+async def test_name_taken_by_a_foreign_object() -> None:
+    async def occupy(fleet: Fleet) -> None:
+        made = job("job", delegated=False, queue="")
+        await DirectClient(fleet.workers["worker1"]).create(JOB, made)
+
+    wrong = named(await diagnosed_after(before=occupy), "name-taken")
+
+    assert "kubectl --context worker1 -n default delete job/job" in wrong.remedy
+
+
+async def test_what_may_not_be_read_is_not_checked_and_never_fine() -> None:
+    """Somebody without Secrets and Workloads: nothing of workers is known, and that is said."""
+    refused = Forbidden("no", status=403)
+    found = await diagnosed_after(2, manager={("get", "secrets"): refused, ("list", "workloads"): refused})
+
+    gaps = {one.what: one for one in found.not_checked}
+    assert "worker1 itself, and when its credentials expire" in gaps
+    assert gaps["why jobs wait"].why == f"you may not list {WORKLOAD} there"
+    assert found.workers == ()
+    assert all(one.who for one in found.not_checked)
+
+
+async def test_the_daemons_permissions_on_the_manager() -> None:
+    refused = Forbidden("no", status=403)
+    wrong = named(await diagnosed_after(manager={("patch", "workloads/status"): refused}), "permission-missing")
+
+    assert wrong.what == "system:serviceaccount:kueue-system:multikueue may not patch workloads/status.kueue.x-k8s.io"
+    assert "multikueue rbac manager" in wrong.remedy

@@ -1,0 +1,221 @@
+"""`multikueue doctor` and `queues mirror` over HTTPS, with the real daemon and workers that were added."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from multikueue.core.model.kinds import LOCAL_QUEUE, NAMESPACE, WORKLOAD
+from multikueue.core.model.labels import RETRY_ANNOTATION
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import annotations_of
+from multikueue.kube import ClusterConfig
+from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
+from multikueued.commands.options import utc_now
+from multikueued.doctor.credentials import token_expires
+from multikueued.doctor.manager import CONFIG_MAP, DEPLOYMENT
+from multikueued.doctor.probing import probe
+from multikueued.rbac.objects import CLUSTER_ROLE, Account, manager_objects
+from multikueued.rbac.rules import RBAC_GROUP
+from multikueued.workers.objects import WorkerSide
+from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
+
+ACCOUNT = Account(KUEUE_NAMESPACE, "m-multikueued")
+ROLE_BINDING = Resource(GVK(RBAC_GROUP, "v1", "RoleBinding"), "rolebindings")
+TWIN = ObjectKey("default", LOCAL_QUEUE_NAME)
+
+
+def deployment(name: str, labels: dict[str, str], **template: object) -> Json:
+    """A Deployment in Kueue's namespace."""
+    metadata = {"name": name, "namespace": KUEUE_NAMESPACE, "labels": labels}
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": template}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def config_map(name: str, field: str, document: Json) -> Json:
+    """A ConfigMap with one document."""
+    metadata = {"name": name, "namespace": KUEUE_NAMESPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {field: yaml.safe_dump(document)}}
+
+
+async def install(here: Ground, *, gate: bool = False) -> None:
+    """Put there what Kueue's manifests and our chart make, as far as the doctor reads it."""
+    kueue = {"name": "manager", "image": "registry.k8s.io/kueue/kueue:v0.19.0", "args": ["--config=/c.yaml"]}
+    ours = {"name": "multikueued", "image": "multikueue"}
+    volume = {"name": "settings", "configMap": {"name": "m-multikueued"}}
+    settings = {"namespace": KUEUE_NAMESPACE, "leaderElection": {"enabled": False}}
+    labels = {"app.kubernetes.io/name": "multikueued"}
+    made = deployment("m-multikueued", labels, containers=[ours], volumes=[volume], serviceAccountName="m-multikueued")
+    for resource, obj in (
+        (DEPLOYMENT, deployment("kueue-controller-manager", {"a": "b"}, containers=[kueue])),
+        (
+            CONFIG_MAP,
+            config_map(
+                "kueue-manager-config", "controller_manager_config.yaml", {"featureGates": {"MultiKueue": gate}}
+            ),
+        ),
+        (DEPLOYMENT, made),
+        (CONFIG_MAP, config_map("m-multikueued", "settings.yaml", settings)),
+    ):
+        await here.manager.create(resource, obj)
+    for obj in manager_objects(SETTINGS, "multikueue", ACCOUNT):
+        gvk = GVK.of(obj["apiVersion"], obj["kind"])
+        plural = Resource(gvk, f"{gvk.kind.lower()}s", namespaced="namespace" in obj["metadata"])
+        await here.manager.create(plural, obj)
+
+
+async def test_a_fleet_that_is_well(tmp_path: Path) -> None:
+    async with ground(tmp_path) as here:
+        await here.join("worker1", "worker2")
+        await install(here)
+        text = await here.done("doctor")
+        wide = await here.done("doctor", "-o", "wide")
+        listed = json.loads(await here.done("doctor", "--json"))
+        secrets = [token for worker in here.sandbox.workers.values() for token in worker.server.tokens or ()]
+
+    assert "no findings" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "between -" in wide
+    assert listed["findings"] == []
+    assert [one["worker"] for one in listed["workers"]] == ["worker1", "worker2"]
+    # The sandbox has no admission webhooks, and this daemon no Lease.
+    assert {one["what"] for one in listed["notChecked"]} == {"whether a daemon leads", "the webhook's registration"}
+    assert not any(token in text + wide for token in secrets)
+
+
+async def test_findings_exit_code_and_remedies(tmp_path: Path) -> None:
+    async with ground(tmp_path) as here:
+        await here.join("worker1", "worker2")
+        await install(here, gate=True)
+        key = ObjectKey("", WorkerSide().role)
+        role = await here.worker("worker2").get(CLUSTER_ROLE, key)
+        rules = [
+            {**one, "verbs": [verb for verb in one["verbs"] if verb != "patch"] or ["get"]} for one in role["rules"]
+        ]
+        await here.worker("worker2").merge_patch(CLUSTER_ROLE, key, {"rules": rules})
+        binding = next(one for one in manager_objects(SETTINGS, "multikueue", ACCOUNT) if one["kind"] == "RoleBinding")
+        await here.manager.delete(ROLE_BINDING, ObjectKey.of(binding))
+        await here.worker("worker1").delete(LOCAL_QUEUE, TWIN)
+        result = await here.run("doctor", "-o", "yaml")
+        text = (await here.run("doctor")).stdout
+
+    found = {one["id"]: one for one in yaml.safe_load(result.stdout)["findings"]}
+    assert result.exit_code == 1
+    assert list(found) == [
+        "gate-on",
+        "permission-missing",
+        "worker-permission-missing",
+        "worker-local-queue-missing",
+    ]
+    told = found["permission-missing"]["what"]
+    assert told.startswith("system:serviceaccount:kueue-system:m-multikueued may not list secrets in namespace")
+    assert found["gate-on"]["remedy"].startswith("turn it off: --feature-gates=MultiKueue=false")
+    assert "may not patch workloads.kueue.x-k8s.io" in found["worker-permission-missing"]["what"]
+    assert f"multikueue queues mirror {LOCAL_QUEUE_NAME} -n default --context worker1" in " ".join(text.split())
+    assert "3 errors, 1 warning" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+async def test_a_twin_is_made_as_the_doctor_says(tmp_path: Path) -> None:
+    async with ground(tmp_path) as here:
+        await here.join("worker1", "worker2")
+        await here.worker("worker1").delete(LOCAL_QUEUE, TWIN)
+        await here.worker("worker1").delete(NAMESPACE, ObjectKey("", "default"))
+        mirror = ("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--context", "worker1")
+        printed = list(yaml.safe_load_all(await here.done(*mirror, "--print")))
+        made = await here.done(*mirror)
+        again = await here.done(*mirror)
+        text = await here.done("doctor")
+        typo = await here.refused("queues", "mirror", "user-queeu", "-n", "default", "--context", "worker1")
+        elsewhere = await here.refused(*mirror, "--cluster-queue", "cluster-queeu")
+
+    assert [one["kind"] for one in printed] == ["Namespace", "LocalQueue"]
+    assert "made namespace default" in made
+    assert "made LocalQueue default/user-queue, which leads to ClusterQueue cluster-queue" in made
+    assert "nothing to do" in again
+    assert "no findings" in text
+    assert 'did you mean "user-queue"?' in typo
+    assert "that cannot be changed" in elsewhere
+
+
+async def test_a_cluster_queue_is_never_made(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1, daemon=False) as here:
+        told = await here.refused("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--context", "worker1")
+
+    assert 'the worker has no ClusterQueue "cluster-queue"; there is none' in told
+    assert "its quota is yours to decide" in told
+
+
+async def test_fix_shows_asks_and_does(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        await here.submit("train")
+        (workload,) = await until(lambda: _workloads(here))
+        key = ObjectKey.of(workload)
+        noted = {"metadata": {"annotations": {RETRY_ANNOTATION: "now"}}}
+        await here.manager.merge_patch(WORKLOAD, key, noted)
+        declined = await here.run("doctor", "--fix", answer="n\n")
+        kept = annotations_of(await here.manager.get(WORKLOAD, key)).get(RETRY_ANNOTATION)
+        agreed = await here.run("doctor", "--fix", "--yes")
+        after = annotations_of(await here.manager.get(WORKLOAD, key))
+        nothing = await here.run("doctor", "--fix")
+        alone = await here.run("doctor", "--yes")
+
+    assert f"would take annotation {RETRY_ANNOTATION} off Workload {key}" in declined.stderr
+    assert kept == "now"
+    assert "which is no time" in " ".join(declined.stdout.split())
+    assert f"done: take annotation {RETRY_ANNOTATION} off Workload {key}" in agreed.stderr
+    assert RETRY_ANNOTATION not in after
+    assert "no time" not in agreed.stdout
+    assert "Nothing that --fix may change" in nothing.stderr
+    assert alone.exit_code == 2
+
+
+async def _workloads(here: Ground) -> list[Json]:
+    return (await here.manager.list(WORKLOAD)).items
+
+
+async def test_a_clock_is_read_from_the_header_of_any_answer() -> None:
+    """A refusal has it, too: the probe sends no credentials."""
+    seen: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization", ""))
+        told = format_datetime(utc_now() + timedelta(seconds=90), usegmt=True)
+        return web.Response(status=401, headers={"Date": told})
+
+    application = web.Application()
+    application.router.add_get("/version", answer)
+    async with TestServer(application) as server:
+        found = await probe(ClusterConfig(str(server.make_url("")).rstrip("/"), token="secret"))
+
+    assert seen == ["", "", ""]
+    assert found.latency is not None
+    assert found.clock is not None
+    assert 88 < found.clock.low <= found.clock.high < 93
+
+
+async def test_a_server_that_is_away_measures_nothing() -> None:
+    async with TestServer(web.Application()) as server:
+        url = str(server.make_url("")).rstrip("/")
+    found = await probe(ClusterConfig(url))
+    assert (found.latency, found.clock) == (None, None)
+    assert found.error
+
+
+@pytest.mark.parametrize("token", ["", "opaque", "a.b.c", "a.bm8.c"])
+def test_what_is_no_jwt_does_not_expire(token: str) -> None:
+    assert token_expires(token) is None
+
+
+def test_the_claim_of_a_jwt() -> None:
+    found = token_expires("e30.eyJleHAiOiAxNzY3MjI1NjAwfQ.c2ln")
+    assert found is not None
+    assert found.isoformat() == "2026-01-01T00:00:00+00:00"

@@ -1,0 +1,41 @@
+"""A diagnosis as text: what a terminal has room for."""
+
+from __future__ import annotations
+
+import click
+
+from multikueued.doctor.seeing import needed, permissions
+from multikueued.doctor.showing import ALIKE, diagnosis_lines
+from multikueued.rbac.rules import kind_rules_on_worker, merged, worker_rules
+from multikueued.reports.doctor.facts import NotChecked
+from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
+from tests.reports.doctor.healthy import JOB_KIND, RAY_KIND
+
+
+def finding(number: int, severity: Severity = Severity.WARNING) -> DoctorFinding:
+    where = f"worker1, LocalQueue team-{number}/{'long-' * 6}queue"
+    return DoctorFinding(
+        "worker-local-queue-missing", severity, "worker", where, "gone", "it " * 40 + "waits", "make it"
+    )
+
+
+def test_many_findings_of_one_kind_are_folded_but_for_wide() -> None:
+    found = Diagnosis(tuple(map(finding, range(ALIKE + 32))), (NotChecked("a", "b", "c"),), ())
+    short, wide = diagnosis_lines(found, 80, wide=False), diagnosis_lines(found, 200, wide=True)
+
+    assert "And 32 more of worker-local-queue-missing: -o wide or --json shows them." in short
+    assert sum("LocalQueue team-" in line for line in short) == ALIKE
+    assert sum("LocalQueue team-" in line for line in wide) == ALIKE + 32
+    assert short[-1] == "0 errors, 42 warnings; 1 not checked"
+    assert max(len(click.unstyle(line)) for line in short) <= 80
+
+
+def test_a_clock_that_was_not_measured_is_not_checked() -> None:
+    lines = diagnosis_lines(Diagnosis((), (), (Measured("worker1", 0.02, None, None),)), 80, wide=False)
+    assert lines[1].split() == ["worker1", "20", "ms", "not", "checked"]
+
+
+def test_verbs_of_kinds_that_nobody_serves_are_not_asked_for() -> None:
+    rules = merged([*worker_rules(), *kind_rules_on_worker(JOB_KIND), *kind_rules_on_worker(RAY_KIND)])
+    asked = needed(permissions(rules), (JOB_KIND, RAY_KIND), {RAY_KIND.resource.gvk})
+    assert {one.resource for one in asked} == {"workloads", "workloads/status", "jobs"}

@@ -1,0 +1,50 @@
+"""The doctor's page: its table is the code's, and each test that it names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from multikueued.cli import main
+from multikueued.doctor.reference import written_into
+from multikueued.doctor.workers import DEADLINE
+from multikueued.reports.doctor.jobs import MOST
+from multikueued.reports.doctor.table import CHECKS
+from multikueued.reports.doctor.workers import SKEW
+
+TESTS = Path(__file__).parents[1]
+PAGE = (TESTS.parent / "docs" / "doctor.md").read_text()
+
+
+def test_the_table_is_up_to_date() -> None:
+    """`python -m multikueued.doctor.reference docs/doctor.md` writes it."""
+    assert written_into(PAGE) == PAGE
+    assert all(f"| `{one.id}` |" in PAGE for one in CHECKS)
+
+
+def test_the_tests_it_names_exist() -> None:
+    named = re.findall(r"`((?:reports|commands|integration)/\S+\.py)(?:::(\w+))?`", PAGE)
+    assert len(named) >= 6
+    for file, test in named:
+        assert f"def {test}" in (TESTS / file).read_text(), (file, test)
+
+
+def test_its_bounds_are_the_codes() -> None:
+    assert f"each for {DEADLINE:.0f} s at most" in PAGE
+    assert f"the {MOST} that have waited longest" in PAGE
+    assert f"from {SKEW:.0f} s on" in PAGE
+
+
+def test_the_commands_it_shows_exist() -> None:
+    (shown,) = re.findall(r"^```console\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    for line in shown.splitlines():
+        _, *words = line.partition("#")[0].split()
+        words = [word for word in words if word not in ("--config-file", "multikueue.yaml")]  # it must exist
+        group: click.Command = main
+        while isinstance(group, click.Group):
+            found = group.get_command(click.Context(group), words.pop(0))
+            assert found is not None, line
+            group = found
+        group.make_context(group.name, words)

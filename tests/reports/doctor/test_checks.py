@@ -1,0 +1,327 @@
+"""Each finding of the doctor: facts that produce it, and the healthy ones, where it is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+import attrs
+import pytest
+
+from multikueue import AVAILABLE
+from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, local_queue
+from multikueue.testing import workload
+from multikueued.config import ObjectName, Settings, WebhookSettings
+from multikueued.reports.doctor.facts import (
+    ClockBound,
+    Credentials,
+    Facts,
+    KueueFacts,
+    NotChecked,
+    StatusWriter,
+    WebhookFacts,
+)
+from multikueued.reports.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
+from multikueued.reports.doctor.table import CHECKS
+from multikueued.reports.doctor.webhooks import KUEUES
+from tests.reports.doctor.healthy import (
+    ALLOWED,
+    JOB_KIND,
+    NOW,
+    QUEUE,
+    RAY_KIND,
+    authority,
+    definition,
+    healthy,
+    lease,
+    objects_of,
+    queues,
+    registered,
+    worker_facts,
+)
+from tests.reports.objects import job, saying, worker
+
+Case: TypeAlias = tuple[str, Facts, str, str]
+"""Id, facts, where, and a part of what it says."""
+
+OFF = Settings(namespace=ObjectName("kueue-system"))
+POD = next(kind for kind in AVAILABLE if kind.resource.plural == "pods")
+
+
+def pod_workload(check: str) -> Json:
+    """A Workload of a pod that runs on worker1."""
+    made = workload(job(), checks={CHECK: check}, cluster="worker1")  # type: ignore[dict-item]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "uid": "1", "controller": True}
+    return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
+
+
+def with_webhook(configurations: dict[str, Json], *, service: bool = True, **changed: Any) -> Facts:
+    """The webhook registered like this."""
+    services = {ObjectKey("kueue-system", "multikueue-webhook"): service}
+    return healthy(webhooks=WebhookFacts(configurations, services), **changed)
+
+
+def with_worker(*made: Json, **changed: Any) -> Facts:
+    """Another worker1."""
+    return healthy(*made, workers={"worker1": worker_facts(**changed), "worker2": worker_facts("worker2")})
+
+
+def with_objects(**changed: Any) -> Facts:
+    """Other objects of the manager."""
+    return objects_of(healthy(), **changed)
+
+
+def with_queue(**changed: Any) -> Facts:
+    """Another ClusterQueue on the manager."""
+    (queue,) = healthy().objects.cluster_queues
+    return with_objects(cluster_queues=({**queue, **changed},))
+
+
+def manager_cases() -> Iterator[Case]:
+    """On the manager, but for the webhook."""
+    deployment = "Deployment kueue-controller-manager"
+    on = KueueFacts("kueue:v0.19.0", (), {})
+    yield "gate-on", healthy(kueue=on), deployment, "MultiKueue is on"
+    yield "gate-on", healthy(kueue=attrs.evolve(on, arguments=("--feature-gates=A=true",))), deployment, "is on"
+    wrote = {"worker1": (StatusWriter("multikueue", NOW), StatusWriter("kueue", NOW + timedelta(seconds=9)))}
+    yield "gate-seems-on", healthy(kueue=KueueFacts(), status_writers=wrote), "MultiKueueCluster worker1", "wrote"
+    old = KueueFacts("localhost:5000/kueue:v0.9.1", ("--feature-gates=MultiKueue=false",), {})
+    yield "kueue-too-old", healthy(kueue=old), deployment, "v0.9.1"
+    yield "kind-not-served", healthy(lacking=frozenset({RAY_KIND.resource.gvk})), "the manager", "rayjobs.ray.io"
+    bare = healthy(definitions={RAY_KIND.resource.gvk: definition()})
+    yield "kind-without-managed-by", bare, "CustomResourceDefinition rayjobs.ray.io", "no field spec.managedBy"
+    yield "starts-here", healthy(pod_workload("Ready")), "default/pod/train", "its check is Ready"
+    yield "daemon-not-running", with_objects(lease=lease(3600)), "the daemon", "no daemon leads since"
+    refused = (ALLOWED, attrs.evolve(ALLOWED, verb="watch", allowed=False))
+    told = "system:serviceaccount:kueue-system:multikueue may not watch workloads.kueue.x-k8s.io"
+    yield "permission-missing", healthy(permissions=refused), "the manager", told
+    yield "no-check", with_objects(checks=()), "the manager", "no AdmissionCheck of MultiKueue"
+    yield (
+        "no-check",
+        with_queue(spec={}),
+        "the manager",
+        f"no ClusterQueue names an AdmissionCheck of MultiKueue ({CHECK})",
+    )
+    (check,) = healthy().objects.checks
+    yield (
+        "check-unseen",
+        with_objects(checks=({**check, "status": {}},)),
+        f"AdmissionCheck {CHECK}",
+        "nobody has looked",
+    )
+    bare_spec = {"controllerName": "kueue.x-k8s.io/multikueue"}
+    parameters = with_objects(checks=({**check, "spec": bare_spec},))
+    yield "check-parameters", parameters, f"AdmissionCheck {CHECK}", "does not refer to a MultiKueueConfig"
+    other = config(("worker1",))
+    renamed = with_objects(configs=({**other, "metadata": {"name": "multikeueu"}},))
+    yield "config-missing", renamed, f"AdmissionCheck {CHECK}", 'did you mean "multikeueu"?'
+    typo = with_objects(configs=(config(("worker1", "wroker3")),))
+    yield "cluster-missing", typo, f"MultiKueueConfig {CHECK}", 'did you mean "worker2"?'
+    checks = {"admissionChecksStrategy": {"admissionChecks": [{"name": "multikeue"}, {"name": CHECK}]}}
+    yield "check-missing", with_queue(spec=checks), f"ClusterQueue {CLUSTER_QUEUE_NAME}", f'did you mean "{CHECK}"?'
+    stopped = {"conditions": [new_condition("Active", False, "Stopped", "Can't admit: is stopped", now=NOW)]}
+    yield "queue-inactive", with_queue(status=stopped), f"ClusterQueue {CLUSTER_QUEUE_NAME}", "is stopped"
+    lost = local_queue("research")
+    lost["spec"]["clusterQueue"] = "cluster-queeu"
+    more = with_objects(local_queues=(*healthy().objects.local_queues, lost))
+    yield "cluster-queue-missing", more, "LocalQueue research/user-queue", f'did you mean "{CLUSTER_QUEUE_NAME}"?'
+    alone = with_objects(configs=(config(("worker1",)),))
+    yield "worker-unlisted", alone, "MultiKueueCluster worker2", "no MultiKueueConfig of a check lists it"
+    closed = worker("worker2", annotations={"multikueue.dev/cordoned": "repair"})
+    yield "worker-cordoned", with_objects(clusters=(worker("worker1"), closed)), "worker2", "cordoned"
+    yield from credential_cases()
+
+
+def credential_cases() -> Iterator[Case]:
+    """Of the kubeconfigs that the manager holds, and of what the daemon says about workers."""
+    where = "worker1, Secret worker1-secret"
+    soon, past = NOW + timedelta(days=2), NOW - timedelta(days=2)
+    for made, told in (
+        (Credentials("worker1-secret", token_expires=past), "token expired at 2025-12-30T00:00:00Z"),
+        (Credentials("worker1-secret", token_expires=soon), "token expires at 2026-01-03T00:00:00Z"),
+        (Credentials("worker1-secret", certificate_expires=past), "client certificate expired at"),
+    ):
+        yield "credentials-expire", healthy(credentials={"worker1": made}), where, told
+    wrong = Credentials("worker1-secret", problem='it has no key "kubeconfig"')
+    yield "kubeconfig-unusable", healthy(credentials={"worker1": wrong}), where, 'no key "kubeconfig"'
+    newer = Credentials("worker1-secret", "def")
+    yield "credentials-not-in-use", healthy(credentials={"worker1": newer}), "worker1", "other credentials"
+    for name, told in (
+        ("bad-token", "Unauthorized"),
+        ("worker-hung", "no answer to anything for 20 s"),
+        ("worker-down", "cannot connect to host"),
+        ("kubeconfig-key", 'key "kubeconfig" not found in secret "worker1-secret"'),
+    ):
+        lost = worker("worker1", told, reason="ClientConnectionFailed")
+        yield name, with_objects(clusters=(lost, worker("worker2"))), "worker1", ""
+    degraded = "Connected; not usable for: Job.v1.batch (the server could not find the requested resource)"
+    lacking = worker("worker1", degraded)
+    yield "crd-missing", with_objects(clusters=(lacking, worker("worker2"))), "worker1", ""
+
+
+def webhook_cases() -> Iterator[Case]:
+    """Of the webhook's registration."""
+    ours, kueues = "MutatingWebhookConfiguration multikueue-webhook", {KUEUES: registered()[KUEUES]}
+    yield "webhook-not-registered", with_webhook(kueues), ours, "does not exist"
+    yield "webhook-left-over", with_webhook(registered(), settings=OFF), ours, "the settings have it off"
+    early = "MutatingWebhookConfiguration a-webhook"
+    yield "webhook-left-over", with_webhook(registered() | registered("a-webhook")), early, "have another name"
+    yield "webhook-order", with_webhook(registered("a-webhook")), early, "is asked first"
+    yield "webhook-authority", with_webhook(registered(trusted="")), ours, "names no certificate authority"
+    old = authority(NOW - timedelta(days=800))
+    yield "webhook-authority", with_webhook(registered(trusted=old)), ours, "expired at"
+    yield "webhook-authority", with_webhook(registered(trusted="?")), ours, "no certificate that can be read"
+    yield "webhook-service", with_webhook(registered(), service=False), ours, "Service kueue-system/multikueue-webhook"
+    fewer = with_webhook(registered(kinds=(JOB_KIND,)))
+    yield "webhook-kinds", fewer, ours, "not asked about rayjobs.ray.io"
+
+
+def worker_cases() -> Iterator[Case]:
+    """On workers."""
+    refused = (attrs.evolve(ALLOWED, verb="create", allowed=False), ALLOWED)
+    told = "may not create workloads.kueue.x-k8s.io"
+    yield "worker-permission-missing", with_worker(permissions=refused), "worker1", told
+    lacking = with_worker(lacking=frozenset({WORKLOAD.gvk}))
+    yield "worker-without-kueue", lacking, "worker1", "Workload (kueue.x-k8s.io/v1beta2)"
+    lacking = with_worker(lacking=frozenset({RAY_KIND.resource.gvk}))
+    yield "worker-without-kind", lacking, "worker1", "rayjobs.ray.io, which the manager serves"
+    bare = with_worker(namespaces=frozenset({"kube-system"}), queues=queues(local={}))
+    yield "worker-namespace-missing", bare, "worker1, Namespace default", "does not exist there"
+    bare = with_worker(queues=queues(local={}))
+    yield "worker-local-queue-missing", bare, f"worker1, LocalQueue {QUEUE}", "does not exist there"
+    wrong = with_worker(queues=queues(local={QUEUE: "gone"}))
+    yield "worker-cluster-queue", wrong, f"worker1, LocalQueue {QUEUE}", '"gone", which does not exist there'
+    stopped = with_worker(queues=queues(stopPolicy="Hold"))
+    yield "worker-cluster-queue", stopped, f"worker1, LocalQueue {QUEUE}", "is stopped there"
+    small = {name: worker_facts(name, queues=queues(cpu="100m")) for name in ("worker1", "worker2")}
+    large = workload(job(cpu="500m"))
+    large["status"]["admission"]["podSetAssignments"][0]["resourceUsage"] = {"cpu": "500m"}
+    told = "worker1: insufficient quota for cpu (0.5 > 0.1); worker2: insufficient"
+    yield "never-fits", healthy(large, workers=small), "default/job/train", told
+    yield "worker-clock", with_worker(clock=ClockBound(60.0, 61.0)), "worker1", "at least 59 s ahead of the manager's"
+    yield "worker-clock", with_worker(clock=ClockBound(-61.0, -60.0)), "worker1", "at least 59 s behind the manager's"
+    moved = {name: worker_facts(name, clock=ClockBound(60.0, 61.0)) for name in ("worker1", "worker2")}
+    yield "own-clock", healthy(clock=ClockBound(60.0, 61.0), workers=moved), "this machine", "60 s behind"
+    yield "worker-slow", with_worker(latency=1.5), "worker1", "takes 1.5 s"
+    yield "bad-token", with_worker(error="worker1: list: Unauthorized"), "worker1", "does not accept"
+
+
+def job_cases() -> Iterator[Case]:
+    """What waiting jobs tell."""
+    rejected = workload(job(), checks={CHECK: "Rejected"})
+    told = 'No multikueue adapter found for owner kind "batch/v1, Kind=Job"'
+    yield "kind-not-enabled", healthy(saying(rejected, told)), "jobs", "it concerns default/job/train"
+    told = 'The owner is not managed by Kueue: Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""'
+    yield "not-delegated", healthy(saying(rejected, told)), "jobs", "does not say that MultiKueue runs it"
+    offered = workload(job(), nominated=("worker1", "worker2"))
+    dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
+    yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"
+    again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "
+    for name, told in (
+        ("name-taken", "its name is taken by an object that is not a copy of ours"),
+        ("webhook", 'admission webhook "policy.example.com" denied the request: no team label'),
+        ("namespace-missing", 'namespaces "default" not found'),
+    ):
+        yield name, healthy(saying(offered, f"asked — worker1: {again}{told}")), "worker1", ""
+
+
+CASES = [*manager_cases(), *webhook_cases(), *worker_cases(), *job_cases()]
+ABSENT = {one.id for one in CHECKS} - {"worker-says", "worker-answers", "job-waits"}
+"""Rows with an id of their own; the others have that of the reason."""
+
+
+def findings(facts: Facts) -> tuple[DoctorFinding, ...]:
+    """What all rows find."""
+    return diagnose(facts, CHECKS).findings
+
+
+def test_a_healthy_fleet_has_no_findings() -> None:
+    assert findings(healthy()) == ()
+    assert findings(healthy(workload(job(), nominated=("worker1",)), workload(job("b"), cluster="worker1"))) == ()
+    assert findings(healthy(pod_workload("Pending"))) == ()
+
+
+@pytest.mark.parametrize(("id", "facts", "where", "told"), CASES, ids=[case[0] for case in CASES])
+def test_a_finding_names_place_reason_and_remedy(id: str, facts: Facts, where: str, told: str) -> None:
+    found = [one for one in findings(facts) if one.id == id]
+
+    assert [one.where for one in found][:1] == [where], findings(facts)
+    assert told in found[0].what
+    assert found[0].why
+    assert found[0].remedy
+    assert "{" not in found[0].remedy
+
+
+def test_every_row_has_a_case() -> None:
+    assert ABSENT - {case[0] for case in CASES} == set()
+
+
+def test_what_is_missing_everywhere_is_an_error() -> None:
+    nowhere = {name: worker_facts(name, queues=queues(local={})) for name in ("worker1", "worker2")}
+    found = findings(healthy(workers=nowhere))
+    assert {one.severity for one in found} == {Severity.ERROR}
+    assert "nor on any other worker" in found[0].what
+
+
+def test_a_kind_that_a_worker_lacks_is_an_error_once_jobs_of_it_wait() -> None:
+    lacking = frozenset({JOB_KIND.resource.gvk})
+    quiet, waits = with_worker(lacking=lacking), with_worker(workload(job()), lacking=lacking)
+    assert [one.severity for one in findings(quiet)] == [Severity.WARNING]
+    assert [one.severity for one in findings(waits)] == [Severity.ERROR]
+
+
+def test_a_job_too_large_for_the_workers_that_were_seen_may_fit_on_another() -> None:
+    large = workload(job())
+    large["status"]["admission"]["podSetAssignments"][0]["resourceUsage"] = {"cpu": "500m"}
+    small = {"worker1": worker_facts(queues=queues(cpu="100m"))}
+    assert findings(healthy(large, workers=small)) == ()
+
+
+def test_one_place_is_told_once_in_the_words_of_the_first() -> None:
+    """The manager's word about a worker, what it answers itself, and the jobs that wait for it."""
+    lost = worker("worker1", "Unauthorized", reason="ClientConnectionFailed")
+    facts = with_worker(workload(job(), nominated=("worker1",)), error="worker1: list: Unauthorized")
+    found = findings(objects_of(facts, clusters=(lost, worker("worker2"))))
+    assert [one.id for one in found] == ["bad-token"]
+
+
+def test_the_gate_is_not_asked_for_with_a_controller_name_of_ones_own() -> None:
+    own = Settings(controller_name="example.com/dispatcher", webhook=WebhookSettings(enabled=True))  # type: ignore[arg-type]
+    assert findings(healthy(kueue=KueueFacts("kueue:v0.19.0", (), {}), settings=own)) == ()
+
+
+def test_a_kind_that_auto_stands_for_need_not_be_served() -> None:
+    source = "integrations.frameworks[0] (auto)"
+    lacking = frozenset({RAY_KIND.resource.gvk})
+    named, found = healthy(lacking=lacking), healthy(lacking=lacking, kinds=(attrs.evolve(RAY_KIND, source=source),))
+    assert [one.id for one in findings(named)] == ["kind-not-served"]
+    assert findings(found) == ()
+
+
+def test_a_workers_words_do_nothing_to_a_terminal() -> None:
+    words = "Unauthorized \x1b[2J\x07" + "x" * 5_000
+    gap = NotChecked("worker1 itself", words, "nobody")
+    found = diagnose(with_worker(error=words), CHECKS)
+    gaps = diagnose(healthy(not_checked=(gap,)), CHECKS).not_checked
+    for text in (found.findings[0].what, gaps[0].why):
+        assert text.isprintable()
+        assert len(text) <= LONGEST
+
+
+def test_errors_come_first() -> None:
+    found = findings(objects_of(with_worker(latency=9.0), lease=lease(3600)))
+    assert [one.severity for one in found] == [Severity.ERROR, Severity.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("told", "sent", "received", "least"),
+    [(100.0, 100.5, 100.7, 0.0), (160.0, 100.0, 100.2, 59.8), (40.0, 100.0, 100.2, -59.0)],
+)
+def test_the_bound_of_a_clock_counts_whole_seconds_and_the_request(
+    told: float, sent: float, received: float, least: float
+) -> None:
+    assert ClockBound.of(told, sent, received).at_least == pytest.approx(least)
