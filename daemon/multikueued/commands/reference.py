@@ -22,6 +22,7 @@ from multikueued.commands.explaining import EventList, Retried, Unqueued
 from multikueued.commands.listing import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.structured import camel
+from multikueued.remote.pods import PodList, PodReport
 from multikueued.reports.answers import Placement
 from multikueued.reports.asking import WorkerAnswer
 from multikueued.reports.events import EventReport
@@ -44,6 +45,7 @@ PRINTED: Final = (
     ("multikueue explain, of a job without a Workload", Unqueued),
     ("multikueue events", EventList),
     ("multikueue retry", Retried),
+    ("multikueue pods", PodList),
 )
 """What each command prints with -o json and yaml."""
 PARTS: Final = (
@@ -57,6 +59,7 @@ PARTS: Final = (
     Finding,
     Placement,
     EventReport,
+    PodReport,
 )
 """What stands in them."""
 _TYPES: Final = {

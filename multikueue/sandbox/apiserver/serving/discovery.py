@@ -121,8 +121,12 @@ def _subresource(row: ResourceType, name: str) -> Json:
         "singularName": "",
         "namespaced": row.namespaced,
         "kind": "Scale" if name == "scale" else row.kind,
-        "verbs": _SUB_VERBS,
+        "verbs": _verbs(name),
     }
+
+
+def _verbs(subresource: str) -> list[str]:
+    return ["get"] if subresource == "log" else list(_SUB_VERBS)
 
 
 def _response_kind(row: ResourceType, subresource: str = "") -> Json:
@@ -141,7 +145,7 @@ def _aggregated_resource(row: ResourceType) -> Json:
         "shortNames": list(row.short_names),
         "categories": list(row.categories),
         "subresources": [
-            {"subresource": name, "responseKind": _response_kind(row, name), "verbs": _SUB_VERBS}
+            {"subresource": name, "responseKind": _response_kind(row, name), "verbs": _verbs(name)}
             for name in row.subresources
         ],
     }
