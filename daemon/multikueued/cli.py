@@ -21,6 +21,8 @@ SUBCOMMANDS: Final[Mapping[str, str]] = {
     "events": "multikueued.commands.explaining:events_command",
     "explain": "multikueued.commands.explaining:explain_command",
     "get": "multikueued.commands.listing:get",
+    "logs": "multikueued.remote.command:logs_command",
+    "pods": "multikueued.remote.command:pods_command",
     "queues": "multikueued.queues.command:queues",
     "rbac": "multikueued.rbac.command:rbac",
     "retry": "multikueued.commands.explaining:retry_command",

@@ -197,6 +197,15 @@ class PodSettings:
 
 
 @attrs.frozen
+class RetentionSettings:
+    """What is kept on workers after the end."""
+
+    finished: timedelta = timedelta(0)
+    """How long the Workload copy and the job stay on the worker that ran it, from the Workload's end on the manager, so
+    that logs can be read. They keep no quota. 0 as in Kueue: they go at once. A job that is deleted goes at once."""
+
+
+@attrs.frozen
 class WebhookSettings:
     """The admission webhook that fills in `managedBy` of new jobs whose queue leads to worker clusters."""
 
@@ -279,3 +288,4 @@ class Settings:
     serving: ServingSettings = attrs.field(factory=ServingSettings)
     webhook: WebhookSettings = attrs.field(factory=WebhookSettings)
     pods: PodSettings = attrs.field(factory=PodSettings)
+    retention: RetentionSettings = attrs.field(factory=RetentionSettings)

@@ -67,7 +67,7 @@ async def _read_or_make(client: SecretClient, secret: ObjectKey) -> bytes:
         found = await client.get(SECRET, secret)
     except NotFound:
         found = None
-    if found is not None and (key := _read(found)) is not None:
+    if found is not None and (key := key_in(found)) is not None:
         return key
     made = secrets.token_bytes(LENGTH)
     data = {FIELD: base64.b64encode(made).decode()}
@@ -82,7 +82,7 @@ async def _read_or_make(client: SecretClient, secret: ObjectKey) -> bytes:
     return made
 
 
-def _read(found: Json) -> bytes | None:
+def key_in(found: Json) -> bytes | None:
     """The key in a Secret; None if it has none that can be used."""
     text = dig(found, "data", FIELD)
     if not text:

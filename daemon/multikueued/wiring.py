@@ -270,6 +270,7 @@ def build_manager(
                 origin=settings.origin,
                 mark_key=mark_key,
                 worker_lost_timeout=settings.worker_lost_timeout,
+                finished_retention=settings.retention.finished,
                 orchestrated_preemption=settings.preemption.orchestrated,
                 pods_ready=settings.pods.check == "Ready",
                 preemption_timeout=settings.preemption.timeout,

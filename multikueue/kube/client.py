@@ -7,11 +7,12 @@ errors of `multikueue.errors`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 import attrs
 
+from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import has_name
@@ -21,6 +22,7 @@ from multikueue.kube.answers import ListTally, read_line
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
 from multikueue.kube.exchange import ClientOptions, Exchange, open_exchange
+from multikueue.kube.log_stream import IDLE, LogLine, read_log
 from multikueue.kube.mending import mended_event
 from multikueue.kube.paging import UNDECODABLE, ListPages, PageSizes
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
@@ -141,6 +143,39 @@ class KubeClient:
                 if not line:
                     return
                 on_event(_event(begin, line))
+        finally:
+            response.close()
+
+    async def pod_log(
+        self,
+        key: ObjectKey,
+        query: requests.LogQuery,
+        on_line: Callable[[LogLine], None],
+        *,
+        on_open: Callable[[], Awaitable[None]],
+        idle: float = IDLE,
+    ) -> None:
+        """Read a container's log to its end, line by line.
+
+        What the callbacks raise is passed on as it is.
+
+        Args:
+            key: the pod.
+            query: what to read.
+            on_line: told of each line.
+            on_open: called once the server has accepted the request, before any line.
+            idle: seconds without a byte after which the stream counts as dead. A job may be silent for longer: then the
+                caller asks again from the last line.
+
+        Raises:
+            Invalid: the container has not started yet, or there is none of that name.
+            ApiError: anything else that ended the stream, silence included.
+        """
+        request = requests.pod_log(POD, key, query)
+        response = await self._exchange.stream(request, idle)
+        try:
+            await on_open()
+            await read_log(response, ErrorMapping(self.name, request), on_line)
         finally:
             response.close()
 

@@ -6,7 +6,7 @@ The builders for one object raise `Invalid` if a key does not name exactly one o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import quote, urlencode
 
 import attrs
@@ -46,7 +46,7 @@ def _collection(resource: Resource, namespace: str) -> str:
     return "/".join([*parts, resource.plural])
 
 
-def _object(resource: Resource, key: ObjectKey, subresource: Subresource = "") -> str:
+def _object(resource: Resource, key: ObjectKey, subresource: Subresource | Literal["log"] = "") -> str:
     """The path of one object. Without a name it would be the collection, and DELETE would delete all of it."""
     if resource.namespaced and not key.namespace:
         raise Invalid(f"{resource} {key.name!r}: a namespace is required")
@@ -111,6 +111,35 @@ def watch(resource: Resource, *, namespace: str, label_selector: str, resource_v
         "resourceVersion": resource_version,
     }
     return Request("watch", resource, "GET", _with_query(_collection(resource, namespace), query))
+
+
+@attrs.frozen
+class LogQuery:
+    """What to read of a container's log. Each line begins with its time, which `log_stream` takes off."""
+
+    container: str = ""
+    """Its name; needed if the pod has several."""
+    follow: bool = False
+    """Whether to wait for more, until the container has ended."""
+    since_seconds: int = 0
+    """Only what is not older, by the node's clock; 0: all there is."""
+    since: str = ""
+    """Only what is not older than this time (RFC 3339), instead of `since_seconds`."""
+    tail: int | None = None
+    """Only so many lines before those that are waited for; None: all."""
+
+
+def pod_log(pods: Resource, key: ObjectKey, query: LogQuery) -> Request:
+    """Read the log of one container."""
+    asked = {
+        "container": query.container,
+        "follow": "true" if query.follow else "",
+        "timestamps": "true",
+        "sinceTime": query.since,
+        "sinceSeconds": "" if query.since or not query.since_seconds else str(query.since_seconds),
+        "tailLines": "" if query.tail is None else str(query.tail),
+    }
+    return Request("get", pods, "GET", _with_query(_object(pods, key, "log"), asked))
 
 
 def create(resource: Resource, obj: Json) -> Request:

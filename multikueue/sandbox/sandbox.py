@@ -37,6 +37,8 @@ class SandboxOptions:
     """Each worker's. The manager's is that times the number of workers."""
     runner: RunnerOptions = attrs.field(factory=RunnerOptions)
     """How long jobs run and how they end."""
+    pods: bool = False
+    """Whether batch Jobs get pods on the cluster that runs them, for `kubectl logs`."""
     connect: bool = True
     """Whether to create queues everywhere, and on the manager what connects it to the workers."""
     join: bool = True
@@ -138,6 +140,7 @@ class Sandbox:
                     seed=self._seed,
                     clock=self._clock,
                     options=self.options.runner,
+                    pods=self.options.pods,
                     kinds=self.kinds,
                 )
                 await tasks.start(kueue.run)

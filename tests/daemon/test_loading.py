@@ -21,6 +21,7 @@ from multikueued.config import (
     ObjectName,
     PodSettings,
     Port,
+    RetentionSettings,
     ServerUrl,
     ServingSettings,
     Settings,
@@ -64,6 +65,8 @@ webhook:
   failurePolicy: Fail
 pods:
   check: Ready
+retention:
+  finished: 6h
 """
 
 
@@ -114,6 +117,7 @@ def test_every_setting_can_be_set() -> None:
             failure_policy="Fail",
         ),
         pods=PodSettings(check="Ready"),
+        retention=RetentionSettings(finished=timedelta(hours=6)),
     )
 
 

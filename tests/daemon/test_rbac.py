@@ -128,6 +128,18 @@ class TestTheCommand:
         assert more
         assert {verb for _, verbs in more for verb in verbs} <= {"get", "list"}
 
+    def test_logs_are_read_only_where_that_is_asked_for(self, tmp_path: Path) -> None:
+        file = tmp_path / "settings.yaml"
+        file.write_text("integrations: {frameworks: [ray.io/rayjob]}\n")
+        plain = rules(printed("worker", "--config-file", str(file)))
+        more = rules(printed("worker", "--logs", "--config-file", str(file))).items() - plain.items()
+        assert dict(more) == {
+            ("", "pods"): frozenset({"list"}),
+            ("", "pods/log"): frozenset({"get"}),
+            ("ray.io", "rayclusters"): frozenset({"list"}),
+            ("batch", "jobs"): frozenset({"list"}),
+        }
+
     def test_an_account_without_a_namespace_is_refused(self) -> None:
         result = CliRunner().invoke(main, ["rbac", "manager", "--service-account", "daemon"])
         assert result.exit_code == 2

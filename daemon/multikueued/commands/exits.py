@@ -4,7 +4,8 @@
 1: there is a finding that somebody has to act on, or an unexpected failure.
 2: wrong usage: options, settings, a kubeconfig.
 3: what was asked for does not exist.
-4: the manager cannot be asked: no answer, credentials or a permission are refused, or Kueue is not installed there.
+4: the manager, or the worker whose pods are read, cannot be asked: no answer, credentials or a permission are refused,
+   or Kueue is not installed there.
 130: stopped with Ctrl-C.
 """
 
@@ -28,7 +29,8 @@ EXIT_CODES: Final = {
     FINDING: "a finding that somebody has to act on, or an unexpected failure",
     USAGE: "wrong usage: options, settings, a kubeconfig",
     NOT_FOUND: "what was asked for does not exist",
-    NOT_REACHABLE: "the manager cannot be asked: no answer, credentials or a permission are refused, no Kueue there",
+    NOT_REACHABLE: "the manager, or the worker whose pods are read, cannot be asked: no answer, credentials or a "
+    "permission are refused, no Kueue there",
     130: "stopped with Ctrl-C",
 }
 """Of all commands that only read, for the reference."""

@@ -22,6 +22,7 @@ from multikueued.commands.explaining import EventList, Retried, Unqueued
 from multikueued.commands.listing import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.structured import camel
+from multikueued.remote.pods import PodList, PodReport
 from multikueued.reports.answers import Placement
 from multikueued.reports.asking import WorkerAnswer
 from multikueued.reports.doctor.facts import NotChecked
@@ -47,6 +48,7 @@ PRINTED: Final = (
     ("multikueue events", EventList),
     ("multikueue retry", Retried),
     ("multikueue doctor", Diagnosis),
+    ("multikueue pods", PodList),
 )
 """What each command prints with -o json and yaml."""
 PARTS: Final = (
@@ -63,6 +65,7 @@ PARTS: Final = (
     DoctorFinding,
     NotChecked,
     Measured,
+    PodReport,
 )
 """What stands in them."""
 _TYPES: Final = {

@@ -66,9 +66,11 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
     help="Whose token is in the worker's kubeconfig. Its namespace must exist.",
 )
 @click.option("--diagnose", is_flag=True, help="Add what shows why a job waits there: queues, namespaces, CRDs.")
-def worker(config_file: Path | None, name: str, service_account: Account, diagnose: bool) -> None:
+@click.option("--logs", is_flag=True, help="Add what multikueue pods and logs read there: pods and their logs.")
+def worker(config_file: Path | None, name: str, service_account: Account, diagnose: bool, logs: bool) -> None:
     """Print what the user of a worker's kubeconfig needs on that worker."""
-    _print(worker_objects(load_settings(config_file).settings, name, service_account, diagnose=diagnose))
+    settings = load_settings(config_file).settings
+    _print(worker_objects(settings, name, service_account, diagnose=diagnose, logs=logs))
 
 
 def _print(objects: list[Json]) -> None:

@@ -69,6 +69,6 @@ def manager_objects(settings: Settings, name: str, account: Account) -> list[Jso
     ]
 
 
-def worker_objects(settings: Settings, name: str, account: Account, *, diagnose: bool = False) -> list[Json]:
-    """What the account of a worker's kubeconfig needs there."""
-    return [account.object, role(name, on_worker(settings, diagnose=diagnose)), binding(name, account)]
+def worker_objects(settings: Settings, name: str, account: Account, **options: bool) -> list[Json]:
+    """What the account of a worker's kubeconfig needs there; the options are those of `on_worker`."""
+    return [account.object, role(name, on_worker(settings, **options)), binding(name, account)]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from multikueue import AVAILABLE, JobKind
@@ -15,6 +15,20 @@ from multikueued.config import Settings
 from multikueued.kinds import chosen_kinds
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+_JOBS: Final = ("jobs", "batch")
+_RAY: Final = ("rayclusters", "ray.io")
+BETWEEN: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
+    "jobsets.jobset.x-k8s.io": (_JOBS,),
+    "trainjobs.trainer.kubeflow.org": (("jobsets", "jobset.x-k8s.io"), _JOBS),
+    "mpijobs.kubeflow.org": (_JOBS,),
+    "rayjobs.ray.io": (_RAY, _JOBS),
+    "rayservices.ray.io": (_RAY,),
+    "deployments.apps": (("replicasets", "apps"),),
+    "leaderworkersets.leaderworkerset.x-k8s.io": (("statefulsets", "apps"),),
+    "appwrappers.workload.codeflare.dev": (_JOBS, _RAY, ("jobsets", "jobset.x-k8s.io")),
+}
+"""By kind: what stands between a job and its pods, as plural and group. Owners of other kinds are looked up, too, where
+the account may list them."""
 
 
 def rule(group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()) -> Json:
@@ -138,6 +152,17 @@ def diagnosis_rules() -> list[Json]:
     ]
 
 
+def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
+    """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, and what stands between a job and
+    its pods."""
+    between = sorted({one for kind in kinds for one in BETWEEN.get(kind.resource.qualified, ())})
+    return [
+        rule("", ["pods"], ["list"]),
+        rule("", ["pods/log"], ["get"]),
+        *(rule(group, [plural], ["list"]) for plural, group in between),
+    ]
+
+
 def on_manager(settings: Settings) -> list[Json]:
     """The rules of the ClusterRole on the manager, for these settings."""
     rules = manager_rules()
@@ -162,14 +187,22 @@ def in_namespace(settings: Settings) -> list[Json]:
     return merged(rules)
 
 
-def on_worker(settings: Settings, *, diagnose: bool = False) -> list[Json]:
-    """The rules of the ClusterRole on each worker; `diagnose` adds what shows why a job waits there."""
+def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False) -> list[Json]:
+    """The rules of the ClusterRole on each worker.
+
+    Args:
+        settings: the daemon's.
+        diagnose: with what shows why a job waits there.
+        logs: with what `multikueue pods` and `logs` read there.
+    """
     rules = worker_rules()
     if settings.quota_automation:
         rules += worker_quota_rules()
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_worker(kind)
-    return merged([*rules, *(diagnosis_rules() if diagnose else [])])
+    rules += diagnosis_rules() if diagnose else []
+    rules += log_rules(chosen_kinds(settings)) if logs else []
+    return merged(rules)
 
 
 def merged(rules: Iterable[Json]) -> list[Json]:

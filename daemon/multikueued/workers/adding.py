@@ -57,6 +57,8 @@ class Joining:
     timeout: float = 60.0
     """Seconds that the daemon may take to connect."""
     diagnose: bool = False
+    logs: bool = False
+    """Whether the account may read pods and their logs."""
 
     @property
     def address(self) -> str:
@@ -146,7 +148,7 @@ async def grant(manager: Manager, worker: ApiClient, joining: Joining) -> None:
     """Make the account on the worker, with what it may do."""
     if await make_namespace(worker, joining.side.namespace):
         manager.say(f"{joining.name}: made namespace {joining.side.namespace}")
-    for obj in joining.side.objects(manager.settings, diagnose=joining.diagnose):
+    for obj in joining.side.objects(manager.settings, diagnose=joining.diagnose, logs=joining.logs):
         await worker.apply(_RESOURCES[obj["kind"]], obj, field_manager=FIELD_MANAGER)
     manager.say(f"{joining.name}: service account {joining.side.subject.namespace}/{joining.side.account} and its role")
 
@@ -246,7 +248,7 @@ async def printed(manager: Manager, worker: ApiClient | None, joining: Joining) 
     listed = objects.with_entry(found, joining.name) if found is not None else [joining.name]
     there: list[Json] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": joining.side.namespace}},
-        *joining.side.objects(manager.settings, diagnose=joining.diagnose),
+        *joining.side.objects(manager.settings, diagnose=joining.diagnose, logs=joining.logs),
         joining.side.token_secret(joining.side.token),
     ]
     kubeconfig = await _printed_kubeconfig(worker, joining) if worker is not None else None

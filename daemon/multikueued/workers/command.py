@@ -142,6 +142,7 @@ def worker() -> None:
 @click.option("--config", help="The MultiKueueConfig to list it in. Needed if there are several.")
 @click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
 @click.option("--diagnose", is_flag=True, help="Let the daemon read queues there: needed to move jobs to it.")
+@click.option("--logs", is_flag=True, help="Let multikueue pods and logs read pods and their logs there.")
 @click.option("--timeout", type=Duration(), default="60s", show_default=True, help="For the daemon to connect.")
 @click.option("--print", "only_print", is_flag=True, help="Print the YAML, and change nothing.")
 @click.option("--with-secret", is_flag=True, help="With --print: the credentials, too.")

@@ -67,9 +67,9 @@ class WorkerSide:
         """The first token Secret; rotation makes others beside it."""
         return f"{self.account}-token"
 
-    def objects(self, settings: Settings, *, diagnose: bool = False) -> list[Json]:
-        """The account and what it may do, marked as ours."""
-        return [ours(obj) for obj in worker_objects(settings, self.role, self.subject, diagnose=diagnose)]
+    def objects(self, settings: Settings, **options: bool) -> list[Json]:
+        """The account and what it may do, marked as ours; the options are those of `on_worker`."""
+        return [ours(obj) for obj in worker_objects(settings, self.role, self.subject, **options)]
 
     def token_secret(self, name: str) -> Json:
         """A Secret that the worker fills with a token that does not expire."""

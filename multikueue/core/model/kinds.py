@@ -21,6 +21,7 @@ ADMISSION_CHECK = _kueue("AdmissionCheck", "admissionchecks", namespaced=False)
 MULTIKUEUE_CONFIG = _kueue("MultiKueueConfig", "multikueueconfigs", namespaced=False)
 MULTIKUEUE_CLUSTER = _kueue("MultiKueueCluster", "multikueueclusters", namespaced=False)
 
+POD = Resource(GVK("", "v1", "Pod"), "pods")
 NAMESPACE = Resource(GVK("", "v1", "Namespace"), "namespaces", namespaced=False)
 SECRET = Resource(GVK("", "v1", "Secret"), "secrets")
 EVENT = Resource(GVK("events.k8s.io", "v1", "Event"), "events")

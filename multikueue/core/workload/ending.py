@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
-from multikueue.core.model.conditions import condition
+from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, resource_version, uid
-from multikueue.core.model.workloads import is_elastic
+from multikueue.core.model.workloads import is_elastic, is_finished
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchJobStatus, Plan
 from multikueue.core.workload.situation import Situation
@@ -60,15 +60,43 @@ def finish_as(situation: Situation, copy: Json) -> Effect:
 
 
 def clean_finished(situation: Situation) -> Plan:
-    """The manager's Workload is Finished: remove the copies once the job's last status is synced to the manager."""
+    """The manager's Workload is Finished: remove the copies once the job's last status is synced to the manager.
+
+    The winner's are kept for `PlanSettings.finished_retention`, so that logs of the job can be read.
+    """
     worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
         return Plan(tuple(clean_all(situation.workers)))
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(sync_status(situation, ended))
-    keep = worker.name if patches or not worker.in_sight else None
-    look_again = KUEUE_GRACE.total_seconds() if patches else None  # they may change nothing, and then no event follows
-    return Plan((*patches, *clean_all(situation.workers, keep=keep)), look_again=look_again)
+    left = retention_left(situation, worker, ended)
+    keep = worker.name if patches or left or not worker.in_sight else None
+    # the patches may change nothing, and then no event follows
+    waits = [*([KUEUE_GRACE.total_seconds()] if patches else []), *([left] if left else [])]
+    return Plan((*patches, *clean_all(situation.workers, keep=keep)), look_again=min(waits, default=None))
+
+
+def retention_left(situation: Situation, worker: Worker, ended: Sequence[Json]) -> float:
+    """For how many seconds the winner's copies are still kept; 0: they go now.
+
+    Only times on objects count, so a restart keeps the promise. Copies are kept where both have ended, and hold no
+    quota: a job that somebody stopped on the manager may still run there. On a worker that was taken out of the config
+    nothing is kept: it would not be let go.
+
+    Args:
+        situation: the Workload, which is Finished.
+        worker: the recorded one.
+        ended: the job copies there that have ended.
+    """
+    copy = situation.current(worker)
+    if copy is None or not is_finished(copy) or not worker.configured or not situation.settings.finished_retention:
+        return 0.0
+    if not ended or len(ended) < len(situation.jobs_on(worker)):
+        return 0.0
+    since = parse_timestamp((condition(situation.workload, "Finished") or {}).get("lastTransitionTime"))
+    if since is None:
+        return 0.0
+    return max(0.0, (since + situation.settings.finished_retention - situation.now).total_seconds())
 
 
 def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:

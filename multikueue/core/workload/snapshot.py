@@ -33,6 +33,8 @@ class PlanSettings:
     """Whether one worker at a time may preempt for a Workload. Off, as in Kueue, where it is an alpha feature."""
     pods_ready: bool = False
     """Whether the check of pods becomes Ready, where our scheduling gate holds every one of them on the manager."""
+    finished_retention: timedelta = timedelta(0)
+    """How long the winner's copies stay after the end."""
     preemption_timeout: timedelta = timedelta(minutes=5)
     """How long one worker may preempt before the next one may as well. Kueue's fixed value."""
 

@@ -42,6 +42,27 @@ _Parsed: TypeAlias = tuple[bytes, ClusterConfig | KubeconfigError]
 """A kubeconfig, and what is in it or why it is refused."""
 
 
+def kubeconfig_in(secret: Json | None, name: str) -> bytes:
+    """The kubeconfig in a Secret.
+
+    Args:
+        secret: None: there is none of that name.
+        name: for the message.
+
+    Raises:
+        KubeconfigError: it is not there.
+    """
+    if secret is None:
+        raise KubeconfigError("BadKubeConfig", f'Secret "{name}" not found')
+    encoded = dig(secret, "data", KUBECONFIG_KEY)
+    if encoded is None:
+        raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" not found in secret "{name}"')
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" of secret "{name}" is not base64') from None
+
+
 @attrs.define(eq=False)
 class AdmissionCheckReconciler:
     """Keeps the Active condition of our AdmissionChecks."""
@@ -162,16 +183,7 @@ class ClusterReconciler:
         return self._from_secret(reference.get("location") or "") if path is None else self.files.get(path)
 
     def _from_secret(self, name: str) -> bytes:
-        secret = self.manager.secrets.get(ObjectKey(self.namespace, name))
-        if secret is None:
-            raise KubeconfigError("BadKubeConfig", f'Secret "{name}" not found')
-        encoded = dig(secret, "data", KUBECONFIG_KEY)
-        if encoded is None:
-            raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" not found in secret "{name}"')
-        try:
-            return base64.b64decode(encoded, validate=True)
-        except binascii.Error:
-            raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" of secret "{name}" is not base64') from None
+        return kubeconfig_in(self.manager.secrets.get(ObjectKey(self.namespace, name)), name)
 
     def _credentials(self, worker: WorkerCluster, cluster: Json) -> Json | None:
         """What to tell of the credentials in use; None: nothing new, or none are."""

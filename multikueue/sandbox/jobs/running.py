@@ -17,6 +17,7 @@ from multikueue.kube.informer import Informer, start_informers
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.jobs.deciding import RunnerOptions, decide_run, fate
+from multikueue.sandbox.jobs.podding import JobPods
 from multikueue.sandbox.jobs.replicating import SetRunner
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
@@ -47,6 +48,8 @@ class JobRunner:
     options: RunnerOptions = attrs.field(factory=RunnerOptions, kw_only=True)
     kinds: Sequence[SandboxKind] = attrs.field(default=KINDS, kw_only=True)
     concurrency: int = attrs.field(default=8, kw_only=True)
+    pods: bool = attrs.field(default=False, kw_only=True)
+    """Whether batch Jobs get pods, whose logs can be read."""
     events: bool = attrs.field(default=True, kw_only=True)
     """Whether to write Event objects."""
     _jobs: dict[Resource, Newest] = attrs.field(init=False)
@@ -78,6 +81,8 @@ class JobRunner:
             tasks.start_soon(self._controller.run)
             if self._sets:
                 await tasks.start(SetRunner(self.client, self._sets, self._recorder).run)
+            if self.pods:
+                await tasks.start(JobPods(self.client, self._recorder).run)
             tasks.start_soon(self._recorder.run)
             task_status.started()
 

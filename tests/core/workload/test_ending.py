@@ -11,9 +11,10 @@ from multikueue.adapters.rules import never_finished
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import clone, with_value
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
 from multikueue.core.workload.snapshot import Lost, Unserved, Worker
-from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import ADAPTER, NOW, SETTINGS, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
 LOCAL = workload(cluster="w1", check="Ready")
@@ -124,3 +125,63 @@ class TestCleaning:
         """Copies can be deleted without the row that made them."""
         seen = snapshot(self.FINISHED, done(), adapter=None)
         assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+
+
+def ended_at(finished: Json, time: str) -> Json:
+    """The Workload with another time of its end."""
+    made: Json = clone(finished)
+    next(one for one in made["status"]["conditions"] if one["type"] == "Finished")["lastTransitionTime"] = time
+    return made
+
+
+class TestRetention:
+    """`retention.finished`: the winner's copies stay for a while."""
+
+    HOUR = attrs.evolve(SETTINGS, finished_retention=timedelta(hours=1))
+
+    def decided(
+        self, *workers: Worker, after: timedelta = timedelta(0), of: Json = TestCleaning.FINISHED
+    ) -> tuple[list[str], float | None]:
+        """What is done so long after the end, and when it is looked at again."""
+        seen = snapshot(ended_at(of, timestamp(NOW - after)), *workers, job=ENDED_JOB)
+        found = decide(seen, settings=self.HOUR)
+        return in_words(seen, found), found.look_again
+
+    def test_the_winners_copies_stay_and_the_others_go(self) -> None:
+        words, again = self.decided(done(), worker("w2", copy_of(LOCAL)), after=timedelta(minutes=10))
+        assert (words, again) == (["delete workload on w2"], 3000.0)
+
+    def test_then_they_go(self) -> None:
+        gone = (["delete job on w1", "delete workload on w1"], None)
+        assert self.decided(done(), after=timedelta(hours=1)) == gone
+        assert self.decided(done(), after=timedelta(hours=1, seconds=-1)) == ([], 1.0)
+
+    def test_a_job_that_still_runs_there_goes_at_once(self) -> None:
+        """Somebody stopped it on the manager: kept, it would run on and hold quota."""
+        running = worker("w1", copy_of(LOCAL, admitted=True), job_copy_of(LOCAL, status={"active": 1}))
+        assert self.decided(running)[0] == ["delete job on w1", "delete workload on w1"]
+        copy = copy_of(LOCAL, admitted=True, finished="Succeeded")
+        behind = worker("w1", copy, job_copy_of(LOCAL, status={"active": 1}))
+        assert self.decided(behind)[0] == ["delete job on w1", "delete workload on w1"]
+
+    def test_without_a_job_there_is_nothing_to_keep_the_workload_copy_for(self) -> None:
+        """Somebody, or its own time to live, has removed the job."""
+        alone = worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded"))
+        assert self.decided(alone)[0] == ["delete workload on w1"]
+
+    def test_a_worker_that_was_taken_out_of_the_config_is_let_go(self) -> None:
+        left = attrs.evolve(done(), configured=False)
+        assert self.decided(left)[0] == ["delete job on w1", "delete workload on w1"]
+
+    def test_a_deleted_workload_is_cleaned_at_once(self) -> None:
+        deleted = with_value(TestCleaning.FINISHED, ("metadata", "deletionTimestamp"), timestamp(NOW))
+        assert self.decided(done(), of=deleted)[0] == ["delete job on w1", "delete workload on w1"]
+
+    def test_an_end_without_a_time_keeps_nothing(self) -> None:
+        seen = snapshot(ended_at(TestCleaning.FINISHED, "yesterday"), done(), job=ENDED_JOB)
+        assert in_words(seen, decide(seen, settings=self.HOUR)) == ["delete job on w1", "delete workload on w1"]
+
+    def test_the_last_status_is_synced_meanwhile(self) -> None:
+        seen = snapshot(ended_at(TestCleaning.FINISHED, timestamp(NOW)), done(), job=RUNNING_JOB)
+        found = decide(seen, settings=self.HOUR)
+        assert (in_words(seen, found), found.look_again) == (["copy job status"], 5.0)

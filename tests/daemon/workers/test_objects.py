@@ -189,3 +189,13 @@ class TestConnected:
 
 def _content(secret: Json) -> bytes:
     return base64.b64decode(secret["data"]["kubeconfig"])
+
+
+def test_logs_are_granted_only_where_that_is_asked_for() -> None:
+    def readable(**options: bool) -> bool:
+        roles = [one for one in WorkerSide().objects(Settings(), **options) if one["kind"] == "ClusterRole"]
+        return any("pods/log" in rule["resources"] for role in roles for rule in role["rules"])
+
+    assert not readable()
+    assert not readable(diagnose=True)
+    assert readable(logs=True)

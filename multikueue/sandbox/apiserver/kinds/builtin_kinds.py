@@ -72,7 +72,7 @@ def _core() -> Iterator[ResourceType]:
         kind="Pod",
         short_names=("po",),
         categories=("all",),
-        subresources=("status",),
+        subresources=("status", "log"),
         selectable=_POD_FIELDS,
         generation=True,
         returns_object=True,

@@ -21,6 +21,8 @@ VERSION: Json = {
     "platform": "linux/amd64",
 }
 _SUB_VERBS = ["get", "patch", "update"]
+_ODD_VERBS = {"token": ["create"], "log": ["get"]}
+"""Of subresources that are no part of the object."""
 _OTHER_KINDS = {"scale": ("autoscaling", "v1", "Scale"), "token": ("authentication.k8s.io", "v1", "TokenRequest")}
 """Subresources that are objects of another kind."""
 
@@ -133,7 +135,7 @@ def _response_kind(row: ResourceType, subresource: str = "") -> Json:
 
 
 def _sub_verbs(subresource: str) -> list[str]:
-    return ["create"] if subresource == "token" else _SUB_VERBS
+    return _ODD_VERBS.get(subresource, _SUB_VERBS)
 
 
 def _aggregated_resource(row: ResourceType) -> Json:

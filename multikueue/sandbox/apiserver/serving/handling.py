@@ -16,6 +16,7 @@ from multikueue.sandbox.apiserver.identity.reviews import GROUPS, review
 from multikueue.sandbox.apiserver.serving.discovery import AGGREGATED, VERSION, Discovery
 from multikueue.sandbox.apiserver.serving.httpwatch import stream_watch
 from multikueue.sandbox.apiserver.serving.openapi import OpenApi
+from multikueue.sandbox.apiserver.serving.podlogs import LOG, stream_log
 from multikueue.sandbox.apiserver.serving.representations import (
     Representation,
     deleted,
@@ -118,6 +119,8 @@ class Handler:
         return response
 
     async def _serve(self, request: web.BaseRequest, found: Route, hit: list[Fault]) -> web.StreamResponse:
+        if found.subresource == LOG:
+            return await stream_log(request, self._registry, found)
         form = Representation.wanted(found.row, request.headers.get("Accept", ""), request.query)
         match found.verb:
             case "get":

@@ -1,0 +1,123 @@
+"""`multikueue pods JOB` and `multikueue logs JOB`: of the remote run, from the manager."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
+
+import anyio
+import click
+
+from multikueue.kube import KubeClient
+from multikueued.commands.exits import FINE, for_people
+from multikueued.commands.options import CLIENT, Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.reading import Manager
+from multikueued.commands.running import Printed, run
+from multikueued.config import Settings
+from multikueued.remote.finding import Asked, WorkerPods, sought_job
+from multikueued.remote.following import Follower
+from multikueued.remote.pods import PodList, in_order, pod_report, pods_table
+from multikueued.remote.reaching import worker_client, worker_for_people
+from multikueued.remote.streaming import LogShower, Wanted
+from multikueued.values import parse_duration
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _origin_option(command: F) -> F:
+    return click.option(
+        "--origin",
+        default=str(Settings().origin),
+        show_default=True,
+        help="The daemon's setting origin: the label of its copies.",
+    )(command)
+
+
+def _seconds(_context: click.Context, _parameter: click.Parameter, value: str) -> int:
+    try:
+        return max(1, round(parse_duration(value).total_seconds())) if value else 0
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+@click.command("pods")
+@click.argument("job")
+@target_options
+@_origin_option
+@output_option
+@watch_option
+def pods_command(job: str, origin: str, output: Format, watch: bool, **options: Any) -> None:
+    """List the pods of JOB on the worker that has it.
+
+    JOB is named as for explain. The worker is read with the credentials that the manager holds: you must be allowed to
+    get the Secret with its kubeconfig.
+    """
+    target = target_of(options)
+    asked = Asked(job, target, origin)
+
+    async def make(client: Manager, now: datetime) -> PodList:
+        del now
+        return await gather_pods(client, asked)
+
+    def lines(found: PodList, now: datetime, width: int | None) -> list[str]:
+        return pods_table(found, now, width, wide=output == "wide")
+
+    raise SystemExit(run(target, Printed(make, lines), output, watch=watch))
+
+
+async def gather_pods(manager: Manager, asked: Asked) -> PodList:
+    """Read a job's pods.
+
+    Raises:
+        CommandError: there is no such job, no worker has it, or the worker cannot be asked.
+    """
+    sought = await sought_job(manager, asked)
+    async with worker_client(manager, sought.worker, asked.target.daemon_namespace) as client:
+        with worker_for_people(sought.worker):
+            found = await WorkerPods(client, sought).now()
+    reports = tuple(pod_report(pod) for pod in in_order(found.pods))
+    return PodList(sought.job, sought.namespace, sought.worker, reports, tuple(map(str, found.not_read)))
+
+
+@click.command("logs")
+@click.argument("job")
+@target_options
+@_origin_option
+@click.option("-f", "--follow", is_flag=True, help="Wait for more until JOB has ended, also when it moves.")
+@click.option("--all-pods", is_flag=True, help="Of all its pods; each line begins with [WORKER/POD].")
+@click.option("-c", "--container", default="", help="Without it: the pod's default container, or its first.")
+@click.option("--since", default="", callback=_seconds, help="Only what is not older, as 90s or 2h.")
+@click.option("--tail", type=click.IntRange(min=0), help="Only so many lines of what there is.")
+def logs_command(job: str, origin: str, follow: bool, **options: Any) -> None:
+    """Print the logs of JOB's pods on the worker that has it.
+
+    JOB is named as for explain. Without --all-pods it is one pod: the one that has run the longest. With -f it goes on
+    on another worker when JOB moves there. The worker is read with the credentials that the manager holds: you must be
+    allowed to get the Secret with its kubeconfig, and its account to get pods/log (multikueue rbac worker --logs).
+    """
+    wanted = Wanted(
+        options.pop("all_pods"),
+        options.pop("container"),
+        options.pop("since"),
+        options.pop("tail"),
+        show=lambda text: click.echo(text.encode(), color=True),
+        tell=lambda text: click.echo(f"--- {text}", file=sys.stderr),
+    )
+    asked = Asked(job, target_of(options), origin)
+    anyio.run(_print_logs, asked, wanted, follow)
+    raise SystemExit(FINE)
+
+
+async def _print_logs(asked: Asked, wanted: Wanted, follow: bool) -> None:
+    config = asked.target.config
+    with for_people(config.server):
+        async with KubeClient(config, name="manager", options=CLIENT) as manager:
+            if follow:
+                await Follower(manager, asked, wanted).run()
+                return
+            sought = await sought_job(manager, asked)
+            async with worker_client(manager, sought.worker, asked.target.daemon_namespace) as client:
+                with worker_for_people(sought.worker):
+                    await LogShower(WorkerPods(client, sought), wanted).show()

@@ -1,0 +1,90 @@
+"""The pods that a job has made, by the UIDs of their owners: Job → Pod, JobSet → Job → Pod, RayJob → RayCluster → Pod.
+
+A name proves nothing: another pod can have it, and so can the job of a namespace that was made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.kinds import POD
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import dig, uid
+from multikueue.errors import Forbidden, NotFound
+from multikueued.commands.reading import Manager, job_resource
+
+DEPTH: Final = 5
+"""How many objects may stand between a pod and its job."""
+MAX_KINDS: Final = 16
+"""How many kinds of objects in between are read."""
+
+
+@attrs.define
+class Ownership:
+    """Who owns whom, as far as it is known."""
+
+    roots: frozenset[str]
+    """UIDs of the job's copies."""
+    _owners: dict[str, list[Json]] = attrs.field(factory=dict, init=False)
+    """Owner references by the UID of who has them."""
+
+    def add(self, objects: Iterable[Json]) -> None:
+        """Learn of objects."""
+        for obj in objects:
+            self._owners[uid(obj)] = dig(obj, "metadata", "ownerReferences") or []
+
+    def reaches(self, obj: Json) -> bool:
+        """Whether it is one of the roots, or goes back to one."""
+        wave, seen = {uid(obj)}, set[str]()
+        for _ in range(DEPTH + 1):
+            if wave & self.roots:
+                return True
+            seen |= wave
+            wave = {str(one.get("uid") or "") for known in wave for one in self._owners.get(known, ())} - seen
+        return False
+
+    def unknown(self) -> set[GVK]:
+        """The kinds of owners that nothing is known about yet."""
+        known = self._owners.keys() | self.roots
+        references = (one for owners in self._owners.values() for one in owners)
+        return {GVK.of(one.get("apiVersion", ""), one.get("kind", "")) for one in references if one["uid"] not in known}
+
+
+@attrs.frozen
+class Owned:
+    """The pods of a job."""
+
+    pods: tuple[Json, ...]
+    not_read: tuple[Resource, ...] = ()
+    """Kinds in between that may not be listed: there may be more pods."""
+
+
+async def owned_pods(worker: Manager, roots: frozenset[str], namespace: str) -> Owned:
+    """List the pods of a namespace, and what they go back to.
+
+    Raises:
+        ApiError: pods cannot be listed.
+    """
+    pods = (await worker.list(POD, namespace=namespace)).items
+    family = Ownership(roots)
+    family.add(pods)
+    read, refused = set[GVK](), list[Resource]()
+    for _ in range(DEPTH if roots else 0):
+        kinds = sorted(family.unknown() - read)[: MAX_KINDS - len(read)]
+        if not kinds:
+            break
+        for gvk in kinds:
+            read.add(gvk)
+            resource = await job_resource(worker, gvk)
+            if resource is None or not resource.namespaced:
+                continue
+            try:
+                family.add((await worker.list(resource, namespace=namespace)).items)
+            except Forbidden:
+                refused.append(resource)
+            except NotFound:
+                continue
+    return Owned(tuple(pod for pod in pods if family.reaches(pod)), tuple(refused))

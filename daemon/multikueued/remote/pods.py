@@ -1,0 +1,146 @@
+"""A job's pods as values: what is printed of them, and whose log is meant. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, name_of, uid
+from multikueued.commands.exits import NOT_FOUND, CommandError
+from multikueued.commands.tables import age, table
+
+ENDED: Final = ("Succeeded", "Failed")
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+"""Annotation of a pod: the container that is meant where none is named."""
+_RANK: Final = {"Running": 0, "Succeeded": 1, "Failed": 1}
+_EVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
+@attrs.frozen
+class PodReport:
+    """One pod of a job, on its worker."""
+
+    name: str
+    phase: str
+    """The pod's; `Terminating` while it is being deleted."""
+    ready: int
+    """How many of its containers are ready."""
+    containers: tuple[str, ...]
+    restarts: int
+    node: str
+    """Empty: none yet."""
+    created: datetime | None
+    reason: str
+    """Why it waits or has failed, in the worker's words."""
+
+
+@attrs.frozen
+class PodList:
+    """What `multikueue pods` prints."""
+
+    job: str
+    """TYPE/NAME."""
+    namespace: str
+    worker: str
+    pods: tuple[PodReport, ...]
+    not_read: tuple[str, ...] = ()
+    """Kinds that may stand between the job and its pods, and that the daemon's account may not list."""
+
+
+def pod_report(pod: Json) -> PodReport:
+    """Report one pod."""
+    statuses = dig(pod, "status", "containerStatuses") or []
+    return PodReport(
+        name=name_of(pod),
+        phase="Terminating" if is_terminating(pod) else phase_of(pod),
+        ready=sum(bool(one.get("ready")) for one in statuses),
+        containers=containers_of(pod),
+        restarts=sum(int(one.get("restartCount") or 0) for one in statuses),
+        node=str(dig(pod, "spec", "nodeName") or ""),
+        created=parse_timestamp(dig(pod, "metadata", "creationTimestamp")),
+        reason=_reason(pod, statuses),
+    )
+
+
+def _reason(pod: Json, statuses: Sequence[Json]) -> str:
+    told = [dig(one, "state", state, "reason") for one in statuses for state in ("waiting", "terminated")]
+    unscheduled = [
+        one.get("message")
+        for one in dig(pod, "status", "conditions") or []
+        if one.get("type") == "PodScheduled" and one.get("status") == "False"
+    ]
+    return str(next(filter(None, [dig(pod, "status", "reason"), *told, *unscheduled]), ""))
+
+
+def phase_of(pod: Json) -> str:
+    """`Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`."""
+    return str(dig(pod, "status", "phase") or "Pending")
+
+
+def has_ended(pod: Json) -> bool:
+    """Whether none of its containers will run again."""
+    return phase_of(pod) in ENDED
+
+
+def containers_of(pod: Json) -> tuple[str, ...]:
+    """The names of its containers."""
+    return tuple(str(one.get("name")) for one in dig(pod, "spec", "containers") or [])
+
+
+def container_of(pod: Json, wanted: str) -> str:
+    """The container whose log is meant: the one named, that of kubectl's annotation, or the first.
+
+    Raises:
+        CommandError: it has none of that name.
+    """
+    listed = containers_of(pod)
+    inits = tuple(str(one.get("name")) for one in dig(pod, "spec", "initContainers") or [])
+    if wanted and wanted not in (*listed, *inits):
+        raise CommandError(f'pod {name_of(pod)} has no container "{wanted}", but {", ".join(listed)}', NOT_FOUND)
+    noted = annotations_of(pod).get(DEFAULT_CONTAINER, "")
+    return wanted or (noted if noted in listed else listed[0])
+
+
+def created(pod: Json) -> datetime:
+    """When it was created."""
+    return parse_timestamp(dig(pod, "metadata", "creationTimestamp")) or _EVER
+
+
+def in_order(pods: Iterable[Json]) -> list[Json]:
+    """Those that run first, then those that have ended, then those that wait; of each the oldest first."""
+    return sorted(pods, key=lambda pod: (_RANK.get(phase_of(pod), 2), created(pod), name_of(pod)))
+
+
+def next_shown(pods: Iterable[Json], shown: Iterable[Json], *, all_pods: bool) -> list[Json]:
+    """The pods whose logs are to be shown, beside those that are or have been.
+
+    Args:
+        pods: all that there are.
+        shown: those before.
+        all_pods: whether all are wanted. Otherwise it is one, and once it has gone, one that was made after it.
+    """
+    before = list(shown)
+    known = {uid(pod) for pod in before}
+    new = [pod for pod in in_order(pods) if uid(pod) not in known]
+    if all_pods:
+        return new
+    latest = max(map(created, before), default=None)
+    return [pod for pod in new if latest is None or created(pod) > latest][:1]
+
+
+def pods_table(found: PodList, now: datetime, width: int | None, *, wide: bool) -> list[str]:
+    """One line for each pod."""
+    columns = ["POD", "PHASE", "READY", "RESTARTS", "AGE", *(["NODE", "CONTAINERS"] if wide else []), "REASON"]
+    rows = []
+    for pod in found.pods:
+        ready = f"{pod.ready}/{len(pod.containers)}"
+        row = [pod.name, pod.phase, ready, str(pod.restarts), age(pod.created, now)]
+        rows.append([*row, *([pod.node or "-", ",".join(pod.containers)] if wide else []), pod.reason])
+    head = f'{found.job} in namespace {found.namespace} is on worker cluster "{found.worker}".'
+    hidden = [f"There may be more pods: {one} may not be listed there." for one in found.not_read]
+    return [head, "", *(table(columns, rows, width) if rows else ["It has no pods there."]), *hidden]

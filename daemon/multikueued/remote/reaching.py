@@ -1,0 +1,122 @@
+"""Reaches a worker from the manager, with the credentials that the manager holds for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, Protocol
+
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, Unauthorized, Unreachable
+from multikueue.kube import ClientOptions, ClusterConfig, KubeClient, parse_worker_kubeconfig
+from multikueue.kube.log_stream import LogLine
+from multikueue.kube.requests import LogQuery
+from multikueue.runtime.manager_cluster import kubeconfig_path
+from multikueue.runtime.reconcilers.configuration import kubeconfig_in
+from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError
+from multikueued.commands.reading import Manager
+from multikueued.config import MarkSettings
+from multikueued.marking import key_in
+
+OPTIONS: Final = ClientOptions(deadline=20.0, connection_wait=10.0, connections=8)
+"""For workers: what is read of them is bounded, unlike what is read of the manager."""
+
+
+class WorkerClient(Manager, Protocol):
+    """What is asked of a worker."""
+
+    async def pod_log(
+        self,
+        key: ObjectKey,
+        query: LogQuery,
+        on_line: Callable[[LogLine], None],
+        *,
+        on_open: Callable[[], Awaitable[None]],
+    ) -> None:
+        """See `KubeClient.pod_log`."""
+        ...
+
+
+@asynccontextmanager
+async def worker_client(manager: Manager, worker: str, secrets: str) -> AsyncIterator[WorkerClient]:
+    """A client of a worker, by the kubeconfig that the daemon uses, under the daemon's rules for kubeconfigs.
+
+    Args:
+        manager: its API server.
+        worker: name of the MultiKueueCluster.
+        secrets: namespace of the kubeconfig Secrets.
+
+    Raises:
+        CommandError: there is no such worker, or its kubeconfig may not be read or used.
+    """
+    config = await worker_config(manager, worker, secrets)
+    async with KubeClient(config, name=worker, options=OPTIONS) as client:
+        yield client
+
+
+async def worker_config(manager: Manager, worker: str, secrets: str) -> ClusterConfig:
+    """The address and credentials of a worker; arguments and errors as for `worker_client`."""
+    try:
+        cluster = await manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", worker))
+    except NotFound as error:
+        told = f'there is no MultiKueueCluster "{worker}" any more: nothing says how to reach that worker'
+        raise CommandError(told, NOT_FOUND) from error
+    location = str(dig(cluster, "spec", "clusterSource", "kubeConfig", "location") or "")
+    if kubeconfig_path(cluster) is not None or not location:
+        told = (
+            f'the kubeconfig of worker cluster "{worker}" is in no Secret of the manager, but {location or "elsewhere"}'
+        )
+        raise CommandError(f"{told}: ask the worker itself with kubectl", NOT_REACHABLE)
+    key = ObjectKey(secrets, location)
+    try:
+        secret = await manager.get(SECRET, key)
+    except Forbidden as error:
+        told = f'you may not get the Secret "{key}", which has the credentials for worker cluster "{worker}"'
+        raise CommandError(f"{told}: ask an operator who may", NOT_REACHABLE) from error
+    except NotFound as error:
+        told = f'there is no Secret "{key}" with the kubeconfig of worker cluster "{worker}"'
+        raise CommandError(f"{told}: name the daemon's namespace with --daemon-namespace", NOT_FOUND) from error
+    try:
+        return parse_worker_kubeconfig(kubeconfig_in(secret, location))
+    except KubeconfigError as error:
+        told = f'the kubeconfig of worker cluster "{worker}" cannot be used: {error}'
+        raise CommandError(f"{told}: multikueue explain says how to mend it", FINDING) from error
+
+
+async def mark_key(manager: Manager, namespace: str) -> bytes | None:
+    """The key by which copies are marked; None if it is not there, or may not be read."""
+    try:
+        return key_in(await manager.get(SECRET, ObjectKey(namespace, MarkSettings().secret_name)))
+    except (NotFound, Forbidden, ValueError):
+        return None
+
+
+@contextmanager
+def worker_for_people(worker: str) -> Iterator[None]:
+    """Turn what a worker answers into an error that says what to do.
+
+    Raises:
+        CommandError: with the exit code 4.
+    """
+    try:
+        yield
+    except ApiError as error:
+        raise CommandError(told_of(worker, error), NOT_REACHABLE) from error
+
+
+def told_of(worker: str, error: ApiError) -> str:
+    """What went wrong on a worker, and what to do."""
+    match error:
+        case Forbidden():
+            grant = f"multikueue worker add {worker} --context CONTEXT --logs, or multikueue rbac worker --logs"
+            return f"the daemon's account may not do that on {error}: grant it with {grant}"
+        case Unauthorized():
+            rotate = f"multikueue worker rotate {worker} --context CONTEXT"
+            return f'worker cluster "{worker}" does not accept the daemon\'s credentials: {rotate} gives it new ones'
+        case Unreachable():
+            return (
+                f'worker cluster "{worker}" cannot be reached from this machine ({error}): is it up, and routed here?'
+            )
+    return f'worker cluster "{worker}" answers with an error: {error}'

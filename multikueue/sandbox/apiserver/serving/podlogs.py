@@ -1,0 +1,127 @@
+"""The subresource `log` of pods: what a played container says follows from the pod's status.
+
+It says that it has started, a step each second, and how it has ended. Nothing is stored, so the same log can be read
+again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+import anyio
+import attrs
+from aiohttp import web
+
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, uid
+from multikueue.sandbox.apiserver.serving.routing import Route
+from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, method_not_allowed
+from multikueue.sandbox.apiserver.storage.watching import is_true
+from multikueue.sandbox.apiserver.verbs.registry import Registry
+
+LOG: Final = "log"
+STEP: Final = timedelta(seconds=1)
+MAX_STEPS: Final = 1000
+"""A container says no more, however long it runs."""
+EVERY: Final = 0.2
+"""Seconds between two looks at a pod whose log is followed."""
+
+
+@attrs.frozen
+class Said:
+    """One line of a log."""
+
+    at: datetime
+    text: str
+
+
+def said(pod: Json, container: str, now: datetime) -> list[Said]:
+    """What a container has said so far.
+
+    Raises:
+        StatusError: there is no such container, or it waits to start.
+    """
+    shown = next((one for one in dig(pod, "status", "containerStatuses") or [] if one["name"] == container), None)
+    state: Json = (shown or {}).get("state") or {}
+    started = parse_timestamp(dig(pod, "status", "startTime") or dig(state, "running", "startedAt"))
+    if shown is None or started is None or "waiting" in state:
+        why = dig(state, "waiting", "reason") or "ContainerCreating"
+        name = pod["metadata"]["name"]
+        raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {why}')
+    ended = state.get("terminated")
+    until = parse_timestamp(dig(ended, "finishedAt")) or now
+    steps = min(MAX_STEPS, int((until - started) / STEP))
+    lines = [Said(started, "started"), *(Said(started + n * STEP, f"step {n}") for n in range(1, steps + 1))]
+    return [*lines, Said(until, f"ended with exit code {ended.get('exitCode')}")] if ended else lines
+
+
+def chosen_container(pod: Json, wanted: str) -> str:
+    """The container that is meant.
+
+    Raises:
+        StatusError: there is none of that name, or there are several and none is named.
+    """
+    name, listed = pod["metadata"]["name"], [one["name"] for one in dig(pod, "spec", "containers") or []]
+    if wanted and wanted not in listed:
+        raise bad_request(f"container {wanted} is not valid for pod {name}")
+    if not wanted and len(listed) > 1:
+        raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(listed)}]")
+    return wanted or listed[0]
+
+
+async def stream_log(request: web.BaseRequest, registry: Registry, found: Route) -> web.StreamResponse:
+    """Serve a log, to the container's end if it is followed.
+
+    Raises:
+        StatusError: there is nothing to be read.
+        OSError: the client is gone.
+    """
+    if found.verb != "get":
+        raise method_not_allowed()
+    pod = registry.get(found.row, found.namespace, found.name)
+    container = chosen_container(pod, request.query.get("container", ""))
+    if is_true(request.query.get("previous")):
+        raise bad_request(f'previous terminated container "{container}" in pod "{found.name}" not found')
+    lines = said(pod, container, registry.cluster.moment())
+    first = list(_wanted(lines, request.query, registry.cluster.moment()))
+    response = web.StreamResponse(headers={"Content-Type": "text/plain", "Cache-Control": "no-cache, private"})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    timed = is_true(request.query.get("timestamps"))
+    await response.write(b"".join(_line(one, timed=timed) for one in first))
+    told = len(lines)
+    while is_true(request.query.get("follow")) and not _has_ended(pod):
+        await anyio.sleep(EVERY)
+        try:
+            again = registry.get(found.row, found.namespace, found.name)
+        except StatusError:
+            break
+        if uid(again) != uid(pod):
+            break
+        pod, lines = again, said(again, container, registry.cluster.moment())
+        await response.write(b"".join(_line(one, timed=timed) for one in lines[told:]))
+        told = max(told, len(lines))
+    await response.write_eof()
+    return response
+
+
+def _has_ended(pod: Json) -> bool:
+    return dig(pod, "status", "phase") in ("Succeeded", "Failed")
+
+
+def _wanted(lines: list[Said], query: Mapping[str, str], now: datetime) -> Iterator[Said]:
+    """What the query asks for of what has been said."""
+    since = parse_timestamp(query.get("sinceTime"))
+    if (seconds := query.get("sinceSeconds", "")).isdecimal():
+        since = now - timedelta(seconds=int(seconds))
+    left = [one for one in lines if since is None or one.at >= since]
+    tail = query.get("tailLines", "")
+    return iter(left[max(0, len(left) - int(tail)) :] if tail.isdecimal() else left)
+
+
+def _line(one: Said, *, timed: bool) -> bytes:
+    time = one.at.strftime("%Y-%m-%dT%H:%M:%S.%f000Z ") if timed else ""
+    return f"{time}{one.text}\n".encode()

@@ -1,0 +1,98 @@
+"""The pods of a job, by the UIDs of their owners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.errors import Forbidden
+from multikueue.kube.client import Served
+from multikueue.protocols import ObjectList
+from multikueued.remote.owned import Ownership, owned_pods
+from tests.remote.objects import job_copy, owned_by, pod
+
+pytestmark = pytest.mark.looptime
+
+JOBSET: Json = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "big", "uid": "root"}}
+
+
+@attrs.define
+class Lists:
+    """A worker that serves lists."""
+
+    objects: Mapping[str, Sequence[Json]]
+    """By plural; None of a plural: it may not be listed."""
+    refused: frozenset[str] = frozenset()
+    asked: list[str] = attrs.field(factory=list)
+
+    async def list(self, resource: Resource, **_: Any) -> ObjectList:
+        self.asked.append(resource.plural)
+        if resource.plural in self.refused:
+            raise Forbidden("you may not")
+        return ObjectList(list(self.objects.get(resource.plural, ())), "1")
+
+    async def discover(self, gvk: GVK) -> Served | None:
+        known = {"ReplicaSet": "replicasets", "Widget": "widgets"}
+        return Served(known[gvk.kind], True, frozenset()) if gvk.kind in known else None
+
+
+def a_job(name: str, owner: Json) -> Json:
+    metadata = {"name": name, "uid": f"uid-of-{name}", "ownerReferences": [owned_by(owner)]}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
+
+
+async def names(worker: Any, *roots: str) -> list[str]:
+    return [one["metadata"]["name"] for one in (await owned_pods(worker, frozenset(roots), "default")).pods]
+
+
+async def test_the_pods_of_a_job() -> None:
+    copy = job_copy()
+    worker = Lists({"pods": [pod("train-1", copy), pod("train-2", copy), pod("web")]})
+    assert await names(worker, copy["metadata"]["uid"]) == ["train-1", "train-2"]
+    assert worker.asked == ["pods"]
+
+
+async def test_a_foreign_pod_of_the_same_name_is_not_shown() -> None:
+    """Its owner has the job's name and kind, and another UID: the job of a namespace that was made again."""
+    other = {**job_copy(), "metadata": {**job_copy()["metadata"], "uid": "another"}}
+    assert await names(Lists({"pods": [pod("train-1", other), pod("train-2")]}), "uid-of-copy-of-train") == []
+
+
+async def test_a_jobset_has_jobs_which_have_pods() -> None:
+    mine, foreign = a_job("big-w-0", JOBSET), a_job("other", {**JOBSET, "metadata": {"name": "big", "uid": "other"}})
+    worker = Lists({"pods": [pod("a", mine), pod("b", foreign)], "jobs": [mine, foreign]})
+    assert await names(worker, "root") == ["a"]
+
+
+async def test_any_kind_in_between_is_found_by_discovery() -> None:
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "uid": "w"}}
+    widget["metadata"] = {**widget["metadata"], "ownerReferences": [owned_by(JOBSET)]}  # type: ignore[dict-item]
+    assert await names(Lists({"pods": [pod("a", widget)], "widgets": [widget]}), "root") == ["a"]
+
+
+async def test_what_may_not_be_listed_is_told() -> None:
+    worker: Any = Lists({"pods": [pod("a", a_job("big-w-0", JOBSET))]}, frozenset({"jobs"}))
+    found = await owned_pods(worker, frozenset({"root"}), "default")
+    assert (found.pods, [str(one) for one in found.not_read]) == ((), ["jobs.batch"])
+
+
+async def test_the_pods_of_a_group_are_roots() -> None:
+    assert await names(Lists({"pods": [pod("a"), pod("b"), pod("c")]}), "uid-of-a", "uid-of-b") == ["a", "b"]
+
+
+async def test_nothing_is_owned_by_nobody() -> None:
+    """An owner reference without a UID, or one that is empty, leads nowhere."""
+    assert await names(Lists({"pods": [pod("a")]})) == []
+
+
+def test_a_circle_of_owners_ends() -> None:
+    first, second = pod("a"), pod("b")
+    first["metadata"]["ownerReferences"] = [owned_by(second)]
+    second["metadata"]["ownerReferences"] = [owned_by(first)]
+    family = Ownership(frozenset({"root"}))
+    family.add([first, second])
+    assert not family.reaches(first)

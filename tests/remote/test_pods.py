@@ -1,0 +1,52 @@
+"""What is printed of pods, and whose log is meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from multikueue.core.model.objects import name_of
+from multikueue.testing import NOW
+from multikueued.commands.exits import CommandError
+from multikueued.remote.pods import PodList, container_of, in_order, next_shown, pod_report, pods_table
+from tests.remote.objects import pod
+
+
+def test_the_one_that_runs_the_longest_comes_first() -> None:
+    pods = [
+        pod("waits", phase="Pending"),
+        pod("ended", phase="Failed", at=1),
+        pod("new", at=3),
+        pod("old", at=2),
+    ]
+    assert [name_of(one) for one in in_order(pods)] == ["old", "new", "ended", "waits"]
+
+
+def test_one_pod_and_then_the_one_made_after_it() -> None:
+    first, beside, after = pod("a", at=1), pod("b", at=1), pod("c", at=2)
+    assert next_shown([first, beside], [], all_pods=False) == [first]
+    assert next_shown([first, beside], [first], all_pods=False) == []
+    assert next_shown([first, beside, after], [first], all_pods=False) == [after]
+    assert next_shown([first, beside, after], [first], all_pods=True) == [beside, after]
+
+
+def test_the_container_that_is_meant() -> None:
+    found = pod("a", annotations={"kubectl.kubernetes.io/default-container": "train"})
+    found["spec"]["containers"].append({"name": "train"})
+    assert container_of(found, "") == "train"
+    assert container_of(found, "main") == "main"
+    assert container_of(pod("a"), "") == "main"
+    with pytest.raises(CommandError, match='pod a has no container "other", but main, train'):
+        container_of(found, "other")
+
+
+def test_the_table_tells_why_a_pod_waits() -> None:
+    waits = pod("train-1", phase="Pending")
+    waits["status"]["containerStatuses"] = [
+        {"name": "main", "restartCount": 2, "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    ]
+    found = PodList("job/train", "default", "worker1", (pod_report(waits),), ("jobs.batch",))
+    lines = pods_table(found, NOW, 80, wide=False)
+    assert lines[0] == 'job/train in namespace default is on worker cluster "worker1".'
+    assert lines[3].split() == ["train-1", "Pending", "0/1", "2", "0s", "ImagePullBackOff"]
+    assert lines[4] == "There may be more pods: jobs.batch may not be listed there."
+    assert all(len(line) <= 80 for line in lines)

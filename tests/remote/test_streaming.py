@@ -1,0 +1,168 @@
+"""Logs as they come: streams that break, pods that are made again, jobs that end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, Invalid, NotFound, Unreachable
+from multikueue.kube.log_stream import LogLine, split_time
+from multikueue.kube.requests import LogQuery
+from multikueue.protocols import ObjectList
+from multikueued.commands.exits import CommandError
+from multikueued.remote.finding import WorkerPods
+from multikueued.remote.streaming import LogShower, Position, Wanted
+from tests.remote.objects import SOUGHT, job_copy, pod
+
+pytestmark = pytest.mark.looptime
+
+COPY = job_copy()
+
+
+@attrs.define
+class Worker:
+    """A worker with one job copy: each stream of a pod plays the next of its scripts; the last one repeats."""
+
+    scripts: dict[str, list[list[str | ApiError]]]
+    pods: list[Json] = attrs.field(factory=list)
+    asked: list[LogQuery] = attrs.field(factory=list)
+    before_open: Callable[[], object] = lambda: None
+
+    async def list(self, resource: Resource, **_: Any) -> ObjectList:
+        return ObjectList(list(self.pods) if resource.plural == "pods" else [COPY], "1")
+
+    async def pod_log(
+        self,
+        key: ObjectKey,
+        query: LogQuery,
+        on_line: Callable[[LogLine], None],
+        *,
+        on_open: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.asked.append(query)
+        await anyio.sleep(0.1)
+        self.before_open()
+        script = self.scripts[key.name]
+        lines = script.pop(0) if len(script) > 1 else script[0]
+        if lines and isinstance(lines[0], Invalid | NotFound | Forbidden):
+            raise lines[0]
+        await on_open()
+        for line in lines:
+            if isinstance(line, ApiError):
+                raise line
+            on_line(split_time(f"2026-01-01T00:00:{line}"))
+
+
+@attrs.define
+class Screen:
+    lines: list[str] = attrs.field(factory=list)
+    told: list[str] = attrs.field(factory=list)
+
+    def wanted(self, **options: Any) -> Wanted:
+        return Wanted(show=self.lines.append, tell=self.told.append, **options)
+
+
+def shower(worker: Any, screen: Screen, over: Callable[[], bool] = lambda: False, **options: Any) -> LogShower:
+    return LogShower(WorkerPods(worker, SOUGHT), screen.wanted(**options), is_over=over)
+
+
+async def followed(worker: Worker, *, seconds: float = 20, **options: Any) -> Screen:
+    """Follow a job that is over after some seconds."""
+    screen, began = Screen(), anyio.current_time()
+    await shower(worker, screen, lambda: anyio.current_time() > began + seconds, **options).follow()
+    return screen
+
+
+ONE: list[list[str | ApiError]] = [["00Z started", "01Z step 1"]]
+
+
+async def test_one_pod_is_shown_unless_all_are_wanted() -> None:
+    worker = Worker({"a": ONE, "b": ONE}, [pod("a", COPY), pod("b", COPY, at=1)])
+    one, all_of_them = Screen(), Screen()
+    await shower(worker, one).show()
+    await shower(worker, all_of_them, all_pods=True).show()
+    assert one.lines == ["started", "step 1"]
+    assert one.told == ["2 pods; this is the log of a (--all-pods shows all)"]
+    assert all_of_them.lines == [
+        "[worker1/a] started",
+        "[worker1/a] step 1",
+        "[worker1/b] started",
+        "[worker1/b] step 1",
+    ]
+
+
+async def test_a_pod_that_took_the_name_meanwhile_is_not_shown() -> None:
+    """A request for a log names a pod and no UID: nothing is shown before the pod has been seen once more."""
+    worker = Worker({"a": ONE}, [pod("a", COPY)])
+
+    def replace() -> None:
+        worker.pods = [pod("a", uid="another")]
+
+    worker.before_open = replace
+    screen = Screen()
+    await shower(worker, screen).show()
+    assert (screen.lines, screen.told) == ([], ["pod a is gone"])
+
+
+async def test_a_stream_that_breaks_goes_on_from_its_last_line() -> None:
+    """Also where several lines have one time; the time of a query has whole seconds."""
+    worker = Worker(
+        {
+            "a": [
+                ["00.1Z a", "02.25Z b", "02.25Z c", Unreachable("reset")],
+                ["02.25Z b", "02.25Z c", "02.25Z d", "02.5Z e", DeadlineExceeded("silent")],
+                ["02.25Z b", "02.25Z c", "02.25Z d", "02.5Z e", "03Z f"],
+            ]
+        },
+        [pod("a", COPY)],
+    )
+    screen = await followed(worker, tail=10)
+    assert screen.lines == ["a", "b", "c", "d", "e", "f"]
+    assert [one.since for one in worker.asked[:3]] == ["", "2026-01-01T00:00:02Z", "2026-01-01T00:00:02Z"]
+    assert [one.tail for one in worker.asked[:2]] == [10, None]
+    (told,) = screen.told  # that a stream was silent is no news
+    assert told.startswith('worker cluster "worker1" cannot be reached from this machine (reset)')
+
+
+async def test_a_container_that_has_not_started_is_waited_for() -> None:
+    worker = Worker({"a": [[Invalid("waiting to start")], ["00Z started"]]}, [pod("a", COPY, phase="Pending")])
+    assert (await followed(worker)).lines == ["started"]
+    with pytest.raises(CommandError, match="there is no log yet: waiting to start"):
+        await shower(Worker({"a": [[Invalid("waiting to start")]]}, worker.pods), Screen()).show()
+
+
+async def test_pods_that_come_later_are_shown_too() -> None:
+    worker = Worker({"a": [["00Z one"]], "b": [["00Z two"]]}, [pod("a", COPY, phase="Failed")])
+    screen, over = Screen(), False
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(shower(worker, screen, lambda: over, all_pods=True).follow)
+        await anyio.sleep(10)
+        worker.pods.append(pod("b", COPY, phase="Succeeded", at=5))
+        await anyio.sleep(10)
+        over = True
+    assert screen.lines == ["[worker1/a] one", "[worker1/b] two"]
+
+
+async def test_a_missing_permission_ends_it() -> None:
+    worker = Worker({"a": [[Forbidden("worker1: get pods: no")]]}, [pod("a", COPY)])
+    with pytest.raises(ExceptionGroup) as raised:
+        await followed(worker)
+    assert raised.group_contains(CommandError, match="multikueue rbac worker --logs", depth=None)
+
+
+async def test_a_job_without_pods_says_so() -> None:
+    with pytest.raises(CommandError, match='job/train has no pods on worker cluster "worker1" yet'):
+        await shower(Worker({}), Screen()).show()
+
+
+def test_lines_without_a_time_are_shown() -> None:
+    position = Position()
+    assert position.is_new(LogLine("unable to read"))
+    assert position.is_new(LogLine("a", "2026-01-01T00:00:02.5+02:00"))
+    assert not position.is_new(LogLine("b", "2026-01-01T00:00:02.25+02:00"))
+    assert position.query(Wanted(), "main", follow=True).since == "2026-01-01T00:00:02+02:00"

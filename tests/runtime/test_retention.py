@@ -1,0 +1,95 @@
+"""`retention.finished`: an ended job stays on its worker for a while, also when the daemon is started anew."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import with_value
+from multikueue.core.model.workloads import is_finished
+from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
+from multikueue.testing import job
+from tests.runtime.fleet import Fleet, now, until
+
+pytestmark = pytest.mark.looptime
+
+
+def daemon(fleet: Fleet, **kept: float) -> Manager:
+    """One that keeps ended jobs for so long."""
+    plan = PlanSettings(finished_retention=timedelta(**kept))
+    client = DirectClient(fleet.manager, user="multikueue")
+    return Manager(client, AdapterRegistry(BUILTIN), ManagerSettings(plan=plan), fleet.client, clock=now)
+
+
+async def left(fleet: Fleet) -> tuple[int, int]:
+    """How many job and Workload copies are on the workers."""
+    there = [DirectClient(server) for server in fleet.workers.values()]
+    jobs = [len((await client.list(JOB)).items) for client in there]
+    return sum(jobs), sum([len((await client.list(WORKLOAD)).items) for client in there])
+
+
+async def run_to_its_end(fleet: Fleet) -> None:
+    made = with_value(job(), ("metadata", "annotations", DURATION_ANNOTATION), "5s")
+    await fleet.admin.create(JOB, made)
+
+    async def ended() -> bool:
+        found = (await fleet.admin.list(WORKLOAD)).items
+        return bool(found) and all(map(is_finished, found))
+
+    await until(ended, within=60)
+
+
+async def test_the_winners_copies_stay_as_long_as_is_promised_though_the_daemon_is_started_anew() -> None:
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    async with fleet.kueues():
+        async with fleet.running(daemon(fleet, minutes=30)):
+            await run_to_its_end(fleet)
+            await anyio.sleep(600)
+            assert await left(fleet) == (1, 1)
+        async with fleet.running(daemon(fleet, minutes=30)):
+            await anyio.sleep(1100)
+            assert await left(fleet) == (1, 1)
+            await anyio.sleep(200)
+            assert await left(fleet) == (0, 0)
+
+
+async def test_what_is_kept_has_no_quota() -> None:
+    """A job of the worker's whole quota runs beside it."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues(), fleet.running(daemon(fleet, minutes=30)):
+        await run_to_its_end(fleet)
+        await anyio.sleep(10)
+        assert await left(fleet) == (1, 1)
+        queue = await DirectClient(fleet.workers["worker1"]).get(CLUSTER_QUEUE, ObjectKey("", "cluster-queue"))
+        assert queue["status"]["reservingWorkloads"] == 0
+        await fleet.admin.create(JOB, job("whole", cpu="4"))
+        await until(fleet.running_on)
+
+
+async def test_a_deleted_job_goes_at_once() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues(), fleet.running(daemon(fleet, minutes=30)):
+        await run_to_its_end(fleet)
+        await fleet.admin.delete(JOB, ObjectKey("default", "train"), propagation="Background")
+        await anyio.sleep(30)
+        assert await left(fleet) == (0, 0)
+
+
+async def test_without_it_they_go_at_once() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues(), fleet.running(daemon(fleet)):
+        await run_to_its_end(fleet)
+        await anyio.sleep(30)
+        assert await left(fleet) == (0, 0)
