@@ -69,11 +69,6 @@ def a_gate_that_is_being_opened_is_shut() -> AbstractContextManager[Any]:
     return mock.patch.object(WorkerExecutor, "in_flight", in_flight)
 
 
-def replacements_are_new_jobs() -> AbstractContextManager[None]:
-    """A slice that takes another's place is offered, recorded and followed as a new job is."""
-    return _row("slice replacement", applies=lambda seen: False)
-
-
 def external_nominations_are_ignored() -> AbstractContextManager[Any]:
     """Workers are chosen although another controller does that."""
 
@@ -129,7 +124,6 @@ KIND_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
         for mutation in (
             all_gates_open_at_once,
             a_gate_that_is_being_opened_is_shut,
-            replacements_are_new_jobs,
             external_nominations_are_ignored,
             kinds_taken_out_are_forgotten,
             an_erased_worker_is_a_lost_job,
