@@ -238,8 +238,12 @@ def _is_open(situation: Situation, worker: Worker) -> bool:
 def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
     """Make copies on these workers, patch those that differ, remove those of all others."""
     for worker in situation.workers:
-        if worker.name not in names or not worker.configured or worker.refusal is not None:
+        if not worker.configured or worker.refusal is not None:
             yield from _clean_current(situation, worker)
+        elif worker.name not in names:
+            # One with this attempt's job was recorded, and somebody has erased that: it is about to be recorded again.
+            waits = _has_admitted(situation, worker) and _has_job(situation, worker)
+            yield from () if waits else _clean_current(situation, worker)
         elif worker.can_run:
             yield from _offer_to(situation, worker)
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Nomination
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, External, Nomination
 from multikueue.core.dispatchers.incremental import Incremental, Round
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import (
@@ -185,6 +185,15 @@ class TestWinning:
             worker("w2", copy_of(OFFERED, admitted=True), job_copy_of(OFFERED)),
         )
         assert in_words(seen, decide(seen)) == ["admit on w2 as Ready", "tell", "count cq w2", "delete workload on w1"]
+
+    def test_the_worker_that_has_the_job_keeps_it_while_its_record_waits(self) -> None:
+        """Somebody has erased the record, and another worker out of sight may run an earlier attempt."""
+        local = workload(nominated=("w2",), evictions=1)
+        has_it = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local))
+        lost = worker("w3", reach=Lost(NOW, seen=False))
+        seen = snapshot(local, has_it, worker("w2"), lost, last_worker="w3")
+        decided = decide(seen, dispatcher=External())
+        assert not [word for word in in_words(seen, decided) if "delete" in word or "record" in word]
 
     def test_of_two_that_admitted_the_first_of_the_config_wins(self) -> None:
         """Workers' clocks decide nothing (item 24)."""
