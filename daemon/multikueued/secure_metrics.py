@@ -77,6 +77,8 @@ class Readers:
         token = token.strip()
         if scheme.lower() != "bearer" or not token or len(token) > MAX_TOKEN:
             return Verdict.UNKNOWN
+        if not token.isascii():
+            return Verdict.UNKNOWN
         digest = hashlib.sha256(token.encode()).hexdigest()
         if (known := self._kept(digest)) is not None:
             return known

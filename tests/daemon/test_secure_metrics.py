@@ -77,6 +77,11 @@ async def test_the_manager_says_who_may_read(header: str, verdict: Verdict) -> N
     assert await Readers(Manager().create).verdict(header) is verdict
 
 
+async def test_a_header_of_odd_bytes_is_nobodys() -> None:
+    """aiohttp gives them as lone surrogates."""
+    assert await Readers(Manager().create).verdict("Bearer \udcff") is Verdict.UNKNOWN
+
+
 @pytest.mark.looptime
 async def test_an_answer_is_kept_for_a_while() -> None:
     """A scrape every few seconds costs two requests a minute; a revoked token is noticed within one."""

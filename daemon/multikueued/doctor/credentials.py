@@ -63,7 +63,7 @@ def token_expires(token: str) -> datetime | None:
         claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
         expires = claims.get("exp") if isinstance(claims, dict) else None
         return datetime.fromtimestamp(expires, UTC) if isinstance(expires, int | float) else None
-    except (ValueError, binascii.Error, OverflowError, OSError):
+    except (ValueError, binascii.Error, OverflowError, OSError, RecursionError):
         return None
 
 

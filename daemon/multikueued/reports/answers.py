@@ -50,7 +50,7 @@ def placements(workload: Json) -> tuple[Placement, ...]:
     """
     try:
         listed = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         listed = []
     ended = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     return (*map(_placement, ended), *_last_placement(workload))

@@ -13,11 +13,13 @@ from multikueue.protocols import ApiClient
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.workers import objects
 from multikueued.workers.adding import account_secrets
+from multikueued.workers.cordoning import cordon
 from multikueued.workers.draining import drain
 from multikueued.workers.jobs import running_on, title
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.places import Manager, change_list, read, remove
 
+_REASON: Final = "it is being removed"
 CLEARING: Final = 60.0
 """Seconds that the daemon may take to remove its copies from a worker before its account there is deleted."""
 
@@ -48,6 +50,8 @@ async def remove_worker(
             key = ObjectKey.of(config)
             await change_list(manager.client, MULTIKUEUE_CONFIG, key, lambda now: objects.without_entry(now, name))
             manager.say(f"manager: MultiKueueConfig {key.name} does not list {name} any more")
+        if not force and (late := await running_on(manager, name)):
+            raise WorkerError(_has_jobs(name, late))
         await _forget(manager, name, cluster)
         if worker is not None:
             await _clear(manager, name, worker, side)
@@ -60,14 +64,19 @@ async def remove_worker(
 
 
 async def _empty(manager: Manager, name: str, timeout: float, *, force: bool) -> None:
-    running = await running_on(manager, name)
-    if not running or force:
+    if force:
         return
-    if timeout <= 0:
-        listed = "\n".join(f"  {title(one)}" for one in running)
-        advice = "wait for them with --timeout, move them with worker drain --move, or say --force"
-        raise WorkerError(f"{name} has jobs: {advice}:\n{listed}")
-    await drain(manager, name, timeout, reason="it is being removed", move=None)
+    running = await running_on(manager, name)
+    if running and timeout > 0:
+        await drain(manager, name, timeout, reason=_REASON, move=None)
+    elif running or (running := await cordon(manager, name, _REASON)):
+        raise WorkerError(_has_jobs(name, running))
+
+
+def _has_jobs(name: str, running: list[Json]) -> str:
+    listed = "\n".join(f"  {title(one)}" for one in running)
+    advice = "wait for them with --timeout, move them with worker drain --move, or say --force"
+    return f"{name} has jobs: {advice}:\n{listed}"
 
 
 async def _forget(manager: Manager, name: str, cluster: Json | None) -> None:

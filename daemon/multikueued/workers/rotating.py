@@ -34,8 +34,8 @@ async def rotate(manager: Manager, worker: ApiClient, name: str, side: WorkerSid
     try:
         kubeconfig = with_token(secret, decoded(await filled(worker, side, fresh), "token"))
         manager.say(f"{name}: Secret {new} has a new token")
+        given = True  # also if the answer is lost: the token may be in use
         await _store(manager, secret, kubeconfig)
-        given = True
         await until_connected(manager, name, kubeconfig, timeout, must_tell=True)
     except BaseException:  # Ctrl-C as well
         manager.say(_undo(manager, name, new, replaced, given))

@@ -29,9 +29,10 @@ LEAVING = "the job is being moved away from it"
 
 def why_withheld(situation: Situation, worker: Worker) -> str:
     """Why a worker is not offered the Workload although it was nominated; empty: it may be."""
-    if leaves(situation) == worker.name:
-        return LEAVING
-    return worker.cordon if worker.cordon and not _has_its_job(situation, worker) else ""
+    leaving = leaves(situation) == worker.name
+    if not (leaving or worker.cordon) or _has_its_job(situation, worker):
+        return ""  # its job is recorded first, and may leave it then
+    return LEAVING if leaving else worker.cordon
 
 
 def _has_its_job(situation: Situation, worker: Worker) -> bool:
@@ -39,7 +40,7 @@ def _has_its_job(situation: Situation, worker: Worker) -> bool:
     if worker.name in situation.group_workers:
         return True
     jobs, shared = situation.jobs_on(worker), situation.shared_job_on(worker)
-    if shared is not None or any(situation.is_current(worker, job) for job in jobs):
+    if any(situation.is_current(worker, job) for job in (*jobs, *([] if shared is None else [shared]))):
         return True
     slices = [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or workloads.is_live(one)]
     elastic = workloads.is_elastic(situation.workload)
@@ -100,7 +101,8 @@ def is_serving_pod(job: Json) -> bool:
 
 
 def _nowhere_to_go(situation: Situation) -> str:
-    others = [one for one in situation.workers if one.can_run and not why_withheld(situation, one)]
+    asked = [one for one in situation.workers if one.can_run and one.name != leaves(situation)]
+    others = [one for one in asked if not why_withheld(situation, one)]
     return "" if others else "no other worker can be offered it now"
 
 

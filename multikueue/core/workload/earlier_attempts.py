@@ -26,7 +26,7 @@ from multikueue.core.model.workloads import (
     is_stopping,
     reserved_at,
 )
-from multikueue.core.workload.cordons import left_behind
+from multikueue.core.workload.cordons import leaves, left_behind
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.placements import new_placements
 from multikueue.core.workload.situation import Situation
@@ -67,7 +67,8 @@ def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
     if any(may_run_unproven(situation, worker) for worker in others):
         elsewhere.append(LEFTOVER_GRACE)
     waiting = situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE
-    if left_behind(situation):  # what is moved away from a worker is gone there before another has it
+    # What is moved away from a worker is gone there before another has it.
+    if chosen.name != leaves(situation) and left_behind(situation):
         elsewhere.append(LEFTOVER_GRACE)
     return max(elsewhere, default=LEFTOVER_GRACE if waiting else None)
 

@@ -37,7 +37,8 @@ def stop_evicted(situation: Situation) -> Plan:
         if (finished := _finished_copy(situation, worker)) is not None:
             end = ending.sync_end(situation, finished, situation.jobs_on(worker))
             return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation.workers, keep=worker.name)))
-    effects: list[Effect] = [*note_last_worker(situation)]
+    effects: list[Effect] = []
+    noted = tuple(note_last_worker(situation))
     seen: list[Json] = []
     stopping: list[Json] = []
     for worker in situation.workers:
@@ -54,10 +55,10 @@ def stop_evicted(situation: Situation) -> Plan:
         seen += jobs
         stopping += jobs if _stops(worker.workload) else ()
     if waits := hidden(situation, situation.workers):
-        return Plan(tuple(effects), look_again=min(waits).total_seconds())
+        return Plan((*noted, *effects), look_again=min(waits).total_seconds())
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
         effects += _sync_stopped(situation, stopping)
-    return Plan(tuple(effects))
+    return Plan((*effects, *noted))  # a note that is refused does not keep the quota
 
 
 def is_being_stopped(situation: Situation) -> bool:

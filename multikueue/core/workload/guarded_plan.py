@@ -42,7 +42,10 @@ def guarded_plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, disp
     left_out = {worker.name: first for worker in snapshot.workers if not worker.is_empty or worker.shared}
     if not left_out:
         raise first
-    decided = plan(_without(snapshot, left_out), now, settings, dispatcher)
+    try:
+        decided = plan(_without(snapshot, left_out), now, settings, dispatcher)
+    except Exception as error:  # as above
+        raise error from first
     for name in [*left_out]:
         fewer = {other: error for other, error in left_out.items() if other != name}
         try:

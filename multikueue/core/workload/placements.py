@@ -20,6 +20,7 @@ from multikueue.core.workload.words import plain
 
 KEPT: Final = 5
 """How many placements stay on the Workload."""
+_FIELDS: Final = ("worker", "since", "until", "why")
 _AGAIN: Final = "Previously: "
 """How Kueue begins the message of an eviction that is over."""
 
@@ -37,9 +38,14 @@ def placements(workload: Json) -> list[Json]:
     """The placements that are over, the last one at the end; none if the annotation cannot be read."""
     try:
         noted: Any = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):  # whoever may change the Workload writes there what they like
         return []
-    return [entry for entry in noted if isinstance(entry, dict)] if isinstance(noted, list) else []
+    return [_shortened(entry) for entry in noted if isinstance(entry, dict)][-KEPT:] if isinstance(noted, list) else []
+
+
+def _shortened(entry: Json) -> Json:
+    """The fields of an entry that are texts, in few printable characters: it is written again."""
+    return {name: plain(entry[name]) for name in _FIELDS if isinstance(entry.get(name), str)}
 
 
 def last_place(workload: Json) -> ClusterName | None:
@@ -65,4 +71,4 @@ def new_placements(situation: Situation) -> str | None:
         "until": evicted.get("lastTransitionTime") if lasts else timestamp(situation.now),
         "why": plain(str(evicted.get("message") or "").removeprefix(_AGAIN)),
     }
-    return json.dumps([*known, entry][-KEPT:], ensure_ascii=False, separators=(",", ":"))
+    return json.dumps([*known, entry][-KEPT:], separators=(",", ":"))

@@ -16,11 +16,13 @@ from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
     Connected,
     Creation,
+    Kind,
     Lost,
     NothingSent,
     Reach,
     Served,
     Unreadable,
+    Unserved,
     Untracked,
     Unusable,
     Worker,
@@ -52,8 +54,11 @@ def with_hidden_jobs(worker: Worker, why: str) -> Worker:
         worker: one with a job of this Workload that cannot be read.
         why: what cannot be read.
     """
-    kind = Unreadable(seen=False) if isinstance(worker.kind, Served | Unusable) else worker.kind
-    return attrs.evolve(worker, kind=kind, jobs=(), shared=(), creation=_unsure(worker.creation), unreadable=why)
+    reach = attrs.evolve(worker.reach, seen=False) if isinstance(worker.reach, Lost) else worker.reach
+    unknown = attrs.evolve(
+        worker, reach=reach, kind=_unseen_kind(worker.kind), jobs=(), shared=(), creation=_unsure(worker.creation)
+    )
+    return attrs.evolve(unknown, unreadable=why)
 
 
 def tell_unreadable(situation: Situation) -> Iterator[Effect]:
@@ -69,6 +74,13 @@ def _unseen(reach: Reach) -> Reach:
     if isinstance(reach, Lost):  # for one that does not answer time counts, whatever it showed before
         return attrs.evolve(reach, seen=False)
     return Unreadable(seen=False) if isinstance(reach, Connected | Unreadable) else reach
+
+
+def _unseen_kind(kind: Kind) -> Kind:
+    """What was seen before the jobs could not be read does not tell that none runs."""
+    if isinstance(kind, Unserved):
+        return attrs.evolve(kind, seen=False)
+    return Unreadable(seen=False) if isinstance(kind, Served | Unusable) else kind
 
 
 def _unsure(creation: Creation) -> Creation:

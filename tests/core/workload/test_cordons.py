@@ -26,6 +26,7 @@ from multikueue.core.workload.effects import (
 from multikueue.core.workload.snapshot import Lost, Refusal, Snapshot, Unanswered, Unserved, Worker
 from tests.core.building import CHECK, EARLIER, NOW, copy_of, decide, job, job_copy_of, snapshot, workload
 from tests.core.building import worker as plain_worker
+from tests.core.wording import in_words
 
 
 def worker(name: str, *there: Any, cordon: str = "", **facts: Any) -> Worker:
@@ -132,6 +133,18 @@ class TestNothingNew:
 
 
 class TestWhatRunsThereStays:
+    def test_a_job_whose_record_was_erased_is_recorded_before_it_may_leave(self) -> None:
+        local = workload(nominated=("w1", "w2"))
+        local["metadata"]["annotations"] = {MOVE_FROM_ANNOTATION: "w1"}
+        has_it = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local))
+        seen = snapshot(local, has_it, worker("w2", copy_of(local, admitted=True)))
+        assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
+
+    def test_a_job_of_somebody_else_under_its_name_does_not_lift_a_cordon(self) -> None:
+        local = workload(nominated=("w1",))
+        stale = worker("w1", shared=job_copy_of(local, attempt=EARLIER), cordon="true")
+        assert on("w1", decide(snapshot(local, stale)).effects) == ["DeleteJob"]
+
     def test_a_recorded_worker_keeps_its_job(self) -> None:
         local = workload(cluster="w1", check="Ready")
         copy = copy_of(local, admitted=True, owned=True)

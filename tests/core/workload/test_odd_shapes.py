@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import attrs
@@ -13,7 +14,7 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import Announce, CreateJob, DeleteJob, PatchJob, Plan
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
-from multikueue.core.workload.snapshot import NothingSent, Snapshot, Unreadable, Worker
+from multikueue.core.workload.snapshot import Lost, NothingSent, Snapshot, Unreadable, Unserved, Worker
 from multikueue.core.workload.unreadable import hidden, with_hidden_jobs
 from tests.core.building import EARLIER, NOW, SETTINGS, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.odd_shapes import as_read, odd, with_odd_objects
@@ -67,6 +68,19 @@ UNREADABLE = [
     pytest.param(lambda one: hidden(one, "Workload cannot be read"), id="Workload"),
     pytest.param(lambda one: with_hidden_jobs(one, "Job cannot be read"), id="job"),
 ]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"reach": Lost(NOW - timedelta(seconds=90))}, {"kind": Unserved(timedelta(seconds=90))}],
+    ids=["lost", "not served"],
+)
+def test_out_of_sight_it_may_still_run_though_the_worker_was_seen_before(facts: Any) -> None:
+    """That no job is known there tells nothing: it could not be read."""
+    local = workload(nominated=("w2",), evictions=1)
+    there = with_hidden_jobs(worker("w1", None, job_copy_of(local, attempt=EARLIER), **facts), "Job cannot be read")
+    seen = snapshot(local, there, worker("w2", copy_of(local, admitted=True)), last_worker="w1")
+    assert "record w2" not in in_words(seen, decide(seen))
 
 
 @pytest.mark.parametrize("hide", UNREADABLE)

@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import pytest
 
 from multikueue.core.model.adapter import Stamp
@@ -16,7 +17,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.effects import MANAGER, PatchWorkload
 from multikueue.core.workload.milestones import Ended, Offered, Placed, milestones
-from multikueue.core.workload.placements import KEPT, last_place, placement_of
+from multikueue.core.workload.placements import KEPT, last_place, placement_of, placements
 from multikueue.core.workload.snapshot import Lost, Placement, Snapshot
 from tests.core.building import NOW, RESERVED_AT, condition, decide, snapshot, worker, workload
 
@@ -82,6 +83,18 @@ def test_an_annotation_that_cannot_be_read_is_begun_anew(text: str) -> None:
     local["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: text}
     assert last_place(local) is None
     assert noted(snapshot(local, worker("w1"), placement=RAN))[-1]["worker"] == "w1"
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 1100, '[{"worker":"\\ud800","why":"' + "x" * 200_000 + '"}]'], ids=["nested", "odd and long"]
+)
+def test_what_somebody_writes_there_stops_nothing_and_is_not_written_back(text: str) -> None:
+    local = workload(evictions=1)
+    local["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: text}
+    assert len(placements(local)) <= 1
+    seen = snapshot(local, worker("w1"), placement=Placement(ClusterName("w1"), "2026-11-21T11:00:00Z"))
+    (patch,) = [effect for effect in decide(seen).effects if isinstance(effect, PatchWorkload)]
+    assert len(orjson.dumps(patch.patch)) < 2_000
 
 
 def test_copies_do_not_have_it() -> None:

@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, resource_version, uid
 from multikueued.reports.doctor.facts import Facts
 from multikueued.reports.doctor.findings import Spot
-from multikueued.reports.doctor.webhooks import stale
+from multikueued.reports.doctor.webhooks import is_gone, service_of, stale
 
 
 @attrs.frozen
@@ -42,11 +42,14 @@ def fixes(facts: Facts) -> tuple[Fix, ...]:
 
 
 def _webhooks(facts: Facts) -> Iterator[Fix]:
-    """Registrations of ours that nobody keeps. One that others share is theirs, too."""
+    """Registrations of ours that nobody keeps: their Service is gone as well, so it is not another daemon's.
+
+    One that others share is theirs, too.
+    """
     known = facts.webhooks.configurations if facts.webhooks is not None else {}
-    for name in stale(facts):
+    for name, ours in stale(facts).items():
         entries = known[name].get("webhooks") or []
-        if all(entry.get("name") == WEBHOOK for entry in entries):
+        if is_gone(facts, service_of(ours)) and all(entry.get("name") == WEBHOOK for entry in entries):
             told = f"delete MutatingWebhookConfiguration {name}"
             yield Fix(told, MUTATING_WEBHOOKS, ObjectKey("", name), uid(known[name]), resource_version(known[name]))
 

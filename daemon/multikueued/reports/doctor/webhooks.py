@@ -78,12 +78,21 @@ def without_authority(facts: Facts) -> Iterator[Spot]:
                 yield Spot(where, f"its certificate authority expired at {until:%Y-%m-%dT%H:%M:%SZ}", {"name": name})
 
 
+def service_of(entry: Json) -> ObjectKey:
+    """The Service that a registration names."""
+    service = dig(entry, "clientConfig", "service") or {}
+    return ObjectKey(str(service.get("namespace") or ""), str(service.get("name") or ""))
+
+
+def is_gone(facts: Facts, service: ObjectKey) -> bool:
+    """Whether a Service is known not to exist."""
+    return facts.webhooks is not None and facts.webhooks.services.get(service) is False
+
+
 def without_service(facts: Facts) -> Iterator[Spot]:
     """That it names a Service which does not exist."""
     for name, entry in ours(facts).items():
-        service = dig(entry, "clientConfig", "service") or {}
-        key = ObjectKey(str(service.get("namespace") or ""), str(service.get("name") or ""))
-        if facts.webhooks is not None and facts.webhooks.services.get(key) is False:
+        if is_gone(facts, key := service_of(entry)):
             yield Spot(f"MutatingWebhookConfiguration {name}", f"it names Service {key}, which does not exist")
 
 
