@@ -32,7 +32,7 @@ from multikueue.sandbox import kinds
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.controlplane.errors import NotReady
 from tests.controlplane.interface import Cluster
-from tests.integration.permissions import WORKER_RULES, grant_daemon, withdraw_webhook_permissions
+from tests.integration.permissions import WORKER_RULES, grant_daemon, make_marks_secret, withdraw_webhook_permissions
 from tests.integration.planes import WORKER_USER, Planes, connection
 from tests.integration.view import NAMESPACE, POD
 
@@ -73,6 +73,7 @@ async def as_at_first(planes: Planes) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(grant_daemon, planes.manager, [])
         tasks.start_soon(withdraw_webhook_permissions, planes.manager)
+        tasks.start_soon(make_marks_secret, planes.manager)
         for worker in planes.workers.values():
             tasks.start_soon(worker.service_account, WORKER_USER, WORKER_RULES)
 

@@ -93,13 +93,20 @@ async def install_chart_permissions(manager: Cluster) -> Json:
     """Create the daemon's service account as the chart does; return a kubeconfig for it once its rules are in force."""
     for name in (_NAMESPACE, KUEUE_NAMESPACE):
         await manager.admin.apply(namespace(name))
-    for obj in (*chart_objects(), *chart_objects("marks.yaml")):
+    for obj in chart_objects():
         await manager.admin.apply(obj)
+    await make_marks_secret(manager)
     path = f"/api/v1/namespaces/{_NAMESPACE}/serviceaccounts/{_ACCOUNT}/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
     token = str((await manager.admin.call("POST", path, request))["status"]["token"])
     await _wait_in_force(manager)
     return kubeconfig(manager.name, url=manager.url, ca_pem=manager.ca_pem, user=_ACCOUNT, token=token)
+
+
+async def make_marks_secret(manager: Cluster) -> None:
+    """Create the Secret that the daemon puts the key of its marks in, empty as the chart does."""
+    for obj in chart_objects("marks.yaml"):
+        await manager.admin.apply(obj)
 
 
 async def grant_daemon(manager: Cluster, rules: list[Json]) -> None:
