@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -83,22 +84,6 @@ async def explained(fleet: Fleet, job: str = "job/job") -> Explanation:
     return found
 
 
-async def explained_after(
-    workers: int = 1,
-    *,
-    refusals: Refusals | None = None,
-    before: Change | None = None,
-    submit: Change | None = None,
-    after: Change | None = None,
-    kinds: Sequence[JobKind] = BUILTIN,
-    seconds: float = 60.0,
-) -> Explanation:
-    """Run a fleet and the daemon, break something, submit a job, wait, and explain the job; see `seen_after`."""
-    return await seen_after(
-        explained, workers, refusals=refusals, before=before, submit=submit, after=after, kinds=kinds, seconds=seconds
-    )
-
-
 async def seen_after(
     look: Callable[[Fleet], Awaitable[T]],
     workers: int = 1,
@@ -148,3 +133,7 @@ def finding(found: Explanation, id: str) -> Finding:
     by_id = {one.id: one for one in found.findings}
     assert id in by_id, (found.job, found.workers, found.findings)
     return by_id[id]
+
+
+explained_after = partial(seen_after, explained)
+"""Run a fleet and the daemon, break something, submit a job, wait, and explain the job."""

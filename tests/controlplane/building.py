@@ -36,15 +36,16 @@ _STAMP = "built-from"
 _VERSION = "k8s.io/component-base/version"
 _MAJOR, _MINOR, _ = KUBERNETES.removeprefix("v").split(".")
 # Without these the API server says that its version is v0.0.0-master.
+_PLAIN_LDFLAGS = "-s -w"
 _KUBERNETES_LDFLAGS = (
-    f"-s -w -X {_VERSION}.gitVersion={KUBERNETES} -X {_VERSION}.gitMajor={_MAJOR} -X {_VERSION}.gitMinor={_MINOR}"
+    f"{_PLAIN_LDFLAGS} -X {_VERSION}.gitVersion={KUBERNETES} "
+    f"-X {_VERSION}.gitMajor={_MAJOR} -X {_VERSION}.gitMinor={_MINOR}"
 )
-
 # As Helm's Makefile does: else it renders for Kubernetes 1.20.
 _HELM_KUBERNETES = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
 _HELM_LDFLAGS = " ".join(
     (
-        f"-s -w -X helm.sh/helm/v3/internal/version.version={HELM_VERSION}",
+        f"{_PLAIN_LDFLAGS} -X helm.sh/helm/v3/internal/version.version={HELM_VERSION}",
         *(
             f"-X {package}.k8sVersionMajor={_MAJOR} -X {package}.k8sVersionMinor={_MINOR}"
             for package in _HELM_KUBERNETES
@@ -60,43 +61,48 @@ class Module:
     folder: str
     """Below `go`."""
     files: tuple[str, ...]
-    target: Callable[[Path], list[str]]
-    """What to build, into that folder."""
+    package: str
+    """Or `tool`, for all tools of the module files."""
     about: str
     """Said before it is built."""
+    ldflags: str = _PLAIN_LDFLAGS
 
-
-def _one(package: str, file: str, ldflags: str = "-s -w") -> Callable[[Path], list[str]]:
-    return lambda into: ["-ldflags", ldflags, "-o", str(into / file), package]
+    def target(self, into: Path) -> list[str]:
+        """The arguments of `go build`: what to build, into that folder."""
+        output = f"{into}/" if len(self.files) > 1 else str(into / self.files[0])
+        return ["-ldflags", self.ldflags, "-o", output, self.package]
 
 
 ETCD: Final = Module(
     "etcd",
     (ETCD_FILE,),
-    _one("go.etcd.io/etcd/server/v3", ETCD_FILE),
+    "go.etcd.io/etcd/server/v3",
     "etcd (about 1 minute on 2 cores, the first time)",
 )
 APISERVER: Final = Module(
     "kubernetes",
     (APISERVER_FILE, CONTROLLERS_FILE),
-    lambda into: ["-ldflags", _KUBERNETES_LDFLAGS, "-o", f"{into}/", "tool"],
+    "tool",
     "kube-apiserver and kube-controller-manager (about 5 minutes on 2 cores, the first time)",
+    _KUBERNETES_LDFLAGS,
 )
 CONTROL_PLANE: Final = (ETCD, APISERVER)
 HELM: Final = (
     Module(
         "helm",
         (HELM_FILE,),
-        _one("helm.sh/helm/v3/cmd/helm", HELM_FILE, _HELM_LDFLAGS),
+        "helm.sh/helm/v3/cmd/helm",
         "helm (about 3 minutes on 2 cores, the first time)",
+        _HELM_LDFLAGS,
     ),
 )
 KUBECTL: Final = (
     Module(
         "kubectl",
         (KUBECTL_FILE,),
-        _one("k8s.io/kubernetes/cmd/kubectl", KUBECTL_FILE, _KUBERNETES_LDFLAGS),
+        "k8s.io/kubernetes/cmd/kubectl",
         "kubectl (about 1 minute on 2 cores, the first time)",
+        _KUBERNETES_LDFLAGS,
     ),
 )
 
@@ -164,7 +170,9 @@ def _is_built(folder: Path, stamp: str, files: Sequence[str]) -> bool:
 
 
 def _source_digest(modules: Sequence[Module]) -> str:
-    digest = hashlib.sha256((_HELM_LDFLAGS if modules == HELM else _KUBERNETES_LDFLAGS).encode())
+    digest = hashlib.sha256()
+    for module in modules:  # what is built plainly changes with its module files only
+        digest.update(module.ldflags.encode() if module.ldflags != _PLAIN_LDFLAGS else b"")
     for module in modules:
         for file in sorted((_MODULES / module.folder).glob("go.*")):
             digest.update(file.read_bytes())

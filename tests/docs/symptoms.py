@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -117,13 +117,22 @@ def explained(made: Json, of: Json = TRAIN) -> Finding:
     return found
 
 
+Case: TypeAlias = tuple[str, Callable[[], Finding]]
+"""What one sees, and how it is found."""
+
+
 def manager_rows() -> Iterator[Row]:
     """What is wrong on the manager itself."""
+    cases = (*_of_configuration(), *_of_workloads())
+    for seen, find in cases:
+        yield Row(seen, find())
+
+
+def _of_configuration() -> tuple[Case, ...]:
     objects = fleet(MADE)
-    misspelt = {**MADE, "spec": {**MADE["spec"], "queueName": "user-quee"}}
     checked = {"admissionChecks": [{"name": "multikueu"}]}
     unchecked: dict[str, list[Json]] = {"admissionChecks": []}
-    cases: tuple[tuple[str, Callable[[], Finding]], ...] = (
+    return (
         (
             "`multikueue status` shows workers as they were long ago, and nothing is dispatched",
             lambda: daemon_findings(DaemonReport("multikueue-0", None, seen=True, alive=False), "kueue-system")[0],
@@ -152,6 +161,13 @@ def manager_rows() -> Iterator[Row]:
             "a job with `managedBy` never starts, and its Workload is Admitted",
             lambda: _of_queue(objects, admissionChecksStrategy=unchecked),
         ),
+    )
+
+
+def _of_workloads() -> tuple[Case, ...]:
+    objects = fleet(MADE)
+    misspelt = {**MADE, "spec": {**MADE["spec"], "queueName": "user-quee"}}
+    return (
         (
             "the Workload has no quota: `LocalQueue user-quee doesn't exist`",
             lambda: next(queue_findings(misspelt, objects)),
@@ -170,8 +186,6 @@ def manager_rows() -> Iterator[Row]:
         ("the job has no Workload, and runs here at once", lambda: unqueued(without_queue(), "job/train", objects)[1]),
         ("the job has a queue and no Workload", lambda: unqueued(job("train"), "job/train", objects)[1]),
     )
-    for seen, find in cases:
-        yield Row(seen, find())
 
 
 def _of_queue(objects: ManagerObjects, **spec: Any) -> Finding:

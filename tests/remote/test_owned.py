@@ -69,8 +69,8 @@ async def test_a_jobset_has_jobs_which_have_pods() -> None:
 
 
 async def test_any_kind_in_between_is_found_by_discovery() -> None:
-    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "uid": "w"}}
-    widget["metadata"] = {**widget["metadata"], "ownerReferences": [owned_by(JOBSET)]}  # type: ignore[dict-item]
+    metadata = {"name": "w", "uid": "w", "ownerReferences": [owned_by(JOBSET)]}
+    widget: Json = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata}
     assert await names(Lists({"pods": [pod("a", widget)], "widgets": [widget]}), "root") == ["a"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -120,11 +120,16 @@ class Scene:
         return status["admissionChecks"][0]["state"], status.get("clusterName", "")
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize(("resource", "how"), SPOILS)
-async def test_an_odd_copy_on_a_worker(resource: Resource, how: Spoil, restarted: bool) -> None:
-    """An hour later, and after a restart, its job runs on; that of somebody else is dispatched to the same worker."""
-    scene = await Scene.set_up()
+async def _with_one_spoilt(
+    scene: Scene,
+    place: OddObjects,
+    resource: Resource,
+    how: Spoil,
+    check: Callable[[Scene, Resource, str, dict[str, str]], Awaitable[None]],
+    *,
+    restarted: bool,
+) -> None:
+    """Have a job run, spoil an object of it, while the daemon runs or before it starts again, and look."""
     async with scene.fleet.kueues():
         async with scene.fleet.running(scene.build()):
             await scene.fleet.submit("first")
@@ -132,12 +137,20 @@ async def test_an_odd_copy_on_a_worker(resource: Resource, how: Spoil, restarted
             before = await scene.running()
             name = await scene.name(resource, "first")
             if not restarted:
-                await scene.worker.spoil(resource, name, how)
-                await _is_left_alone(scene, resource, name, before)
+                await place.spoil(resource, name, how)
+                await check(scene, resource, name, before)
         if restarted:
-            await scene.worker.spoil(resource, name, how)
+            await place.spoil(resource, name, how)
             async with scene.fleet.running(scene.build()):
-                await _is_left_alone(scene, resource, name, before)
+                await check(scene, resource, name, before)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(("resource", "how"), SPOILS)
+async def test_an_odd_copy_on_a_worker(resource: Resource, how: Spoil, restarted: bool) -> None:
+    """An hour later, and after a restart, its job runs on; that of somebody else is dispatched to the same worker."""
+    scene = await Scene.set_up()
+    await _with_one_spoilt(scene, scene.worker, resource, how, _is_left_alone, restarted=restarted)
 
 
 async def _is_left_alone(scene: Scene, resource: Resource, name: str, before: dict[str, str]) -> None:
@@ -158,19 +171,7 @@ async def _is_left_alone(scene: Scene, resource: Resource, name: str, before: di
 async def test_an_odd_object_of_the_manager(resource: Resource, how: Spoil, restarted: bool) -> None:
     """Its copies stay, though nothing can be decided about them; it is told on the Workload."""
     scene = await Scene.set_up()
-    async with scene.fleet.kueues():
-        async with scene.fleet.running(scene.build()):
-            await scene.fleet.submit("first")
-            await scene.until_running("first")
-            before = await scene.running()
-            name = await scene.name(resource, "first")
-            if not restarted:
-                await scene.manager.spoil(resource, name, how)
-                await _goes_on_without(scene, resource, name, before)
-        if restarted:
-            await scene.manager.spoil(resource, name, how)
-            async with scene.fleet.running(scene.build()):
-                await _goes_on_without(scene, resource, name, before)
+    await _with_one_spoilt(scene, scene.manager, resource, how, _goes_on_without, restarted=restarted)
 
 
 async def _goes_on_without(scene: Scene, resource: Resource, name: str, before: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -35,6 +36,10 @@ _SETTINGS = click.option(
 _NAME = click.option("--name", default="multikueue", show_default=True, help="Of the roles and their bindings.")
 
 
+def _account(default: str, about: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option("--service-account", type=AccountParameter(), default=default, show_default=True, help=about)
+
+
 @click.group()
 def rbac() -> None:
     """Print the least privileges that the daemon needs, as YAML for kubectl apply."""
@@ -43,13 +48,7 @@ def rbac() -> None:
 @rbac.command()
 @_SETTINGS
 @_NAME
-@click.option(
-    "--service-account",
-    type=AccountParameter(),
-    default="multikueue/multikueue",
-    show_default=True,
-    help="The daemon's. Its namespace must exist.",
-)
+@_account("multikueue/multikueue", "The daemon's. Its namespace must exist.")
 def manager(config_file: Path | None, name: str, service_account: Account) -> None:
     """Print what the daemon needs on the manager cluster."""
     _print(manager_objects(load_settings(config_file).settings, name, service_account))
@@ -58,13 +57,7 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
 @rbac.command()
 @_SETTINGS
 @_NAME
-@click.option(
-    "--service-account",
-    type=AccountParameter(),
-    default="kueue-system/multikueue",
-    show_default=True,
-    help="Whose token is in the worker's kubeconfig. Its namespace must exist.",
-)
+@_account("kueue-system/multikueue", "Whose token is in the worker's kubeconfig. Its namespace must exist.")
 @click.option("--diagnose", is_flag=True, help="Add what shows why a job waits there: queues, namespaces, CRDs.")
 @click.option("--logs", is_flag=True, help="Add what multikueue pods and logs read there: pods and their logs.")
 def worker(config_file: Path | None, name: str, service_account: Account, diagnose: bool, logs: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -12,9 +11,8 @@ import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
-from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of
+from multikueue.core.workload import placements as noted
 from multikueue.core.workload.words import BEFORE_REASONS, BETWEEN_REASONS
 from multikueued.reports.events import EventReport
 
@@ -48,12 +46,7 @@ def placements(workload: Json) -> tuple[Placement, ...]:
 
     The annotation has those that are over; what cannot be read of it is left out.
     """
-    try:
-        listed = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
-    except (ValueError, RecursionError):
-        listed = []
-    ended = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return (*map(_placement, ended), *_last_placement(workload))
+    return (*map(_placement, noted.placements(workload)), *_last_placement(workload))
 
 
 def _placement(entry: Json) -> Placement:
@@ -63,13 +56,12 @@ def _placement(entry: Json) -> Placement:
 
 def _last_placement(workload: Json) -> Iterator[Placement]:
     """The worker that is recorded: since the Workload was Admitted, or before that since it got quota."""
-    worker = workloads.cluster_name(workload)
-    if worker is None:
+    lasts = noted.placement_of(workload)
+    if lasts is None:
         return
-    began = condition(workload, "Admitted" if workloads.is_admitted(workload) else "QuotaReserved") or {}
     ended = condition(workload, "Finished") if workloads.is_finished(workload) else None
     until, why = (ended.get("lastTransitionTime"), "it has ended") if ended is not None else (None, "")
-    yield Placement(worker, _time(began.get("lastTransitionTime")), _time(until), why)
+    yield Placement(lasts.worker, _time(lasts.since), _time(until), why)
 
 
 def parts_of(message: str, workers: Iterable[str]) -> dict[str, str]:

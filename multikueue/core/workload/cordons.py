@@ -39,8 +39,8 @@ def _has_its_job(situation: Situation, worker: Worker) -> bool:
     """Whether this attempt's job is there without being recorded, or what it belongs to runs there."""
     if worker.name in situation.group_workers:
         return True
-    jobs, shared = situation.jobs_on(worker), situation.shared_job_on(worker)
-    if any(situation.is_current(worker, job) for job in (*jobs, *([] if shared is None else [shared]))):
+    shared, jobs = situation.shared_job_on(worker), situation.jobs_on(worker)
+    if situation.has_job(worker) or (shared is not None and situation.is_current(worker, shared)):
         return True
     slices = [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or workloads.is_live(one)]
     elastic = workloads.is_elastic(situation.workload)

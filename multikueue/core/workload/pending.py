@@ -82,7 +82,7 @@ def _tell_held_up(situation: Situation, chosen: Worker | None) -> Iterator[Effec
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
     """Whether another controller, if one nominates, has nominated it. A worker that has the job keeps it."""
-    return not nomination.binding or chosen.name in nomination.names or _has_job(situation, chosen)
+    return not nomination.binding or chosen.name in nomination.names or situation.has_job(chosen)
 
 
 def winner(situation: Situation) -> Worker | None:
@@ -97,14 +97,10 @@ def winner(situation: Situation) -> Worker | None:
     placed = (worker for worker in situation.workers if worker.name in places)
     able = [worker for worker in placed if worker.can_run and _is_open(situation, worker)]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
-    having = [worker for worker in admitted if _has_job(situation, worker)]
+    having = [worker for worker in admitted if situation.has_job(worker)]
     offered = [worker for worker in admitted if worker.name in workloads.nominated(situation.workload)]
     free = [worker for worker in offered if not situation.stale_jobs_on(worker)]
     return next(iter(having or free or offered), None)
-
-
-def _has_job(situation: Situation, worker: Worker) -> bool:
-    return any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
 
 
 def _has_admitted(situation: Situation, worker: Worker) -> bool:
@@ -242,8 +238,8 @@ def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
             yield from _clean_current(situation, worker)
         elif worker.name not in names:
             # One with this attempt's job was recorded, and somebody has erased that: it is about to be recorded again.
-            waits = _has_admitted(situation, worker) and _has_job(situation, worker)
-            yield from () if waits else _clean_current(situation, worker)
+            if not (_has_admitted(situation, worker) and situation.has_job(worker)):
+                yield from _clean_current(situation, worker)
         elif worker.can_run:
             yield from _offer_to(situation, worker)
 

@@ -276,6 +276,10 @@ class Situation:
             for one in self.snapshot.siblings
         )
 
+    def has_job(self, worker: Worker) -> bool:
+        """Whether this attempt's job is on that worker, or that of others who share it."""
+        return any(self.is_current(worker, job) for job in self.jobs_on(worker))
+
     def stale_jobs_on(self, worker: Worker) -> list[JobCopy]:
         """The jobs there that do not count as this attempt's. One that others of the group share is never stale."""
         if workloads.component_index(self.workload) is not None:

@@ -54,8 +54,7 @@ def _proven(situation: Situation, workers: list[Worker]) -> list[Worker]:
     having = [
         worker
         for worker in workers
-        if any(situation.is_current(worker, job) for job in situation.jobs_on(worker))
-        or (worker in offered and has_had_owner(worker.workload or {}))
+        if situation.has_job(worker) or (worker in offered and has_had_owner(worker.workload or {}))
     ]
     return having or (offered if len(offered) == 1 else [])
 

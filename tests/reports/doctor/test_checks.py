@@ -15,7 +15,8 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, local_queue
 from multikueue.testing import workload
-from multikueued.config import ObjectName, Settings, WebhookSettings
+from multikueue.testing.objects import CheckState
+from multikueued.config import ControllerName, ObjectName, Settings, WebhookSettings
 from multikueued.reports.doctor.facts import (
     ClockBound,
     Credentials,
@@ -52,9 +53,9 @@ OFF = Settings(namespace=ObjectName("kueue-system"))
 POD = next(kind for kind in AVAILABLE if kind.resource.plural == "pods")
 
 
-def pod_workload(check: str) -> Json:
+def pod_workload(check: CheckState) -> Json:
     """A Workload of a pod that runs on worker1."""
-    made = workload(job(), checks={CHECK: check}, cluster="worker1")  # type: ignore[dict-item]
+    made = workload(job(), checks={CHECK: check}, cluster="worker1")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "train", "uid": "1", "controller": True}
     return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
 
@@ -99,6 +100,12 @@ def manager_cases() -> Iterator[Case]:
     refused = (ALLOWED, attrs.evolve(ALLOWED, verb="watch", allowed=False))
     told = "system:serviceaccount:kueue-system:multikueue may not watch workloads.kueue.x-k8s.io"
     yield "permission-missing", healthy(permissions=refused), "the manager", told
+    yield from chain_cases()
+    yield from credential_cases()
+
+
+def chain_cases() -> Iterator[Case]:
+    """From ClusterQueues over their checks to the workers."""
     yield "no-check", with_objects(checks=()), "the manager", "no AdmissionCheck of MultiKueue"
     yield (
         "no-check",
@@ -133,7 +140,6 @@ def manager_cases() -> Iterator[Case]:
     yield "worker-unlisted", alone, "MultiKueueCluster worker2", "no MultiKueueConfig of a check lists it"
     closed = worker("worker2", annotations={"multikueue.dev/cordoned": "repair"})
     yield "worker-cordoned", with_objects(clusters=(worker("worker1"), closed)), "worker2", "cordoned"
-    yield from credential_cases()
 
 
 def credential_cases() -> Iterator[Case]:
@@ -290,7 +296,8 @@ def test_one_place_is_told_once_in_the_words_of_the_first() -> None:
 
 
 def test_the_gate_is_not_asked_for_with_a_controller_name_of_ones_own() -> None:
-    own = Settings(controller_name="example.com/dispatcher", webhook=WebhookSettings(enabled=True))  # type: ignore[arg-type]
+    name = ControllerName("example.com/dispatcher")
+    own = Settings(controller_name=name, webhook=WebhookSettings(enabled=True))
     assert findings(healthy(kueue=KueueFacts("kueue:v0.19.0", (), {}), settings=own)) == ()
 
 
