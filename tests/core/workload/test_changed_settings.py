@@ -188,7 +188,7 @@ def test_an_inactive_one_is_not_rejected_again(change: str) -> None:
 
 @CHANGED
 def test_an_evicted_one_is_rejected_once_it_has_quota_again(change: str) -> None:
-    """Kueue follows no verdict while it is evicted, and gives no quota to a Workload with one: it would wait for ever."""
+    """Kueue follows no verdict while it is evicted, and gives no quota to one that has a verdict."""
     shown = seen(change, workload(quota=False, evicted="AdmissionCheck"), worker("w1"))
     assert decide(shown).effects == ()
     shown = seen(change, workload(), worker("w1"))
