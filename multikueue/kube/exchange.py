@@ -170,7 +170,10 @@ class Exchange:
             ApiError: the server did not accept it.
         """
         try:
-            with anyio.fail_after(self.options.deadline):  # a server may accept a connection and say nothing
+            with (
+                anyio.fail_after(self.options.deadline),
+                self.sessions.call(),
+            ):  # a server may accept a connection and say nothing
                 response = await self._open(request, idle)
                 if response.status == 200:
                     return response
@@ -229,6 +232,8 @@ class Exchange:
                     server_hostname=self.config.tls_server_name or None,
                 )
             status = response.status
+            if time is None:
+                opened.streams.add(response)
         except asyncio.CancelledError:
             # When a session closes, aiohttp cancels the futures that wait for a connection or a name. This task was not
             # cancelled then, and the error would end its task group.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -25,6 +26,13 @@ class Opened:
 
     calls: aiohttp.ClientSession
     watches: aiohttp.ClientSession
+    streams: weakref.WeakSet[aiohttp.ClientResponse] = attrs.field(factory=weakref.WeakSet, repr=False)
+    """Answers of watches that are being read."""
+
+    def end_streams(self) -> None:
+        """Give an error to those who read a stream: with the session merely closed, they would wait for ever."""
+        for response in list(self.streams):
+            response.content.set_exception(aiohttp.ClientConnectionError("the client certificate was replaced"))
 
     async def close(self) -> None:
         """Close both, also while being cancelled."""
@@ -69,13 +77,14 @@ class Sessions:
         async with self._lock:
             if pair != self._pair:
                 tls = await self._tls(pair)
-                earlier, self.opened, self._pair = self.opened, self.open(tls), pair
-                self.flights.begin(partial(self._retire, earlier))
+                if not self.opened.calls.closed:  # by the end of the client
+                    self.flights.begin(partial(self._retire, self.opened))
+                    self.opened, self._pair = self.open(tls), pair
         return self.opened
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Surrounds a call: the connections that it uses stay open."""
+        """Surrounds a call, or the begin of a stream: the connections that it uses stay open."""
         call = object()
         self._calls.add(call)
         try:
@@ -92,12 +101,14 @@ class Sessions:
 
     async def _retire(self, earlier: Opened) -> None:
         """Close sessions that are not used any more."""
+        earlier.end_streams()
+        begun = set(self._calls)
         try:
-            await earlier.watches.close()
-            begun = set(self._calls)
             with anyio.move_on_after(self.patience):
                 while begun & self._calls:
-                    self._call_ended = anyio.Event()
+                    if self._call_ended.is_set():
+                        self._call_ended = anyio.Event()
                     await self._call_ended.wait()
         finally:
+            earlier.end_streams()  # those that have begun meanwhile
             await earlier.close()
