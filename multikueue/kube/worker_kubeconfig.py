@@ -33,7 +33,7 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
     document = Document.parse(data)
     _check_file(document)
     selection = document.select()
-    _check_endpoint(selection.server)
+    check_endpoint(selection.server)
     _check_user(selection)
     config = inline_config(selection)
     if bool(config.client_cert_pem) != bool(config.client_key_pem):
@@ -61,7 +61,12 @@ def _check_file(document: Document) -> None:
             refuse(f"server URL is required for cluster {name}")
 
 
-def _check_endpoint(server: str) -> None:
+def check_endpoint(server: str) -> None:
+    """Refuse an address that is not `https://HOST:PORT`, perhaps with a path.
+
+    Raises:
+        Refusal: in Kueue's words, where Kueue refuses it, too.
+    """
     url = split_url(server)
     if url is None or not is_host(url.hostname):
         refuse("untrusted server endpoint")
