@@ -1,4 +1,4 @@
-"""The settings of workers that ClusterProfiles describe: which access providers are allowed, and what each runs or reads.
+"""The settings of workers that ClusterProfiles describe: the access providers, and what each runs or reads.
 
 They have Kueue's form: `multiKueue.clusterProfile.accessProviders`.
 """

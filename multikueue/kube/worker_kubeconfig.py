@@ -18,6 +18,7 @@ REASON: Final = "InsecureKubeConfig"
 """Kueue's condition reason for a kubeconfig with bad content."""
 
 _DIGITS: Final = 16
+_NO_CREDENTIALS: Final = ("source", "namespace", "disable_compression", "holder")
 
 
 @refused_as(REASON)
@@ -43,7 +44,9 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
 
 def credentials_digest(config: ClusterConfig) -> str:
     """Tells one address and its credentials from another. It gives nothing away: tokens are long and random."""
-    told = attrs.asdict(config, filter=lambda field, _: field.name not in ("source", "namespace"))
+    told = attrs.asdict(config, filter=lambda field, _: field.name not in _NO_CREDENTIALS)
+    if config.holder is not None:
+        told["holder"] = config.holder.name
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
@@ -62,11 +65,7 @@ def _check_file(document: Document) -> None:
 
 
 def check_endpoint(server: str) -> None:
-    """Refuse an address that is not `https://HOST:PORT`, perhaps with a path.
-
-    Raises:
-        Refusal: in Kueue's words, where Kueue refuses it, too.
-    """
+    """Refuse an address that is not https, or holds more than an address."""
     url = split_url(server)
     if url is None or not is_host(url.hostname):
         refuse("untrusted server endpoint")
