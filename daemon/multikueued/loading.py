@@ -107,7 +107,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"leaderElection: {error}"
     yield from dispatcher_contradictions(settings)
     yield from kind_contradictions(settings)
-    yield from profile_contradictions(settings.cluster_profile)
+    section = "" if settings.multi_kueue.cluster_profile is None else "multiKueue."
+    yield from profile_contradictions(f"{section}clusterProfile", settings.cluster_profile)
     if settings.pods.check == "Ready" and not (settings.webhook.enabled and settings.webhook.failure_policy == "Fail"):
         why = "without the webhook's scheduling gate a pod would run on the manager as well"
         advice = "set webhook.enabled: true and webhook.failurePolicy: Fail, or keep Pending"

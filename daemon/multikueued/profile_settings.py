@@ -106,20 +106,25 @@ class ClusterProfileSettings:
         return ProfileSettings(providers or None, self.allow_insecure_tls)
 
 
-def profile_contradictions(settings: ClusterProfileSettings | None) -> Iterator[str]:
-    """What cannot be used: the setting, and why. Where Kueue refuses the same, in its words."""
+def profile_contradictions(place: str, settings: ClusterProfileSettings | None) -> Iterator[str]:
+    """What cannot be used: the setting, and why. Where Kueue refuses the same, in its words.
+
+    Args:
+        place: of the section, for the messages.
+        settings: the section; None: there is none.
+    """
     if settings is None:
         return
     if settings.access_providers and settings.credentials_providers:
-        yield "clusterProfile.credentialsProviders: must not be specified when accessProviders is specified"
+        yield f"{place}.credentialsProviders: must not be specified when accessProviders is specified"
     for field in ("access_providers", "credentials_providers"):
         shown = "accessProviders" if field == "access_providers" else "credentialsProviders"
         known: set[str] = set()
         for number, provider in enumerate(getattr(settings, field)):
-            place = f"clusterProfile.{shown}[{number}]"
-            yield from _provider_contradictions(place, provider)
+            entry = f"{place}.{shown}[{number}]"
+            yield from _provider_contradictions(entry, provider)
             if provider.name in known:
-                yield f'{place}.name: there is another provider "{provider.name}" above: only the first would be used'
+                yield f'{entry}.name: there is another provider "{provider.name}" above: only the first would be used'
             known.add(provider.name)
 
 
