@@ -124,3 +124,13 @@ def test_equal_profiles_make_equal_configurations() -> None:
     )
     assert config() != config(server="https://c1:6444")
     assert profile_config(access(), SETTINGS, "one") != profile_config(access(), SETTINGS, "two")
+
+
+def test_an_extension_that_is_nested_without_end_is_refused() -> None:
+    nested: Json = {}
+    for _ in range(100_000):
+        nested = {"a": nested}
+    with pytest.raises(ClusterProfileError) as caught:
+        profile_config(attrs.evolve(access(), config=nested), SETTINGS)
+    told = f"the extension {EXEC_EXTENSION} is nested too deeply"
+    assert (caught.value.reason, str(caught.value)) == ("BadClusterProfile", told)
