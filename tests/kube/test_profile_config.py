@@ -111,7 +111,8 @@ def test_a_connection_that_must_not_be_used_is_refused_in_kueues_words(cluster: 
 def test_tls_is_not_verified_only_if_the_settings_and_the_profile_say_so() -> None:
     allowing = attrs.evolve(SETTINGS, allow_insecure_tls=True)
 
-    assert not profile_config(access(**{"insecure-skip-tls-verify": True}), allowing).verify_tls
+    insecure: Json = {"insecure-skip-tls-verify": True}
+    assert not profile_config(access(**insecure), allowing).verify_tls
     assert profile_config(access(), allowing).verify_tls
 
 
