@@ -41,6 +41,8 @@ def _plugin(command: PluginCommand, access: Access, config: ClusterConfig) -> Ex
         told = cluster_info(config, access.config) if command.provide_cluster_info else ""
     except RecursionError:  # the profile's extension has up to 1,024 levels
         raise ClusterProfileError(BAD_PROFILE, f"the extension {EXEC_EXTENSION} is nested too deeply") from None
-    own = ExecPlugin(command.command, command.args, command.env, command.api_version, told)
+    own = ExecPlugin(
+        command.command, command.args, command.env, command.api_version, told, inherit_env=command.inherit_env
+    )
     replace = access.provider.env_policy == "Replace"
     return own.extended(access.more_args, dict(access.more_env), replace=replace)

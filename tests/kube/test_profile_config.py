@@ -52,12 +52,20 @@ def test_the_plugin_runs_as_the_settings_say_and_is_told_of_the_cluster() -> Non
     plugin = config(**{"certificate-authority-data": ENCODED}).exec_plugin
     assert plugin is not None
     assert (plugin.command, plugin.args, plugin.env) == ("/bin/login", ("--own",), (("A", "own"),))
-    assert (plugin.api_version, plugin.own, plugin.problem) == (V1, False, "")
+    assert (plugin.api_version, plugin.search_path, plugin.inherit_env, plugin.problem) == (V1, False, False, "")
     assert json.loads(plugin.cluster) == {
         "server": "https://c1:6443",
         "certificate-authority-data": ENCODED,
         "config": {"clusterName": "c1", "b": {"c": 2, "d": 1}},
     }
+
+
+def test_a_plugin_gets_the_daemons_variables_if_the_settings_say_so() -> None:
+    assert PLUGIN.plugin is not None
+    open_minded = attrs.evolve(PLUGIN, plugin=attrs.evolve(PLUGIN.plugin, inherit_env=True))
+    plugin = profile_config(access(open_minded), SETTINGS).exec_plugin
+    assert plugin is not None
+    assert plugin.inherit_env
 
 
 def test_a_plugin_that_does_not_ask_for_the_cluster_is_not_told() -> None:
