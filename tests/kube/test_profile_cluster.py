@@ -7,7 +7,8 @@ import base64
 import attrs
 import pytest
 
-from multikueue.core.model.names import Json
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
@@ -15,6 +16,7 @@ from multikueue.kube.credentials.holder import TokenHolder
 from multikueue.kube.profile_cluster import parse_profile_cluster
 from multikueue.kube.worker_kubeconfig import credentials_digest
 from tests.kube.exec_plugins import CANARY
+from tests.kube.scripted import job, says, talking
 
 PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
 WHOLE: Json = {
@@ -81,3 +83,18 @@ def test_credentials_are_told_apart_without_being_told() -> None:
     plugin = ExecPlugin("/plugin", ["a"])
     others = [attrs.evolve(config, holder=TokenHolder("Secret n/b")), attrs.evolve(config, exec_plugin=plugin), config]
     assert len({held, *map(credentials_digest, others)}) == 4
+
+
+async def test_no_proxy_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the one that is named."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with talking(says(200, job("1"))) as (server, client):
+        assert await client.get(JOB, ObjectKey("n", "a")) == job("1")
+        assert "gzip" in server.asked[0].headers["Accept-Encoding"]
+
+
+async def test_compression_can_be_turned_off() -> None:
+    async with talking(says(200, job("1")), disable_compression=True) as (server, client):
+        await client.get(JOB, ObjectKey("n", "a"))
+        assert server.asked[0].headers["Accept-Encoding"] == "identity"

@@ -1,7 +1,6 @@
 """Runs exec plugins: a process group of its own, with a deadline, of which only stdout is read.
 
-It runs here and not in kubernetes-asyncio, because it must stop with the client, must not prompt, and may write any
-amount to stderr. Neither stdout nor stderr is ever quoted: both may hold secrets, also after a failure.
+Neither stdout nor stderr is ever quoted: both may hold secrets, also after a failure. stderr is not even read.
 """
 
 from __future__ import annotations
