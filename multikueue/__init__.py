@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from multikueue.core.config.access_providers import AccessProvider, PluginCommand, ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher, External, Nomination
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.action import Action
@@ -22,6 +23,7 @@ from multikueue.errors import (
     AdapterError,
     AlreadyExists,
     ApiError,
+    ClusterProfileError,
     Conflict,
     DeadlineExceeded,
     Expired,
@@ -91,6 +93,7 @@ __all__ = [
     "AVAILABLE",
     "BUILTIN",
     "GVK",
+    "AccessProvider",
     "Action",
     "AdapterError",
     "AdapterRegistry",
@@ -107,6 +110,7 @@ __all__ = [
     "ClusterConfig",
     "ClusterName",
     "ClusterPool",
+    "ClusterProfileError",
     "Conflict",
     "Connect",
     "Controller",
@@ -142,6 +146,8 @@ __all__ = [
     "ObjectKey",
     "ObjectList",
     "PlanSettings",
+    "PluginCommand",
+    "ProfileSettings",
     "Reader",
     "Reconciler",
     "RequestHook",

@@ -261,8 +261,7 @@ def build_manager(
         adapters: the job kinds.
         led_until: see `Elector.led_until`.
     """
-    limits = settings.worker_limits.answer_limits()
-    options, plugins = ClientOptions(limits=limits), Authenticators()
+    limits, plugins = settings.worker_limits.answer_limits(), Authenticators()
     return Manager(
         client,
         adapters,
@@ -282,8 +281,9 @@ def build_manager(
             kubeconfig_prefix=settings.kubeconfig_path_prefix,
             worker_limits=limits,
             quota_automation=settings.quota_automation,
+            profiles=settings.cluster_profile.profile_settings() if settings.cluster_profile is not None else None,
         ),
-        lambda name, config: KubeClient(config, name=name, options=options, hook=metrics, plugins=plugins),
+        lambda name, it: KubeClient(it, name=name, options=ClientOptions(limits=limits), hook=metrics, plugins=plugins),
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
