@@ -39,6 +39,7 @@ _VALUES = {
     "toJson .Values.networkPolicy.metricsFrom": '[{"namespaceSelector": {}}]',
     "toJson .Values.networkPolicy.webhookFrom": '[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
     "toJson .Values.serviceAccount.annotations": "{}",
+    "toJson .Values.settings.boundTokens.secretNames": '["worker1-kubeconfig"]',
     'include "multikueued.webhook" .': WEBHOOK,
     'include "multikueued.webhookConfiguration" .': WEBHOOK_CONFIGURATION,
 }

@@ -58,7 +58,8 @@ async def gather(client: Client, request: Request, now: datetime) -> Facts:
     daemon = await find_daemon(sight, request.settings_file, request.account, request.daemon_namespace)
     facts, held = await read_manager(sight, daemon, now)
     active = frozenset(name_of(one) for one in facts.objects.clusters if is_true(one, "Active"))
-    rounds = Rounds(facts.settings, facts.kinds, facts.lacking, active, request.connect, request.measure)
+    accounts = {name: one.bound.account for name, one in facts.credentials.items() if one.bound is not None}
+    rounds = Rounds(facts.settings, facts.kinds, facts.lacking, active, request.connect, request.measure, accounts)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(measure)
         tasks.start_soon(rounds.visit, {name: one.config for name, one in held.items() if one.config is not None})

@@ -18,6 +18,7 @@ from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.names import Json
 from multikueued.kinds import ALIASES, AUTO
 from multikueued.rbac.rules import (
+    bound_rules,
     certificate_rules,
     framework_rules,
     lease_rules,
@@ -32,6 +33,11 @@ BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
 END: Final = "# end of rules"
 _LEASE: Final = '{{ (.Values.settings.leaderElection).leaseName | default "multikueue" }}'
 _MARKS: Final = '{{ (.Values.settings.marks).secretName | default "multikueue-marks" }}'
+_BOUND_NAMES: Final = """\
+{{- if .Values.settings.boundTokens.secretNames }}
+    resourceNames: {{ toJson .Values.settings.boundTokens.secretNames }}
+{{- end }}
+"""
 _EXTERNAL: Final = """\
 {{- range $external }}
 {{- $declared := ternary (dict "name" .) . (kindIs "string" .) }}
@@ -63,6 +69,7 @@ def blocks() -> dict[str, str]:
         "manager": _text([*manager_rules()]),
         "frameworks": "".join(_frameworks()),
         "namespace": _text([*secret_rules(_MARKS), *lease_rules(_LEASE)]),
+        "bound": f"{_text(bound_rules())}{_BOUND_NAMES}",
         "metrics": _text(metrics_rules()),
         "quota": _text(quota_rules()),
         "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),

@@ -52,6 +52,11 @@ def secret_rules(marks: str) -> list[Json]:
     return [rule("", ["secrets"], ["list", "watch"]), rule("", ["secrets"], ["get", "patch"], [marks])]
 
 
+def bound_rules(secrets: Sequence[str] = ()) -> list[Json]:
+    """In the same namespace, to renew bound tokens; `secrets` are the only ones to write, empty: any."""
+    return [rule("", ["secrets"], ["patch"], secrets)]
+
+
 def lease_rules(lease: str) -> list[Json]:
     """In the same namespace, with leader election; `lease` is the Lease's name."""
     return [
@@ -152,6 +157,11 @@ def diagnosis_rules() -> list[Json]:
     ]
 
 
+def token_rules(account: str) -> list[Json]:
+    """In the account's own namespace on a worker: to ask for tokens of itself, and of nobody else."""
+    return [rule("", ["serviceaccounts/token"], ["create"], [account])]
+
+
 def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
     """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, and what stands between a job and
     its pods."""
@@ -180,6 +190,8 @@ def on_manager(settings: Settings) -> list[Json]:
 def in_namespace(settings: Settings) -> list[Json]:
     """The rules of the Role on the manager in the settings' namespace."""
     rules = secret_rules(settings.marks.secret_name)
+    if settings.bound_tokens.enabled:
+        rules += bound_rules(settings.bound_tokens.secret_names)
     if settings.leader_election.enabled:
         rules += lease_rules(settings.leader_election.lease_name)
     if settings.webhook.enabled and not settings.webhook.cert_dir:

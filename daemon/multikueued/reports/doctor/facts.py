@@ -11,6 +11,7 @@ from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueued.config import Settings
 from multikueued.reports.objects import ManagerObjects
+from multikueued.tokens.bound import Bound
 from multikueued.workers.fitting import Queues
 
 
@@ -84,6 +85,8 @@ class Credentials:
     token_expires: datetime | None = None
     """The claim `exp` of a token that has one."""
     certificate_expires: datetime | None = None
+    bound: Bound | None = None
+    """What the Secret says of a token that the daemon renews."""
     problem: str = ""
     """Why it cannot be used, in the daemon's words."""
 
