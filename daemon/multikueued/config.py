@@ -14,7 +14,6 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.kube import AnswerLimits
 from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
 from multikueued.leader_settings import BoundTokenSettings, FindingsSettings
-from multikueued.leader_settings import ObjectName as ObjectName
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes accepts in a job's `managedBy`."""
@@ -22,6 +21,8 @@ LabelValue = NewType("LabelValue", str)
 """A text that Kubernetes accepts as a label's value."""
 Port = NewType("Port", int)
 """A TCP port; 0 for any free one."""
+ObjectName = NewType("ObjectName", str)
+"""A text that Kubernetes accepts as the name of a namespace or a Lease."""
 ServerUrl = NewType("ServerUrl", str)
 """`https://HOST:PORT`."""
 

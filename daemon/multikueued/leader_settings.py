@@ -7,10 +7,12 @@ from typing import NewType
 
 import attrs
 
-ObjectName = NewType("ObjectName", str)
-"""A text that Kubernetes accepts as the name of a namespace or a Lease."""
+BesideName = NewType("BesideName", str)
+"""A text that Kubernetes accepts as the name of an object."""
 ProbeInterval = NewType("ProbeInterval", timedelta)
 """How long between two looks at a worker; at least a minute."""
+
+DEFAULT_INTERVAL = ProbeInterval(timedelta(minutes=10))
 
 
 @attrs.frozen
@@ -20,7 +22,7 @@ class BoundTokenSettings:
     enabled: bool = False
     """On: at 80 % of such a token's life the leader asks the worker for a new one, with the worker's own credentials,
     and writes it into the Secret with the kubeconfig. It needs the permission to patch Secrets for that."""
-    secret_names: tuple[ObjectName, ...] = ()
+    secret_names: tuple[BesideName, ...] = ()
     """The only Secrets that it may write: the role names them. Empty: any Secret of the daemon's namespace."""
 
 
@@ -31,8 +33,8 @@ class FindingsSettings:
     enabled: bool = True
     """On: the leader looks at each worker as `multikueue doctor` does, with the credentials that it has, and writes
     what it sees into a ConfigMap. `multikueue doctor`, `explain` and `status` read it there."""
-    interval: ProbeInterval = ProbeInterval(timedelta(minutes=10))
+    interval: ProbeInterval = DEFAULT_INTERVAL
     """Between two looks at a worker. There is one after each connection, too. Quotas are read every 30 s."""
-    config_map_name: ObjectName = ObjectName("multikueue-findings")
+    config_map_name: BesideName = BesideName("multikueue-findings")
     """The ConfigMap in the daemon's namespace. Whoever may read it sees names of queues and namespaces of workers, and
     their quotas; no credentials and no addresses."""

@@ -34,6 +34,7 @@ _VALUES = {
     ".Values.kueueNamespace": KUEUE_NAMESPACE,
     ".Values.settings.webhook.servicePort | default 443": "443",
     '(.Values.settings.marks).secretName | default "multikueue-marks"': "multikueue-marks",
+    '(.Values.settings.findings).configMapName | default "multikueue-findings"': "multikueue-findings",
     '(.Values.settings.leaderElection).leaseName | default "multikueue"': "multikueue",
     'include "multikueued.metricsPort" .': "http",
     "toJson .Values.networkPolicy.metricsFrom": '[{"namespaceSelector": {}}]',

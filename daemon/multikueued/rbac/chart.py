@@ -20,6 +20,7 @@ from multikueued.kinds import ALIASES, AUTO
 from multikueued.rbac.rules import (
     bound_rules,
     certificate_rules,
+    findings_rules,
     framework_rules,
     lease_rules,
     manager_rules,
@@ -38,6 +39,7 @@ _BOUND_NAMES: Final = """\
     resourceNames: {{ toJson .Values.settings.boundTokens.secretNames }}
 {{- end }}
 """
+_FINDINGS: Final = '{{ (.Values.settings.findings).configMapName | default "multikueue-findings" }}'
 _EXTERNAL: Final = """\
 {{- range $external }}
 {{- $declared := ternary (dict "name" .) . (kindIs "string" .) }}
@@ -68,7 +70,7 @@ def blocks() -> dict[str, str]:
     return {
         "manager": _text([*manager_rules()]),
         "frameworks": "".join(_frameworks()),
-        "namespace": _text([*secret_rules(_MARKS), *lease_rules(_LEASE)]),
+        "namespace": _text([*secret_rules(_MARKS), *findings_rules(_FINDINGS), *lease_rules(_LEASE)]),
         "bound": f"{_text(bound_rules())}{_BOUND_NAMES}",
         "metrics": _text(metrics_rules()),
         "quota": _text(quota_rules()),

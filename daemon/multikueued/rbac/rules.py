@@ -57,6 +57,11 @@ def bound_rules(secrets: Sequence[str] = ()) -> list[Json]:
     return [rule("", ["secrets"], ["patch"], secrets)]
 
 
+def findings_rules(config_map: str) -> list[Json]:
+    """In the same namespace, to publish what is seen of workers. Server-side apply creates by name."""
+    return [rule("", ["configmaps"], ["create", "patch"], [config_map])]
+
+
 def lease_rules(lease: str) -> list[Json]:
     """In the same namespace, with leader election; `lease` is the Lease's name."""
     return [
@@ -190,6 +195,8 @@ def on_manager(settings: Settings) -> list[Json]:
 def in_namespace(settings: Settings) -> list[Json]:
     """The rules of the Role on the manager in the settings' namespace."""
     rules = secret_rules(settings.marks.secret_name)
+    if settings.findings.enabled:
+        rules += findings_rules(settings.findings.config_map_name)
     if settings.bound_tokens.enabled:
         rules += bound_rules(settings.bound_tokens.secret_names)
     if settings.leader_election.enabled:

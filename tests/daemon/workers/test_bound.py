@@ -15,7 +15,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import set_up_queues
-from multikueued.config import BoundTokenSettings
+from multikueued.leader_settings import BoundTokenSettings
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.tokens import renewing
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of

@@ -16,7 +16,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, local_queue
 from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
-from multikueued.config import BoundTokenSettings, ControllerName, ObjectName, Settings, WebhookSettings
+from multikueued.config import ControllerName, ObjectName, Settings, WebhookSettings
+from multikueued.leader_settings import BoundTokenSettings
 from multikueued.rbac.objects import Account
 from multikueued.reports.doctor.facts import (
     ClockBound,
