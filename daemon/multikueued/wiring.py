@@ -38,7 +38,6 @@ from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with
 from multikueued.marking import shared_key
 from multikueued.memory import freeze
 from multikueued.metrics import Metrics
-from multikueued.tokens.metrics import TokenMetrics
 
 if TYPE_CHECKING:
     from multikueued.webhook.running import Webhook
@@ -175,7 +174,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         found = await known_kinds(kinds, client)
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
-            beside = functools.partial(run_beside, settings, client, TokenMetrics(metrics.registry))
+            beside = functools.partial(run_beside, settings, client, metrics.tokens)
 
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.

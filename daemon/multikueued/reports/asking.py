@@ -11,12 +11,12 @@ import attrs
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.cordon import cordon_of
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueued.reports.answers import asked_again, cluster_state, parts_of, refusals, sent_back
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
-from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.remedy_table import WORKER_RULES
 from multikueued.workers.fitting import misfit
 
@@ -122,7 +122,8 @@ def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> str:
     queues = published.facts.queues if published is not None else None
     if published is None or queues is None or published.quota_at is None:
         return ""
-    why = misfit(workload, queues)
+    missing = ObjectKey(ObjectKey.of(workload).namespace, queue_name(workload)) not in queues.local
+    why = f"LocalQueue {queue_name(workload)} doesn't exist" if missing else misfit(workload, queues)
     return f"{why} (as the daemon saw it at {timestamp(published.quota_at)})" if why else ""
 
 

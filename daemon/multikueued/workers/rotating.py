@@ -72,6 +72,10 @@ async def rotate(
         manager.say(
             f"{name}: the daemon uses the new token; Secret {ObjectKey.of(replaced)} is deleted, its token void"
         )
+    await _tell_others(manager, worker, name, side, fresh)
+
+
+async def _tell_others(manager: Manager, worker: TokenClient, name: str, side: WorkerSide, fresh: str) -> None:
     others = [name_of(one) for one in await account_secrets(worker, side) if name_of(one) != fresh]
     if others:
         manager.say(f"{name}: the account has other tokens, for other managers or left behind: {', '.join(others)}")

@@ -12,8 +12,8 @@ import pytest
 from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import NotFound
-from multikueue.sandbox.apiserver import Match, Refuse
-from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, set_up_queues
+from multikueue.sandbox.apiserver import Hang, Match, Refuse
+from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue, set_up_queues
 from multikueued.findings import watching
 from multikueued.leader_settings import FindingsSettings
 from multikueued.reports.published import Published, published_in
@@ -198,3 +198,35 @@ async def test_a_daemon_that_may_not_publish_says_so_and_dispatches(tmp_path: Pa
             return "what is seen of workers is not published" in (tmp_path / "log").read_text()
 
         await until(warned)
+
+
+async def test_a_worker_that_hangs_on_the_look_gets_its_jobs(tmp_path: Path) -> None:
+    """What only the look asks for is never answered: the dispatching asks by connections and tasks of its own."""
+    async with ground(tmp_path, workers=1) as here:
+        faults = here.sandbox.workers["worker1"].server.faults
+        for resource in ("selfsubjectaccessreviews", "localqueues", "clusterqueues"):
+            faults.add(Hang(), on=Match(user=ACCOUNT, resource=resource))
+        await here.join("worker1")
+        await here.submit("first")
+        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+
+
+async def test_what_grows_beyond_measure_is_not_read_every_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "MOST_QUEUES", 1)
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        second = local_queue()
+        second["metadata"]["name"] = "second"
+        await here.worker("worker1").create(LOCAL_QUEUE, second)
+
+        async def told() -> str:
+            (worker,) = (await status(here))["workers"]
+            return str(worker["quota"]["notChecked"])
+
+        await until(told, lambda why: "there are more than" in why)
+        before = here.sandbox.workers["worker1"].server.requests[ACCOUNT, "list", LOCAL_QUEUE.qualified]
+        await here.submit("first")
+        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+        assert here.sandbox.workers["worker1"].server.requests[ACCOUNT, "list", LOCAL_QUEUE.qualified] == before
