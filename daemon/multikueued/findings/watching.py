@@ -38,6 +38,8 @@ TICK: Final = 5.0
 """Seconds between two looks at which workers are connected: reads memory only."""
 EVERY: Final = 30.0
 """Seconds between two reads of quotas, and between two writes."""
+SOON: Final = 60.0
+"""Seconds until a worker is looked at again that did not answer to a look."""
 AT_ONCE: Final = 5
 QUOTA_DEADLINE: Final = 10.0
 """Seconds for both lists of one worker."""
@@ -91,8 +93,11 @@ class Watcher:
     connect: Connect = connected
     measure: Measure = probe
     _known: dict[str, Known] = attrs.field(factory=dict, init=False)
+    _look_due: float = attrs.field(default=0.0, init=False)
     _quotas_due: float = attrs.field(default=0.0, init=False)
     _write_due: float = attrs.field(default=0.0, init=False)
+    _changed: bool = attrs.field(default=False, init=False)
+    """Whether something was read since the ConfigMap was compared."""
     _told: dict[str, Published] = attrs.field(factory=dict, init=False)
     """What the ConfigMap has."""
     _error: str = attrs.field(default="", init=False)
@@ -113,23 +118,25 @@ class Watcher:
             for name, one in reached.items()
             if (probed := self._known[name].probed) is None or now >= probed + interval
         ]
-        if due:
-            await self._look(due)
+        if due and now >= self._look_due:
+            self._look_due = now + TICK if await self._look(due) else now + SOON
         if loop_time() >= self._quotas_due:
             self._quotas_due = loop_time() + EVERY
             await self._read_quotas([one for name, one in reached.items() if not self._known[name].forbidden])
-        if loop_time() >= self._write_due:
+            self._changed = True
+        gone = self._told.keys() - self._known.keys()
+        if (self._changed or gone) and loop_time() >= self._write_due:
             await self._publish()
 
-    async def _look(self, due: list[Reached]) -> None:
-        """Look at workers, a few at a time."""
+    async def _look(self, due: list[Reached]) -> bool:
+        """Look at workers, a few at a time; return whether the manager said what it serves, which comes first."""
         manager = (await self.measure(self.config)).clock
         try:
             sight = Sight(self.client, MANAGER, "")
             lacking = await lacking_of(sight, [kind.resource.gvk for kind in self.kinds if not kind.workload_only])
         except ApiError as error:
             log.info("the manager does not say which kinds it serves", error=str(error))
-            return
+            return False
         accounts = {one.name: account for one in due if (account := self._account(one.cluster)) is not None}
         limiter = anyio.CapacityLimiter(AT_ONCE)
 
@@ -143,6 +150,8 @@ class Watcher:
         async with anyio.create_task_group() as tasks:
             for one in due:
                 tasks.start_soon(visit, one)
+        self._changed = True
+        return True
 
     def _account(self, cluster: Json) -> Account | None:
         found = self.secret(ObjectKey(str(self.settings.namespace), location(cluster)))
@@ -156,6 +165,9 @@ class Watcher:
         known, now = self._known[name], self.clock()
         known.probed = loop_time()
         if facts is None:
+            known.probed += SOON - self.settings.findings.interval.total_seconds()
+            if known.published is not None:
+                return  # what was seen before stays, with its time
             facts, gaps = WorkerFacts(name), [NotChecked(f"{name} itself", _SILENT, "it is looked at again")]
         queues = slim(facts.queues) if facts.queues is not None else None
         told = attrs.evolve(seen(facts, manager), queues=queues)
@@ -201,6 +213,7 @@ class Watcher:
 
     async def _publish(self) -> None:
         """Write the ConfigMap if something has changed, or if a look has confirmed what it has."""
+        self._changed = False
         wanted = {name: one.published for name, one in self._known.items() if one.published is not None}
         if _said(wanted) == _said(self._told) or (not wanted and not self._told):
             return
@@ -215,7 +228,7 @@ class Watcher:
             if str(error) != self._error:
                 advice = "grant create and patch of that ConfigMap (multikueue rbac manager), or set findings.enabled"
                 log.warning("what is seen of workers is not published", error=str(error), advice=advice)
-            self._error = str(error)
+            self._error, self._changed = str(error), True
             return
         self._told, self._error = dict(wanted), ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import anyio
 import attrs
 import pytest
 import yaml
@@ -13,12 +14,15 @@ from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.kinds import EVENT, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
+from multikueue.kube import load_kubeconfig
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import set_up_queues
+from multikueued.config import LeaderElectionSettings
 from multikueued.leader_settings import BoundTokenSettings
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.tokens import renewing
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
+from multikueued.wiring import Term, work
 from multikueued.workers.connecting import digest_in_use, digest_of
 from multikueued.workers.places import decoded
 from multikueued.workers.tokens import token_in
@@ -26,6 +30,7 @@ from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, groun
 
 BOUND = attrs.evolve(SETTINGS, bound_tokens=BoundTokenSettings(enabled=True))
 KEY = ObjectKey(KUEUE_NAMESPACE, "worker1-kubeconfig")
+CREATES = ("system:serviceaccount:kueue-system:multikueue", "create")
 ROLE_KEY = ObjectKey(KUEUE_NAMESPACE, "kueue-system-multikueue")
 
 
@@ -226,3 +231,21 @@ async def test_it_is_not_for_gitops(tmp_path: Path) -> None:
         result = await here.run("worker", "add", "worker1", "--context", "worker1", "--bound", "--print")
         assert result.exit_code == 2
         assert "--bound is not for --print" in result.output
+
+
+async def test_only_the_leader_renews(tmp_path: Path, file: Path) -> None:
+    """Two replicas: the one without the Lease has no caches, and asks no worker."""
+    settings = attrs.evolve(BOUND, leader_election=LeaderElectionSettings())
+    async with ground(tmp_path, workers=1, settings=settings) as here:
+        standby = Term(elected=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work, settings, load_kubeconfig(tmp_path / "daemon"), standby)
+            await join(here, file)
+            before = await here.manager.get(SECRET, KEY)
+            await age(here, timedelta(days=6))
+            await in_use(here, await renewed(here, before))
+            asked = here.sandbox.workers["worker1"].server.requests
+            created = {resource: count for (user, verb, resource), count in asked.items() if (user, verb) == CREATES}
+            assert standby.manager is None
+            assert created["serviceaccounts"] == 1
+            tasks.cancel_scope.cancel()
