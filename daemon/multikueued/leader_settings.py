@@ -37,4 +37,5 @@ class FindingsSettings:
     """Between two looks at a worker. There is one after each connection, too. Quotas are read every 30 s."""
     config_map_name: BesideName = BesideName("multikueue-findings")
     """The ConfigMap in the daemon's namespace. Whoever may read it sees names of queues and namespaces of workers, and
-    their quotas; no credentials and no addresses."""
+    their quotas; no credentials and no addresses. Two daemons with different `controllerName`s need two names; `status`
+    and `explain` look for the default one."""

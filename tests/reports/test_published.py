@@ -10,9 +10,11 @@ import pytest
 
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.testing import NOW
-from multikueued.reports.doctor.worker_facts import ClockBound, NotChecked, Permission, WorkerFacts
+from multikueued.rbac.objects import Account
+from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
 from multikueued.reports.published import MOST, Published, config_map, published_in, seen, slim, written
 from multikueued.reports.quotas import NOBODY_SAW, quota_of
+from multikueued.tokens.bound import Bound
 from multikueued.workers.fitting import Queues
 
 KEY = ObjectKey("default", "user-queue")
@@ -72,6 +74,14 @@ def test_what_is_published_is_read_again() -> None:
     assert without == attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, queues=None, latency=0.042))
 
 
+def test_when_credentials_expire_is_told_and_nothing_else_of_them() -> None:
+    bound = Bound(Account("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
+    held = Credentials("worker1-kubeconfig", "", bound.expires, NOW, bound)
+    assert through(attrs.evolve(SEEN, credentials=held)).credentials == held
+    plain = Credentials("worker1-kubeconfig")
+    assert through(attrs.evolve(SEEN, credentials=plain)).credentials == plain
+
+
 def test_no_address_no_secret_and_no_queue_that_nobody_leads_to_is_published() -> None:
     facts = attrs.evolve(FACTS, error="cannot connect to 10.0.0.7:6443 at https://oslo.example.com/x ")
     gap = NotChecked("worker1 itself", "Get https://10.1.2.3/api: refused", "who")
@@ -111,7 +121,7 @@ def test_what_does_not_fit_is_not_checked_and_the_rest_is_told() -> None:
     [
         "", "[]", "{", "1", '{"clock": 1}', '{"clock": ["a", "b"]}', '{"lacking": [["a"]]}', '{"permissions": [1]}',
         '{"localQueues": {"a": 1}}', '{"localQueues": {}, "clusterQueues": {"a": 1}}', '{"notChecked": [["a"]]}',
-        '{"latency": "x"}', "[" * 50_000, "x" * 1_000_001,
+        '{"latency": "x"}', '{"credentials": 1}', '{"credentials": {}}', '{"at": 5}', "[" * 50_000, "x" * 1_000_001,
     ],
 )  # fmt: skip
 def test_a_document_that_is_none_is_left_out(text: str) -> None:

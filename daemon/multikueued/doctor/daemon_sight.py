@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -11,7 +11,7 @@ from multikueue.core.model.kinds import CONFIG_MAP
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Forbidden, NotFound
 from multikueued.doctor.seeing import Client
-from multikueued.reports.doctor.facts import Facts, NotChecked
+from multikueued.reports.doctor.facts import Credentials, Facts, NotChecked
 from multikueued.reports.published import Published, published_in
 
 
@@ -38,9 +38,15 @@ def completed(facts: Facts, known: dict[str, Published]) -> Facts:
     return attrs.evolve(
         facts,
         workers=dict(sorted(workers.items())),
+        credentials={**_credentials(taken), **facts.credentials},
         seen_at={name: one.at for name, one in taken.items() if one.at is not None},
         not_checked=(*gaps, *told),
     )
+
+
+def _credentials(taken: Mapping[str, Published]) -> dict[str, Credentials]:
+    """When they expire; what the Secret holds that is not in use yet is not known."""
+    return {name: one.credentials for name, one in taken.items() if one.credentials is not None}
 
 
 def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChecked]:
@@ -48,5 +54,9 @@ def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChec
     assert one.at is not None, "it was looked at"
     seen = f"as the daemon saw it at {timestamp(one.at)}"
     why = next((gap for gap in here if gap.what.startswith(f"{name} itself")), None)
-    own = [] if why is None else [NotChecked(f"{name} from here, and its credentials ({seen})", why.why, why.who)]
+    own = (
+        []
+        if why is None
+        else [NotChecked(f"{name} from here, and the Secret with its kubeconfig ({seen})", why.why, why.who)]
+    )
     return [*own, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in one.not_checked)]

@@ -24,11 +24,11 @@ from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
 from multikueued.config import Settings
+from multikueued.doctor.credentials import certificate_expires, token_expires
 from multikueued.doctor.probing import Measure, probe
 from multikueued.doctor.seeing import MANAGER, Client, Sight
 from multikueued.doctor.workers import DIAGNOSE, Connect, Rounds, connected, lacking_of
-from multikueued.rbac.objects import Account
-from multikueued.reports.doctor.worker_facts import ClockBound, NotChecked, WorkerFacts
+from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, WorkerFacts
 from multikueued.reports.published import MOST, TOGETHER, Published, config_map, seen, slim, written
 from multikueued.tokens.bound import bound_in
 from multikueued.workers.fitting import Queues
@@ -137,7 +137,8 @@ class Watcher:
         except ApiError as error:
             log.info("the manager does not say which kinds it serves", error=str(error))
             return False
-        accounts = {one.name: account for one in due if (account := self._account(one.cluster)) is not None}
+        held = {one.name: self._credentials(one) for one in due}
+        accounts = {name: one.bound.account for name, one in held.items() if one.bound is not None}
         limiter = anyio.CapacityLimiter(AT_ONCE)
 
         async def visit(one: Reached) -> None:
@@ -145,7 +146,7 @@ class Watcher:
             rounds = Rounds(self.settings, self.kinds, lacking, here, self.connect, self.measure, accounts)
             async with limiter:
                 await rounds.visit({one.name: one.config})
-            self._note(one.name, rounds.found.get(one.name), rounds.not_checked, manager)
+            self._note(one.name, rounds.found.get(one.name), rounds.not_checked, manager, held[one.name])
 
         async with anyio.create_task_group() as tasks:
             for one in due:
@@ -153,13 +154,20 @@ class Watcher:
         self._changed = True
         return True
 
-    def _account(self, cluster: Json) -> Account | None:
-        found = self.secret(ObjectKey(str(self.settings.namespace), location(cluster)))
-        bound = bound_in(found) if found is not None else None
-        return bound.account if bound is not None else None
+    def _credentials(self, one: Reached) -> Credentials:
+        """When the credentials in use expire, and what their Secret says of that."""
+        name = location(one.cluster)
+        secret = self.secret(ObjectKey(str(self.settings.namespace), name)) or {}
+        dates = token_expires(one.config.token), certificate_expires(one.config.client_cert_pem)
+        return Credentials(name, "", *dates, bound_in(secret))
 
     def _note(
-        self, name: str, facts: WorkerFacts | None, gaps: Iterable[NotChecked], manager: ClockBound | None
+        self,
+        name: str,
+        facts: WorkerFacts | None,
+        gaps: Iterable[NotChecked],
+        manager: ClockBound | None,
+        held: Credentials,
     ) -> None:
         """Keep what was seen of a worker; None: it did not answer, though the daemon is connected to it."""
         known, now = self._known[name], self.clock()
@@ -171,7 +179,7 @@ class Watcher:
             facts, gaps = WorkerFacts(name), [NotChecked(f"{name} itself", _SILENT, "it is looked at again")]
         queues = slim(facts.queues) if facts.queues is not None else None
         told = attrs.evolve(seen(facts, manager), queues=queues)
-        known.published = Published(told, now, tuple(gaps), now if queues is not None else None)
+        known.published = Published(told, now, tuple(gaps), now if queues is not None else None, held)
         known.forbidden = queues is None
 
     async def _read_quotas(self, workers: list[Reached]) -> None:

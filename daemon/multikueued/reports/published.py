@@ -18,7 +18,8 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.words import plain
 from multikueued.leader_settings import FindingsSettings
-from multikueued.reports.doctor.worker_facts import ClockBound, NotChecked, Permission, WorkerFacts
+from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
+from multikueued.tokens.bound import bound_by
 from multikueued.workers.fitting import Queues
 
 NAME: Final = str(FindingsSettings().config_map_name)
@@ -44,6 +45,8 @@ class Published:
     not_checked: tuple[NotChecked, ...] = ()
     quota_at: datetime | None = None
     """When its queues were read last; None: never."""
+    credentials: Credentials | None = None
+    """When the credentials in use expire; None: it is not known."""
 
     def on_this_machine(self, manager: ClockBound | None) -> WorkerFacts:
         """The facts with the clock as seen from here, where the manager's is known."""
@@ -94,10 +97,24 @@ def _dumped(one: Published) -> str:
         "namespaces": sorted(facts.namespaces) if facts.namespaces is not None else None,
         "localQueues": _local(queues) if queues is not None else None,
         "clusterQueues": dict(sorted(queues.cluster.items())) if queues is not None else None,
+        "credentials": _dates(one.credentials) if one.credentials is not None else None,
         "notChecked": [[plain(text) for text in attrs.astuple(gap)] for gap in one.not_checked],
     }
     kept = {name: value for name, value in document.items() if value not in (None, "", [])}
     return json.dumps(kept, separators=(",", ":"))
+
+
+def _dates(one: Credentials) -> Json:
+    times = {"tokenExpires": one.token_expires, "certificateExpires": one.certificate_expires}
+    told: Json = {name: timestamp(at) for name, at in times.items() if at is not None}
+    return {"secret": one.secret, **told, "bound": dict(one.bound.annotations) if one.bound is not None else {}}
+
+
+def _credentials(told: Any) -> Credentials | None:
+    if told is None:
+        return None
+    times = [parse_timestamp(told.get(field)) for field in ("tokenExpires", "certificateExpires")]
+    return Credentials(str(told["secret"]), "", times[0], times[1], bound_by(dict(told.get("bound") or {})))
 
 
 def _local(queues: Queues) -> Json:
@@ -127,7 +144,7 @@ def _read(name: str, text: object) -> Published | None:
     try:
         document = json.loads(text)
         return _published(name, document) if isinstance(document, dict) else None
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, OverflowError):
         return None
 
 
@@ -145,7 +162,8 @@ def _published(name: str, document: Json) -> Published:
         queues=_queues(document),
     )
     gaps = tuple(NotChecked(*_texts(one, 3)) for one in document.get("notChecked") or ())
-    return Published(facts, parse_timestamp(document.get("at")), gaps, parse_timestamp(document.get("quotaAt")))
+    at, quota_at = (parse_timestamp(document.get(field)) for field in ("at", "quotaAt"))
+    return Published(facts, at, gaps, quota_at, _credentials(document.get("credentials")))
 
 
 def _permission(one: Any) -> Permission:

@@ -76,9 +76,9 @@ class Joining:
         return f"multikueue worker remove {self.name} --context {self.context}"
 
     @property
-    def authority_here(self) -> str:
-        """PEM of who signed the certificate of the daemon's address, as this command knows it; empty: it does not."""
-        return self.authority or (self.source.ca_pem if self._same_server else "")
+    def asks_for_authority(self) -> bool:
+        """Whether only the worker can say who signed the certificate of the daemon's address."""
+        return not self.authority and not self._same_server
 
     @property
     def _same_server(self) -> bool:
@@ -94,7 +94,7 @@ class Joining:
         Raises:
             WorkerError: the daemon would refuse it.
         """
-        known = self.authority_here or ("" if self._same_server else authority)
+        known = authority if self.asks_for_authority else self.authority or self.source.ca_pem
         server_name = self.source.tls_server_name if self._same_server else ""
         return objects.check_kubeconfig(objects.kubeconfig(self.name, self.address, known, token, server_name))
 
@@ -202,7 +202,7 @@ async def _bound(
     if bound is None or not used:
         holder = joining.side.holder
         token, bound = await issued(manager, worker, joining.side, holder, joining.life)
-    told = "" if joining.authority_here else await authority(worker, joining.side)
+    told = await authority(worker, joining.side) if joining.asks_for_authority else ""
     return joining.kubeconfig(token, told), bound
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,13 +12,15 @@ import pytest
 import yaml
 
 from multikueue.core.model.conditions import condition, is_true
-from multikueue.core.model.kinds import EVENT, SECRET
+from multikueue.core.model.kinds import CONFIG_MAP, EVENT, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
-from multikueue.kube import load_kubeconfig
+from multikueue.errors import NotFound
+from multikueue.kube import load_kubeconfig, parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.config import LeaderElectionSettings
+from multikueued.findings import watching
 from multikueued.leader_settings import BoundTokenSettings
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.tokens import renewing
@@ -224,6 +227,49 @@ async def test_what_nobody_would_renew_is_refused_before_anything_is_written(
         add = ("worker", "add", "worker1", "--context", "worker1", "--outside", "--bound", "--config-file", str(file))
         assert words in await here.refused(*add, *options)
         assert (await here.worker("worker1").list(SECRET)).items == []
+
+
+async def test_the_doctor_says_when_it_ends_also_without_the_secret(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "TICK", 0.05)
+    async with ground(tmp_path, workers=1, settings=BOUND) as here:
+        await join(here, file)
+
+        async def published() -> bool:
+            try:
+                await here.manager.get(CONFIG_MAP, ObjectKey(KUEUE_NAMESPACE, "multikueue-findings"))
+            except NotFound:
+                return False
+            return True
+
+        await until(published)
+        told = []
+        for _ in range(2):
+            result = await here.run("doctor", "--json", "--config-file", str(file))
+            told.append([one["what"] for one in json.loads(result.stdout)["findings"] if one["id"] == "bound-token"])
+            here.sandbox.manager.server.faults.add(Refuse(403), on=Match(user="admin", resource="secrets"))
+        assert told[0] == told[1]
+        assert "the daemon renews it from " in told[0][0]
+
+
+async def test_who_signed_another_address_is_named_or_the_worker_tells(tmp_path: Path, file: Path) -> None:
+    """Here the worker does not: it has no ConfigMap kube-root-ca.crt."""
+    async with ground(tmp_path, workers=1, daemon=False) as here:
+        server = here.sandbox.workers["worker1"].server
+        options = ("--server", "https://oslo.example.com", "--bound", "--config-file", str(file), "--timeout", "1s")
+        add = ("worker", "add", "worker1", "--context", "worker1", *options)
+        assert "names no authority: give it with --ca" in await here.refused(*add)
+        named = tmp_path / "ca.pem"
+        named.write_text(server.ca_pem or "")
+        assert "is not connected after 1 s" in await here.refused(*add, "--ca", str(named))
+        metadata = {"name": "kube-root-ca.crt", "namespace": KUEUE_NAMESPACE}
+        root = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ca.crt": server.ca_pem}}
+        await here.worker("worker1").create(CONFIG_MAP, root)
+        assert "is not connected after 1 s" in await here.refused(*add)
+        stored = decoded(await here.manager.get(SECRET, KEY), "kubeconfig").encode()
+    found = parse_worker_kubeconfig(stored)
+    assert (found.server, found.ca_pem) == ("https://oslo.example.com", server.ca_pem)
 
 
 async def test_it_is_not_for_gitops(tmp_path: Path) -> None:

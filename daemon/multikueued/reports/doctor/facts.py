@@ -10,9 +10,8 @@ import attrs
 from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueued.config import Settings
-from multikueued.reports.doctor.worker_facts import ClockBound, NotChecked, Permission, WorkerFacts
+from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
 from multikueued.reports.objects import ManagerObjects
-from multikueued.tokens.bound import Bound
 
 __all__ = [
     "ClockBound",
@@ -25,23 +24,6 @@ __all__ = [
     "WebhookFacts",
     "WorkerFacts",
 ]
-
-
-@attrs.frozen
-class Credentials:
-    """What a worker's kubeconfig tells, without any secret."""
-
-    secret: str
-    """Name of the Secret."""
-    digest: str = ""
-    """As the condition CredentialsInUse names it."""
-    token_expires: datetime | None = None
-    """The claim `exp` of a token that has one."""
-    certificate_expires: datetime | None = None
-    bound: Bound | None = None
-    """What the Secret says of a token that the daemon renews."""
-    problem: str = ""
-    """Why it cannot be used, in the daemon's words."""
 
 
 @attrs.frozen

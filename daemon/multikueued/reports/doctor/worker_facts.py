@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import attrs
 
 from multikueue.core.model.names import GVK
+from multikueued.tokens.bound import Bound
 from multikueued.workers.fitting import Queues
 
 
@@ -81,3 +84,20 @@ class WorkerFacts:
     """Kinds that it does not serve."""
     namespaces: frozenset[str] | None = None
     queues: Queues | None = None
+
+
+@attrs.frozen
+class Credentials:
+    """What a worker's kubeconfig tells, without any secret."""
+
+    secret: str
+    """Name of the Secret."""
+    digest: str = ""
+    """As the condition CredentialsInUse names it."""
+    token_expires: datetime | None = None
+    """The claim `exp` of a token that has one."""
+    certificate_expires: datetime | None = None
+    bound: Bound | None = None
+    """What the Secret says of a token that the daemon renews."""
+    problem: str = ""
+    """Why it cannot be used, in the daemon's words."""
