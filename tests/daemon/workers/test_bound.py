@@ -39,7 +39,7 @@ ROLE_KEY = ObjectKey(KUEUE_NAMESPACE, "kueue-system-multikueue")
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renewing, "INTERVAL", 0.05)
+    monkeypatch.setattr(renewing, "INTERVAL", 0.2)
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ async def test_what_nobody_would_renew_is_refused_before_anything_is_written(
 async def test_the_doctor_says_when_it_ends_also_without_the_secret(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "TICK", 0.05)
+    monkeypatch.setattr(watching, "TICK", 0.2)
     async with ground(tmp_path, workers=1, settings=BOUND) as here:
         await join(here, file)
 

@@ -25,7 +25,7 @@ KEY = ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("TICK", 0.05), ("EVERY", 0.1)):
+    for name, seconds in (("TICK", 0.2), ("EVERY", 0.4)):
         monkeypatch.setattr(watching, name, seconds)
 
 
