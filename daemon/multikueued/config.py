@@ -13,16 +13,17 @@ from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.kube import AnswerLimits
 from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
+from multikueued.leader_settings import BoundTokenSettings, FindingsSettings
 from multikueued.profile_settings import ClusterProfileSettings
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes accepts in a job's `managedBy`."""
 LabelValue = NewType("LabelValue", str)
 """A text that Kubernetes accepts as a label's value."""
-ObjectName = NewType("ObjectName", str)
-"""A text that Kubernetes accepts as the name of a namespace or a Lease."""
 Port = NewType("Port", int)
 """A TCP port; 0 for any free one."""
+ObjectName = NewType("ObjectName", str)
+"""A text that Kubernetes accepts as the name of a namespace or a Lease."""
 ServerUrl = NewType("ServerUrl", str)
 """`https://HOST:PORT`."""
 
@@ -274,6 +275,8 @@ class Settings:
     """Whether the daemon sets quotas to the sum of the workers' where a MultiKueueConfig asks for it. Off as in Kueue:
     it changes ClusterQueues of the manager, and needs permissions for that."""
     marks: MarkSettings = attrs.field(factory=MarkSettings)
+    bound_tokens: BoundTokenSettings = attrs.field(factory=BoundTokenSettings)
+    findings: FindingsSettings = attrs.field(factory=FindingsSettings)
     worker_limits: WorkerLimitSettings = attrs.field(factory=WorkerLimitSettings)
     preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import gc
 import random
 import signal
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 import anyio.abc
@@ -32,11 +31,13 @@ from multikueue.kube.answers import LISTS_UNLIMITED
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
+from multikueued.beside import run_beside
 from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name
 from multikueued.health import serving
 from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.marking import shared_key
+from multikueued.memory import freeze
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -45,13 +46,14 @@ if TYPE_CHECKING:
 DRAIN_TIMEOUT: Final = 10.0
 """Seconds that work under way may take after SIGTERM; then it is cancelled."""
 ELECTION: Final = ClientOptions(connections=2)
-"""Connections that only the Lease uses: a renewal must not wait behind our own writes. One may hang while another is
-tried."""
+"""Connections that only the Lease uses: a renewal must not wait behind our writes. One may hang, another is tried."""
 
 log = structlog.get_logger(__name__)
 
 Build: TypeAlias = Callable[[AdapterRegistry, datetime | None], Manager]
 """Builds a manager for these kinds; the time is `Elector.led_until`."""
+Beside: TypeAlias = Callable[[Manager], Coroutine[Any, Any, None]]
+"""What a leader does beside dispatching."""
 
 
 @attrs.define(eq=False)
@@ -73,8 +75,10 @@ class Term:
         with anyio.move_on_after(DRAIN_TIMEOUT):
             await self._ended.wait()
 
-    async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
-        """Run the manager and register the webhook until cancelled."""
+    async def lead(
+        self, manager: Manager, metrics: Metrics, webhook: Webhook | None, beside_it: Beside | None = None
+    ) -> None:
+        """Run the manager, what it does beside dispatching, and register the webhook until cancelled."""
         self.manager, self._ended = manager, anyio.Event()
         metrics.began(manager.statistics, manager.cluster.worker_statuses, manager.cluster.counts)
         try:
@@ -84,9 +88,11 @@ class Term:
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(manager.run)
                     self.working = True
-                    _freeze()
+                    freeze()
                     plan = manager.settings.plan
                     log.info("working", controller=plan.controller_name, origin=plan.origin)
+                    if beside_it is not None:
+                        beside.start_soon(beside_it, manager)
                 beside.cancel_scope.cancel()
         finally:
             self.manager, self.working = None, False
@@ -170,12 +176,13 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         found = await known_kinds(kinds, client)
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
+            beside = functools.partial(run_beside, settings, client, metrics.tokens)
 
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
                 known, until = found, led_until
                 build = await _builder(settings, client, metrics)
-                while await _lead_until_more_served(term, build, client, metrics, known, until, hook):
+                while await _lead_until_more_served(term, build, client, metrics, known, until, hook, beside):
                     until = utc_now()
                     known = await known_kinds(kinds, client)
 
@@ -207,6 +214,7 @@ async def _lead_until_more_served(
     known: AdapterRegistry,
     led_until: datetime | None,
     hook: Webhook | None,
+    beside: Beside,
 ) -> bool:
     """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
     adapters, more = await with_assigned_kinds(known, client), False
@@ -220,7 +228,7 @@ async def _lead_until_more_served(
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(begin_anew)
-        await term.lead(build(adapters, led_until), metrics, hook)
+        await term.lead(build(adapters, led_until), metrics, hook, beside)
         tasks.cancel_scope.cancel()
     return more
 
@@ -291,10 +299,3 @@ def build_manager(
         instance=socket.gethostname(),
         led_until=led_until,
     )
-
-
-def _freeze() -> None:
-    """Exempt the objects in the caches from garbage collection: a full one would stop the loop for 250 ms."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()

@@ -186,6 +186,14 @@ class KubeClient:
         """See `Writer.create`."""
         return await self._exchange.call(requests.create(resource, obj))
 
+    async def request_token(self, account: ObjectKey, spec: Json) -> Json:
+        """Ask for a token of a service account: the answered TokenRequest.
+
+        Raises:
+            ApiError: the server refused, or did not answer.
+        """
+        return await self._exchange.call(requests.token(account, spec))
+
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
         """See `Writer.replace`."""
         return await self._exchange.call(requests.replace(resource, obj, subresource))

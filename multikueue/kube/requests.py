@@ -46,7 +46,7 @@ def _collection(resource: Resource, namespace: str) -> str:
     return "/".join([*parts, resource.plural])
 
 
-def _object(resource: Resource, key: ObjectKey, subresource: Subresource | Literal["log"] = "") -> str:
+def _object(resource: Resource, key: ObjectKey, subresource: Subresource | Literal["log", "token"] = "") -> str:
     """The path of one object. Without a name it would be the collection, and DELETE would delete all of it."""
     if resource.namespaced and not key.namespace:
         raise Invalid(f"{resource} {key.name!r}: a namespace is required")
@@ -146,6 +146,13 @@ def create(resource: Resource, obj: Json) -> Request:
     """Create an object in its own namespace."""
     path = _collection(resource, ObjectKey.of(obj).namespace)
     return Request("create", resource, "POST", path, _encoded(resource, obj))
+
+
+def token(account: ObjectKey, spec: Json) -> Request:
+    """Ask for a token of a service account."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    resource = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
+    return Request("create", resource, "POST", _object(resource, account, "token"), _encoded(resource, body))
 
 
 def replace(resource: Resource, obj: Json, subresource: Subresource) -> Request:

@@ -60,6 +60,14 @@ class TestTheChart:
         assert granted(in_namespace(settings)) == {**rules(chart_objects(), "Role"), profiles: {"list", "watch"}}
         assert profiles not in granted(in_namespace(Settings()))
 
+    def test_renewing_bound_tokens_is_granted_for_the_secrets_that_are_named(self) -> None:
+        settings = parse_settings("boundTokens: {enabled: true, secretNames: [worker1-kubeconfig]}")
+        (found,) = [obj["rules"] for obj in chart_objects("rbac-bound.yaml") if obj["kind"] == "Role"]
+        assert found == [one for one in in_namespace(settings) if one.get("resourceNames") == ["worker1-kubeconfig"]]
+        assert found == [
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["patch"], "resourceNames": ["worker1-kubeconfig"]}
+        ]
+
 
 class TestWhatIsGranted:
     def test_a_kind_without_a_status_of_its_own_is_only_read(self) -> None:

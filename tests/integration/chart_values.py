@@ -23,6 +23,8 @@ VALUES: Final[dict[str, Json]] = {
             "integrations": {"frameworks": ["batch/job", "ray.io/rayjob"]},
             "leaderElection": {"leaseName": "another"},
             "serving": {"metrics": {"secure": True}},
+            "boundTokens": {"enabled": True, "secretNames": ["worker1-kubeconfig"]},
+            "findings": {"configMapName": "seen"},
         },
         "imagePullSecrets": [{"name": "registry"}],
         "extraVolumes": [{"name": "plugins", "emptyDir": {}}],
@@ -47,6 +49,11 @@ VALUES: Final[dict[str, Json]] = {
         "affinity": {"nodeAffinity": {}},
     },
     "a certificate of one's own": {"settings": {"webhook": {"enabled": True}}, "webhookCertificate": "certificate"},
+    "a credential plugin from an image, and any bound token": {
+        "settings": {"boundTokens": {"enabled": True}},
+        "extraVolumes": [{"name": "plugins", "image": {"reference": "plugins:1", "pullPolicy": "IfNotPresent"}}],
+        "extraVolumeMounts": [{"name": "plugins", "mountPath": "/plugins", "readOnly": True}],
+    },
     "spread by zone": {
         "topologySpreadConstraints": [
             {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}

@@ -34,11 +34,13 @@ _VALUES = {
     ".Values.kueueNamespace": KUEUE_NAMESPACE,
     ".Values.settings.webhook.servicePort | default 443": "443",
     '(.Values.settings.marks).secretName | default "multikueue-marks"': "multikueue-marks",
+    '(.Values.settings.findings).configMapName | default "multikueue-findings"': "multikueue-findings",
     '(.Values.settings.leaderElection).leaseName | default "multikueue"': "multikueue",
     'include "multikueued.metricsPort" .': "http",
     "toJson .Values.networkPolicy.metricsFrom": '[{"namespaceSelector": {}}]',
     "toJson .Values.networkPolicy.webhookFrom": '[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
     "toJson .Values.serviceAccount.annotations": "{}",
+    "toJson .Values.settings.boundTokens.secretNames": '["worker1-kubeconfig"]',
     'include "multikueued.webhook" .': WEBHOOK,
     'include "multikueued.webhookConfiguration" .': WEBHOOK_CONFIGURATION,
 }

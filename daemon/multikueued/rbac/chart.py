@@ -18,7 +18,9 @@ from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.names import Json
 from multikueued.kinds import ALIASES, AUTO
 from multikueued.rbac.rules import (
+    bound_rules,
     certificate_rules,
+    findings_rules,
     framework_rules,
     lease_rules,
     manager_rules,
@@ -33,6 +35,12 @@ BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
 END: Final = "# end of rules"
 _LEASE: Final = '{{ (.Values.settings.leaderElection).leaseName | default "multikueue" }}'
 _MARKS: Final = '{{ (.Values.settings.marks).secretName | default "multikueue-marks" }}'
+_BOUND_NAMES: Final = """\
+{{- if .Values.settings.boundTokens.secretNames }}
+    resourceNames: {{ toJson .Values.settings.boundTokens.secretNames }}
+{{- end }}
+"""
+_FINDINGS: Final = '{{ (.Values.settings.findings).configMapName | default "multikueue-findings" }}'
 _EXTERNAL: Final = """\
 {{- range $external }}
 {{- $declared := ternary (dict "name" .) . (kindIs "string" .) }}
@@ -63,7 +71,8 @@ def blocks() -> dict[str, str]:
     return {
         "manager": _text([*manager_rules()]),
         "frameworks": "".join(_frameworks()),
-        "namespace": _text([*secret_rules(_MARKS), *lease_rules(_LEASE)]),
+        "namespace": _text([*secret_rules(_MARKS), *findings_rules(_FINDINGS), *lease_rules(_LEASE)]),
+        "bound": f"{_text(bound_rules())}{_BOUND_NAMES}",
         "metrics": _text(metrics_rules()),
         "quota": _text(quota_rules()),
         "profiles": _text(profile_rules()),

@@ -8,12 +8,14 @@ import attrs
 
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueued.config import Settings
-from multikueued.rbac.rules import RBAC_GROUP, in_namespace, on_manager, on_worker
+from multikueued.rbac.rules import RBAC_GROUP, in_namespace, on_manager, on_worker, token_rules
 
 CLUSTER_ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "ClusterRole"), "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Resource(
     GVK(RBAC_GROUP, "v1", "ClusterRoleBinding"), "clusterrolebindings", namespaced=False
 )
+ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "Role"), "roles")
+ROLE_BINDING: Final = Resource(GVK(RBAC_GROUP, "v1", "RoleBinding"), "rolebindings")
 SERVICE_ACCOUNT: Final = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
 
 
@@ -69,6 +71,21 @@ def manager_objects(settings: Settings, name: str, account: Account) -> list[Jso
     ]
 
 
-def worker_objects(settings: Settings, name: str, account: Account, **options: bool) -> list[Json]:
-    """What the account of a worker's kubeconfig needs there; the options are those of `on_worker`."""
-    return [account.object, role(name, on_worker(settings, **options)), binding(name, account)]
+def worker_objects(
+    settings: Settings, name: str, account: Account, *, bound: bool = False, **options: bool
+) -> list[Json]:
+    """What the account of a worker's kubeconfig needs there.
+
+    Args:
+        settings: the daemon's.
+        name: of the roles and their bindings.
+        account: whose token is in the kubeconfig.
+        bound: whether its tokens are bound: it must be able to ask for new ones of itself.
+        options: those of `on_worker`.
+    """
+    own = [
+        role(name, token_rules(account.name), account.namespace),
+        binding(name, account, account.namespace),
+    ]
+    everywhere = [account.object, role(name, on_worker(settings, **options)), binding(name, account)]
+    return [*everywhere, *(own if bound else ())]

@@ -52,6 +52,16 @@ def secret_rules(marks: str) -> list[Json]:
     return [rule("", ["secrets"], ["list", "watch"]), rule("", ["secrets"], ["get", "patch"], [marks])]
 
 
+def bound_rules(secrets: Sequence[str] = ()) -> list[Json]:
+    """In the same namespace, to renew bound tokens; `secrets` are the only ones to write, empty: any."""
+    return [rule("", ["secrets"], ["patch"], secrets)]
+
+
+def findings_rules(config_map: str) -> list[Json]:
+    """In the same namespace, to publish what is seen of workers. Server-side apply creates by name."""
+    return [rule("", ["configmaps"], ["create", "patch"], [config_map])]
+
+
 def lease_rules(lease: str) -> list[Json]:
     """In the same namespace, with leader election; `lease` is the Lease's name."""
     return [
@@ -157,6 +167,11 @@ def diagnosis_rules() -> list[Json]:
     ]
 
 
+def token_rules(account: str) -> list[Json]:
+    """In the account's own namespace on a worker: to ask for tokens of itself, and of nobody else."""
+    return [rule("", ["serviceaccounts/token"], ["create"], [account])]
+
+
 def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
     """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, and what stands between a job and
     its pods."""
@@ -185,6 +200,10 @@ def on_manager(settings: Settings) -> list[Json]:
 def in_namespace(settings: Settings) -> list[Json]:
     """The rules of the Role on the manager in the settings' namespace."""
     rules = secret_rules(settings.marks.secret_name)
+    if settings.findings.enabled:
+        rules += findings_rules(settings.findings.config_map_name)
+    if settings.bound_tokens.enabled:
+        rules += bound_rules(settings.bound_tokens.secret_names)
     if settings.leader_election.enabled:
         rules += lease_rules(settings.leader_election.lease_name)
     if settings.cluster_profile is not None:
