@@ -22,7 +22,7 @@ from multikueue.kube.answers import ListTally, read_line
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
 from multikueue.kube.exchange import ClientOptions, Exchange, open_exchange
-from multikueue.kube.log_stream import IDLE, LogLine, read_log
+from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.mending import mended_event
 from multikueue.kube.paging import UNDECODABLE, ListPages, PageSizes
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
@@ -153,6 +153,8 @@ class KubeClient:
         on_line: Callable[[LogLine], None],
         *,
         on_open: Callable[[], Awaitable[None]],
+        pause: Callable[[], Awaitable[None]] = at_once,
+        resource: Resource = POD,
         idle: float = IDLE,
     ) -> None:
         """Read a container's log to its end, line by line.
@@ -164,6 +166,8 @@ class KubeClient:
             query: what to read.
             on_line: told of each line.
             on_open: called once the server has accepted the request, before any line.
+            pause: awaited whenever some lines have been told: nothing more is read before it returns.
+            resource: what has the log: a pod, or an object that an aggregated API serves.
             idle: seconds without a byte after which the stream counts as dead. A job may be silent for longer: then the
                 caller asks again from the last line.
 
@@ -171,11 +175,11 @@ class KubeClient:
             Invalid: the container has not started yet, or there is none of that name.
             ApiError: anything else that ended the stream, silence included.
         """
-        request = requests.pod_log(POD, key, query)
+        request = requests.pod_log(resource, key, query)
         response = await self._exchange.stream(request, idle)
         try:
             await on_open()
-            await read_log(response, ErrorMapping(self.name, request), on_line)
+            await read_log(response, ErrorMapping(self.name, request), on_line, pause)
         finally:
             response.close()
 

@@ -16,7 +16,7 @@ from multikueued.commands.options import CLIENT, Format, output_option, target_o
 from multikueued.commands.reading import Manager
 from multikueued.commands.running import Printed, run
 from multikueued.config import Settings
-from multikueued.remote.finding import Asked, WorkerPods, sought_job
+from multikueued.remote.finding import Asked, PlacesByManager, WorkerPods, sought_job
 from multikueued.remote.following import Follower
 from multikueued.remote.pods import PodList, in_order, pod_report, pods_table
 from multikueued.remote.reaching import worker_client, worker_for_people
@@ -115,7 +115,7 @@ async def _print_logs(asked: Asked, wanted: Wanted, follow: bool) -> None:
     with for_people(config.server):
         async with KubeClient(config, name="manager", options=CLIENT) as manager:
             if follow:
-                await Follower(manager, asked, wanted).run()
+                await Follower(PlacesByManager(manager, asked), wanted).run()
                 return
             sought = await sought_job(manager, asked)
             async with worker_client(manager, sought.worker, asked.target.daemon_namespace) as client:

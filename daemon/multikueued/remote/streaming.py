@@ -6,7 +6,7 @@ pod has been seen with the same UID after the stream was opened: a request for a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
@@ -16,7 +16,7 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of, uid
 from multikueue.errors import ApiError, DeadlineExceeded, Invalid, NotFound
-from multikueue.kube.log_stream import LogLine
+from multikueue.kube.log_stream import LogLine, at_once
 from multikueue.kube.requests import LogQuery
 from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError
 from multikueued.remote.finding import WorkerPods, why_no_pods
@@ -45,6 +45,13 @@ class Wanted:
     """Shows a line of a log."""
     tell: Callable[[str], None] = print
     """Shows a line of our own."""
+    pause: Callable[[], Awaitable[None]] = at_once
+    """Awaited before more of a log is read: whoever is shown it may be slow."""
+    timestamps: bool = False
+    """Whether each line of a log begins with its time."""
+    max_streams: int = MAX_STREAMS
+    told: Callable[[str, ApiError], str] = told_of
+    """Words for what a worker answers, by its name."""
 
 
 @attrs.define
@@ -157,7 +164,7 @@ class LogShower:
             raise CommandError(why_no_pods(self.pods.sought, copied=self.pods.copied), NOT_FOUND)
 
     def _start(self, found: tuple[Json, ...], tasks: anyio.abc.TaskGroup) -> None:
-        room = MAX_STREAMS - len(self._open)
+        room = self.wanted.max_streams - len(self._open)
         if self._open and not self.wanted.all_pods:
             return
         for pod in next_shown(found, self._shown, all_pods=self.wanted.all_pods)[:room]:
@@ -201,10 +208,10 @@ class LogShower:
         """
         worker = self.pods.sought.worker
         if not error.retryable:
-            raise CommandError(told_of(worker, error), NOT_REACHABLE) from error
+            raise CommandError(self.wanted.told(worker, error), NOT_REACHABLE) from error
         if not self._away:
             self._away = True
-            self.wanted.tell(f"{told_of(worker, error)}; trying again")
+            self.wanted.tell(f"{self.wanted.told(worker, error)}; trying again")
 
     async def _read(self, pod: Json, *, follow: bool) -> None:
         """Show one log from where it was left.
@@ -223,7 +230,8 @@ class LogShower:
 
         def show(line: LogLine) -> None:
             if position.is_new(line):
-                self.wanted.show(prefix + line.text)
+                time = f"{line.time} " if self.wanted.timestamps else ""
+                self.wanted.show(time + prefix + line.text)
 
         query = position.query(self.wanted, container, follow=follow)
-        await self.pods.client.pod_log(ObjectKey.of(pod), query, show, on_open=check)
+        await self.pods.client.pod_log(ObjectKey.of(pod), query, show, on_open=check, pause=self.wanted.pause)
