@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import attrs
@@ -34,6 +35,8 @@ SECRET_KEY = ObjectKey("kueue-system", "worker1-secret")
 class Fleet:
     person: Shell
     workers: dict[str, ApiServer]
+    mark_key: bytes = b""
+    """By which copies are marked."""
 
     async def run_job(self, worker: str = "worker1", origin: str = "multikueue") -> tuple[Json, Json]:
         """A job that a worker has: the manager's Workload, and the copy of the job there."""
@@ -44,8 +47,9 @@ class Fleet:
         """The copies on a worker."""
         there = DirectClient(self.workers[worker], user="multikueue")
         job = await self.person.admin.get(JOB, ObjectKey("default", "train"))
-        await there.create(WORKLOAD, _new(copy_of(local, cluster=worker, origin=origin)))
-        return await there.create(JOB, _new(job_copy_of(KINDS[0], job, local, cluster=worker, origin=origin)))
+        made: dict[str, Any] = {"cluster": worker, "origin": origin, "mark_key": self.mark_key}
+        await there.create(WORKLOAD, _new(copy_of(local, **made)))
+        return await there.create(JOB, _new(job_copy_of(KINDS[0], job, local, **made)))
 
     async def pod(self, name: str, owner: Json | None, worker: str = "worker1", *, running: bool = False) -> Json:
         """A pod on a worker that has said something."""
