@@ -78,6 +78,7 @@ async def test_each_object_is_there_once_and_says_whose_it_is() -> None:
         ({"replica": 2}, "replica"),
         ({"metrics": {"serviceMonitor": {"interval": "soon"}}}, "interval"),
         ({"image": {"repository": ""}}, "repository"),
+        ({"logsServer": {"workers": {"oslo": ""}}}, "oslo"),
         ({"extraVolumeMounts": [{"name": "x"}]}, "mountPath"),
     ],
     ids=str,

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from multikueue.core.model.kinds import SECRET, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import uid
+from multikueue.kube import ClientOptions
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing.waiting import until
 from multikueued.logserver import resolving
@@ -117,7 +118,7 @@ class TestWhoMay:
     async def test_a_manager_that_does_not_say_opens_nothing(self, tmp_path: Path) -> None:
         async with stage(tmp_path) as here:
             await here.fleet.run_job()
-            here.fleet.person.server.faults.partition("refuse")
+            here.fleet.person.server.faults.partition("reset")
             assert (await here.refused())[0] == 503
 
 
@@ -174,7 +175,7 @@ class TestWhatIsShown:
 
 class TestWorkers:
     async def test_one_that_hangs_holds_up_nobody(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(resolving, "OPTIONS", resolving.ClientOptions(deadline=1.0, connection_wait=1.0))
+        monkeypatch.setattr(resolving, "OPTIONS", ClientOptions(deadline=1.0, connection_wait=1.0))
         async with stage(tmp_path) as here:
             local, copy = await here.fleet.run_job()
             await here.fleet.pod("train-a", copy)
