@@ -18,7 +18,7 @@ from multikueue.kube import ClientOptions
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing.waiting import until
 from multikueued.logserver import resolving
-from multikueued.logserver.outgoing import NOTE
+from multikueued.logserver.answers import NOTE
 from multikueued.logserver.reading import Bounds
 from tests.logserver.stage import BASE, LOG, NAMESPACE, PROXY, TENANT, Stage, secret, stage
 
@@ -247,7 +247,7 @@ class TestBounds:
             await here.fleet.pod("train-a", copy)
             status, text = await here.ask()
         assert status == 200
-        told = "this has 12 bytes, and ends here: ask for less with sinceSeconds or tailLines"
+        told = "this ends here: it has 12 bytes; ask for less with sinceSeconds or tailLines"
         assert text == f"started\nstep\n{NOTE}{told}\n"
 
     async def test_time(self, tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ class TestBounds:
             _, copy = await here.fleet.run_job()
             await here.fleet.pod("train-a", copy, running=True)
             _, text = await here.ask(follow="true", tailLines="1")
-        assert text.splitlines()[-1] == f"{NOTE}this has lasted for 1 s, and ends here: ask again"
+        assert text.splitlines()[-1] == f"{NOTE}this ends here: it has lasted for 1 s; ask again"
 
     async def test_logs_at_a_time_of_one_user_and_of_all(self, tmp_path: Path) -> None:
         other = "system:serviceaccount:default:other"

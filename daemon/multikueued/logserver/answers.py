@@ -1,4 +1,4 @@
-"""What the server answers beside logs: which API it serves, and errors as API servers have them. Pure."""
+"""What the server answers beside logs: which API it serves, errors as API servers have them, its own lines. Pure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ SUBRESOURCE: Final = "log"
 API_SERVICE: Final = Resource(GVK("apiregistration.k8s.io", "v1", "APIService"), "apiservices", namespaced=False)
 API_SERVICE_NAME: Final = f"{VERSION}.{GROUP}"
 LOG_PATH: Final = f"/apis/{GROUP}/{VERSION}/namespaces/{{namespace}}/{REMOTE_JOB.plural}/{{name}}/{SUBRESOURCE}"
+NOTE: Final = "--- multikueue: "
+"""How lines of the server's own begin: those of a job have their time before anything else, if times are asked for."""
+END: Final = "this ends here: "
+"""How the note begins that says why an answer has no more."""
 _REASONS: Final = {
     400: "BadRequest",
     401: "Unauthorized",

@@ -9,8 +9,8 @@ import anyio
 import attrs
 from aiohttp import web
 
-NOTE: Final = "--- multikueue: "
-"""How lines of the server's own begin: those of a job have their time before anything else, if times are asked for."""
+from multikueued.logserver.answers import NOTE
+
 AHEAD: Final = 256 << 10
 """Bytes that are kept for a reader who is slow, before no more is read from the worker."""
 STALL: Final = 60.0

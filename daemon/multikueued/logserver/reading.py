@@ -14,6 +14,7 @@ from multikueue.errors import ApiError, MultiKueueError
 from multikueued.cli import known_error
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
 from multikueued.logserver.access import RefusedError
+from multikueued.logserver.answers import END
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.resolving import PlacesOfTenant, told_of_worker
 from multikueued.remote.finding import Nowhere, WorkerPods
@@ -121,11 +122,11 @@ async def read(query: Query, places: PlacesOfTenant, bounds: Bounds, out: Outgoi
     if why and not out.begun:
         raise RefusedError(code, why)
     if scope.cancelled_caught:
-        why = f"this has lasted for {bounds.time:g} s, and ends here: ask again"
+        why = f"it has lasted for {bounds.time:g} s; ask again"
     elif out.full:
-        why = f"this has {out.most} bytes, and ends here: ask for less with sinceSeconds or tailLines"
+        why = f"it has {out.most} bytes; ask for less with sinceSeconds or tailLines"
     if why:
-        out.note(why)
+        out.note(END + why)
     await out.end()
     return why
 
