@@ -15,7 +15,7 @@ import attrs
 import orjson
 import trustme
 
-from multikueue.core.model.kinds import SECRET
+from multikueue.core.model.kinds import JOB, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import DirectClient
@@ -102,6 +102,14 @@ class Stage:
         told = json.loads(text)
         assert (told["kind"], told["code"]) == ("Status", status)
         return status, told["message"]
+
+    async def again(self, local: Json) -> Json:
+        """Delete a job with its Workload and make both again, as in a namespace that is made again."""
+        job = await self.admin.get(JOB, ObjectKey("default", "train"))
+        for resource, obj in ((WORKLOAD, local), (JOB, job)):
+            await self.admin.merge_patch(resource, ObjectKey.of(obj), {"metadata": {"finalizers": None}})
+            await self.admin.delete(resource, ObjectKey.of(obj))
+        return await self.fleet.person.submit(offered=False, cluster="worker1")
 
     async def grant(self, user: str = TENANT, *names: str) -> None:
         """Let a service account read logs, perhaps of these jobs alone."""

@@ -11,15 +11,16 @@ import pytest
 import trustme
 from structlog.testing import capture_logs
 
-from multikueue.core.model.kinds import SECRET, WORKLOAD
+from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.kube import ClientOptions
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing.waiting import until
-from multikueued.logserver import resolving
+from multikueued.logserver import reading, resolving
 from multikueued.logserver.answers import NOTE
 from multikueued.logserver.reading import Bounds
+from multikueued.rbac.objects import CLUSTER_ROLE_BINDING
 from tests.logserver.stage import BASE, LOG, NAMESPACE, PROXY, TENANT, Stage, secret, stage
 
 LINES = ["started", "step 1", "step 2", "ended with exit code 0"]
@@ -135,13 +136,7 @@ class TestWhatIsShown:
         async with stage(tmp_path) as here:
             local, copy = await here.fleet.run_job()
             await here.fleet.pod("train-a", copy)
-            await here.admin.merge_patch(WORKLOAD, ObjectKey.of(local), {"metadata": {"finalizers": None}})
-            await here.admin.delete(WORKLOAD, ObjectKey.of(local))
-            metadata = {field: local["metadata"][field] for field in ("name", "namespace", "ownerReferences", "labels")}
-            made = await here.admin.create(WORKLOAD, {**local, "metadata": metadata})
-            await here.admin.merge_patch(
-                WORKLOAD, ObjectKey.of(made), {"status": local["status"]}, subresource="status"
-            )
+            made = await here.again(local)
             code, told = await here.refused()
         assert uid(made) != uid(local)
         assert (code, "is being created" in told) == (404, True)
@@ -280,6 +275,40 @@ class TestBounds:
             async with here.asking(follow="true") as response:
                 await response.content.readline()
             await until(lambda: _is_free(TENANT, here))
+
+    async def test_who_may_read_no_more_is_cut_off(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(reading, "CHECK", 0.2)
+        async with stage(tmp_path) as here:
+            _, copy = await here.fleet.run_job()
+            await here.fleet.pod("train-a", copy, running=True)
+            async with here.asking(follow="true", tailLines="1") as response:
+                await response.content.readline()
+                await here.admin.delete(CLUSTER_ROLE_BINDING, ObjectKey("", "tenant"))
+                rest = await response.text()
+        assert rest.splitlines()[-1] == f"{NOTE}this ends here: you may not read it any more"
+
+    async def test_what_is_made_again_meanwhile_is_another_job(self, tmp_path: Path) -> None:
+        """Who could read the log in the namespace before it was made again was not asked about for this one."""
+        async with stage(tmp_path) as here:
+            local, copy = await here.fleet.run_job()
+            await here.fleet.pod("train-a", copy)
+            async with here.asking(follow="true", tailLines="1") as response:
+                await response.content.readline()
+                await here.again(local)
+                rest = await response.text()
+        assert rest == ""
+
+    async def test_a_bug_shows_nothing_but_that_there_is_one(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise LookupError("secret")
+
+        monkeypatch.setattr(resolving, "matching", fail)
+        async with stage(tmp_path) as here:
+            with capture_logs() as logged:
+                assert await here.refused() == (500, "this server has failed: ask an operator")
+        assert [one["event"] for one in logged] == ["internal error", "log read"]
 
 
 async def _is_free(user: str, here: Stage) -> bool:

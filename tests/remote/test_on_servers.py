@@ -32,21 +32,16 @@ SECRET_KEY = ObjectKey("kueue-system", "worker1-secret")
 
 
 @attrs.define(eq=False)
-class Fleet:
-    person: Shell
+class Workers:
+    """What is on workers."""
+
     workers: dict[str, ApiServer]
-    mark_key: bytes = b""
+    mark_key: bytes = attrs.field(default=b"", kw_only=True)
     """By which copies are marked."""
 
-    async def run_job(self, worker: str = "worker1", origin: str = "multikueue") -> tuple[Json, Json]:
-        """A job that a worker has: the manager's Workload, and the copy of the job there."""
-        local = await self.person.submit(offered=False, cluster=worker)
-        return local, await self.copy(local, worker, origin)
-
-    async def copy(self, local: Json, worker: str = "worker1", origin: str = "multikueue") -> Json:
-        """The copies on a worker."""
+    async def copies(self, local: Json, job: Json, worker: str = "worker1", origin: str = "multikueue") -> Json:
+        """The copies of a Workload and its job on a worker; that of the job."""
         there = DirectClient(self.workers[worker], user="multikueue")
-        job = await self.person.admin.get(JOB, ObjectKey("default", "train"))
         made: dict[str, Any] = {"cluster": worker, "origin": origin, "mark_key": self.mark_key}
         await there.create(WORKLOAD, _new(copy_of(local, **made)))
         return await there.create(JOB, _new(job_copy_of(KINDS[0], job, local, **made)))
@@ -68,6 +63,23 @@ class Fleet:
             "containerStatuses": [{"name": "main", "ready": running, "restartCount": 0, "state": state}],
         }
         return await there.merge_patch(POD, ObjectKey.of(stored), {"status": status}, subresource="status")
+
+
+@attrs.define(eq=False)
+class Fleet(Workers):
+    """With somebody who uses the manager."""
+
+    person: Shell
+
+    async def run_job(self, worker: str = "worker1", origin: str = "multikueue") -> tuple[Json, Json]:
+        """A job that a worker has: the manager's Workload, and the copy of the job there."""
+        local = await self.person.submit(offered=False, cluster=worker)
+        return local, await self.copy(local, worker, origin)
+
+    async def copy(self, local: Json, worker: str = "worker1", origin: str = "multikueue") -> Json:
+        """The copies on a worker."""
+        job = await self.person.admin.get(JOB, ObjectKey("default", "train"))
+        return await self.copies(local, job, worker, origin)
 
     async def move(self, local: Json, worker: str) -> None:
         """Evict it, offer it to another worker, and record that one."""
@@ -107,7 +119,7 @@ async def fleet(folder: Path) -> AsyncIterator[Fleet]:
             secret = kubeconfig_secret(name, server.kubeconfig("multikueue"))
             await connect_workers(person.admin, {name: server.kubeconfig("multikueue")})
             await person.admin.merge_patch(SECRET, ObjectKey.of(secret), {"data": secret["data"]})
-        yield Fleet(person, workers)
+        yield Fleet(workers, person)
 
 
 async def test_pods_and_logs_of_the_remote_run(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ class Outgoing:
     """Bytes that were written."""
     full: bool = attrs.field(default=False, init=False)
     """Whether it was cut off at `most`."""
+    revoked: bool = attrs.field(default=False, init=False)
+    """Whether the reader may not read it any more."""
     stalled: bool = attrs.field(default=False, init=False)
     response: web.StreamResponse | None = attrs.field(default=None, init=False)
     """None: nothing has been written yet."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Self
 
 import anyio
@@ -22,6 +22,9 @@ from multikueued.remote.following import Follower
 from multikueued.remote.streaming import LogShower, Wanted
 from multikueued.reports.typenames import JobName
 
+CHECK: Final = 60.0
+"""Seconds after which it is asked again whether the user may read a log that is still being read."""
+FORBIDDEN: Final = 403
 PODS: Final = 16
 """Pods of a job that are followed at a time."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -94,6 +97,9 @@ def job_name(key: ObjectKey) -> JobName:
     return JobName(kind, name)
 
 
+Check = Callable[[], Awaitable[None]]
+
+
 @attrs.frozen
 class Bounds:
     """Of one request."""
@@ -104,8 +110,15 @@ class Bounds:
     """Seconds."""
 
 
-async def read(query: Query, places: PlacesOfTenant, bounds: Bounds, out: Outgoing) -> str:
+async def read(query: Query, places: PlacesOfTenant, bounds: Bounds, out: Outgoing, check: Check) -> str:
     """Answer with the logs of a job, up to the bounds; returns why it has ended early, if it has.
+
+    Args:
+        query: what is asked for.
+        places: where the job is.
+        bounds: of the answer.
+        out: the answer.
+        check: raises RefusedError if the user may not read it, or nobody says.
 
     Raises:
         RefusedError: nothing has been written, and this is why.
@@ -113,7 +126,7 @@ async def read(query: Query, places: PlacesOfTenant, bounds: Bounds, out: Outgoi
     why, code = "", 200
     with anyio.move_on_after(bounds.time) as scope:
         try:
-            await _until_over(query, places, out)
+            await _until_over(query, places, out, check)
         except (MultiKueueError, BaseExceptionGroup) as error:
             known = known_error(error)
             if known is None:
@@ -123,7 +136,9 @@ async def read(query: Query, places: PlacesOfTenant, bounds: Bounds, out: Outgoi
         raise RefusedError(code, why)
     if scope.cancelled_caught:
         why = f"it has lasted for {bounds.time:g} s; ask again"
-    elif out.full:
+    elif out.revoked:
+        why = "you may not read it any more"
+    elif out.full and query.limit is None:
         why = f"it has {out.most} bytes; ask for less with sinceSeconds or tailLines"
     if why:
         out.note(END + why)
@@ -131,15 +146,24 @@ async def read(query: Query, places: PlacesOfTenant, bounds: Bounds, out: Outgoi
     return why
 
 
-async def _until_over(query: Query, places: PlacesOfTenant, out: Outgoing) -> None:
-    """Show what is asked for while there is a reader and room."""
+async def _until_over(query: Query, places: PlacesOfTenant, out: Outgoing, check: Check) -> None:
+    """Show what is asked for while there is a reader who may read it, and room."""
     async with anyio.create_task_group() as tasks:
 
         async def show() -> None:
             await _show(query, places, out)
             out.over.set()
 
-        for task in (out.run, out.watch_reader, show):
+        async def ask_again() -> None:
+            while not out.revoked:
+                await anyio.sleep(CHECK)
+                try:
+                    await check()
+                except RefusedError as error:
+                    out.revoked = error.code == FORBIDDEN
+            out.over.set()
+
+        for task in (out.run, out.watch_reader, ask_again, show):
             tasks.start_soon(task)
         await out.over.wait()
         tasks.cancel_scope.cancel()

@@ -7,7 +7,7 @@ pods by their owners' UIDs. Each worker is read with credentials of this server 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -194,11 +194,17 @@ class PlacesOfTenant:
             self._workload = same
             return same
         listed = (await self.workers.client.list(WORKLOAD, namespace=self.namespace)).items
-        found = matching(self.name, listed)
+        found = matching(self.name, listed if self._workload is None else self._of_same_job(self._workload, listed))
         if not found:
             raise CommandError(f"there is no Workload of {self.name} in namespace {self.namespace}", NOT_FOUND)
         self._workload, self._siblings = found[0], siblings_of(found[0], listed)
         return found[0]
+
+    def _of_same_job(self, before: Json, listed: Iterable[Json]) -> list[Json]:
+        """Not those of a job of the same name that was made later, perhaps in a namespace that was made again: the user
+        was asked about for the first one."""
+        every = [*listed]
+        return [*siblings_of(before, every), *(one for one in every if uid(one) == uid(before))]
 
     async def _same(self, before: Json) -> Json | None:
         try:

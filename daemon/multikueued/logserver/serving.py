@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import anyio
@@ -67,14 +68,21 @@ class LogsServer:
             user = self._user(request)
             with self.slots.one(user.name):
                 name, query = job_name(key), Query.read(request.query)
-                await self.access.check(user, key)
+                check = partial(self.access.check, user, key)
+                await check()
                 out.most = min(self.bounds.size, self.bounds.size if query.limit is None else query.limit)
                 places = PlacesOfTenant(self.workers, name, key.namespace, self.origin, self.marks)
-                code, why = 200, await read(query, places, self.bounds, out)
+                code, why = 200, await read(query, places, self.bounds, out, check)
             return out.response or web.Response()
         except RefusedError as error:
             code, why = error.code, str(error)
             return _refusal(error, key.name)
+        except Exception as error:  # a bug: the traceback goes to the log only
+            log.error("internal error", exc_info=error)
+            code, why = 500, "this server has failed: ask an operator"
+            if request.transport is not None and out.begun:
+                request.transport.abort()
+            return _refusal(RefusedError(code, why), key.name)
         finally:
             tell = log.info if user.name else self._stranger
             tell(

@@ -73,6 +73,7 @@ class FrontTls(ServingTls):
         context.options |= ssl.OP_NO_TICKET  # a session that is resumed would not be verified again
         context.num_tickets = 0
         context.verify_mode = ssl.CERT_OPTIONAL
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Go: what is listed is trusted, root or not
         # Authorities that kubeadm makes lack fields that Python 3.13 requires and Go does not.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if front is not None:
