@@ -69,7 +69,12 @@ class Duration(click.ParamType[timedelta]):
 def _where_options(command: F) -> F:
     """The options that say where its objects are."""
     options = (
-        click.option("--kubeconfig", help="How to reach the manager. Without it: the pod's service account."),
+        click.option(
+            "--kubeconfig",
+            envvar="KUBECONFIG",
+            show_envvar=True,
+            help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
+        ),
         click.option("--context", help="The context of the kubeconfig, if not its current one."),
         click.option("-n", "--namespace", help="Of its Secrets and its Service. Without it: the pod's own."),
         click.option(

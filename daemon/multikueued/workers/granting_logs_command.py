@@ -41,7 +41,7 @@ def grant_logs_command(name_and_context: Decorator, clusters_option: Decorator) 
         """Let multikueue logs-server read logs of the worker cluster NAME.
 
         It makes a service account there that reads copies, their pods and logs, with a token that does not expire, and
-        on the manager a Secret with its kubeconfig. The daemon's account and Secret are others. To undo it, delete both.
+        on the manager a Secret with its kubeconfig. The daemon has others. To undo it, delete both.
         """
         _grant(clusters, **options)
 
