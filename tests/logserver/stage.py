@@ -18,12 +18,16 @@ import trustme
 from multikueue.core.model.kinds import JOB, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.kube import parse_worker_kubeconfig
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver import ApiServer, DirectClient, Refuse
 from multikueue.testing.waiting import until
+from multikueued.config import Settings
+from multikueued.kinds import chosen_kinds
 from multikueued.logserver.answers import GROUP, VERSION
 from multikueued.logserver.frontproxy import CONFIG_KEY, CONFIG_MAP
 from multikueued.logserver.running import Options, running
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from multikueued.rbac.rules import logs_on_worker
+from tests.integration.permissions import NotGranted, granted
 from tests.remote.test_on_servers import Fleet, fleet
 
 HOST: Final = "127.0.0.1"
@@ -32,6 +36,8 @@ KEY: Final = b"k" * 32
 PROXY: Final = "front-proxy-client"
 TENANT: Final = "system:serviceaccount:default:tenant"
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
+LOGS: Final = "multikueue-logs"
+"""The server's user on workers."""
 LOG: Final = f"{BASE}/namespaces/default/remotejobs/job.train/log"
 _NAMESPACES: Final = Resource(GVK("", "v1", "Namespace"), "namespaces", namespaced=False)
 
@@ -138,7 +144,7 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
         await here.person.admin.create(CONFIG_MAP, config_map(proxies))
         await here.person.admin.create(SECRET, secret("multikueue-marks", "kueue-system", key=KEY))
         for name, worker in here.workers.items():
-            kubeconfig = orjson.dumps(worker.kubeconfig("multikueue"))
+            kubeconfig = orjson.dumps(as_granted(worker))
             await here.person.admin.create(SECRET, secret(f"logs-{name}", NAMESPACE, kubeconfig=kubeconfig))
         chosen = Options(
             manager=parse_worker_kubeconfig(orjson.dumps(manager.kubeconfig("admin"))),
@@ -157,6 +163,15 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
             await until(lambda: _is_ready(made))
             await made.grant()
             yield made
+
+
+def as_granted(worker: ApiServer) -> Json:
+    """The server's kubeconfig for a worker, where it may do what `multikueue rbac logs-worker` prints and no more."""
+    assert worker.access.tokens is not None
+    worker.access.tokens["logs-token"] = LOGS
+    rules = granted(logs_on_worker(chosen_kinds(Settings())))
+    worker.faults.add(Refuse(403), on=NotGranted(user=LOGS, granted=rules))
+    return worker.kubeconfig(LOGS)
 
 
 def _kind(resource: Resource) -> Json:

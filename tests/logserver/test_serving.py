@@ -21,7 +21,7 @@ from multikueued.logserver import reading, resolving
 from multikueued.logserver.answers import NOTE
 from multikueued.logserver.reading import Bounds
 from multikueued.rbac.objects import CLUSTER_ROLE_BINDING
-from tests.logserver.stage import BASE, LOG, NAMESPACE, PROXY, TENANT, Stage, secret, stage
+from tests.logserver.stage import BASE, LOG, LOGS, NAMESPACE, PROXY, TENANT, Stage, secret, stage
 
 LINES = ["started", "step 1", "step 2", "ended with exit code 0"]
 
@@ -100,7 +100,7 @@ class TestWhoMay:
             _, copy = await here.fleet.run_job()
             await here.fleet.pod("train-a", copy)
             code, told = await here.refused(user="system:serviceaccount:default:other")
-            lists = here.fleet.workers["worker1"].requests["multikueue", "list", "pods"]
+            lists = here.fleet.workers["worker1"].requests[LOGS, "list", "pods"]
 
         assert code == 403
         assert 'cannot get resource "remotejobs/log" in API group "remote.multikueue.dev"' in told
@@ -174,7 +174,7 @@ class TestWorkers:
         async with stage(tmp_path) as here:
             local, copy = await here.fleet.run_job()
             await here.fleet.pod("train-a", copy)
-            here.fleet.workers["worker1"].faults.add(Hang(), on=Match(user="multikueue"))
+            here.fleet.workers["worker1"].faults.add(Hang(), on=Match(user=LOGS))
             answers = []
 
             async def ask() -> None:
@@ -182,7 +182,7 @@ class TestWorkers:
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask)
-                await until(lambda: here.fleet.workers["worker1"].requests["multikueue", "list", "jobs.batch"])
+                await until(lambda: here.fleet.workers["worker1"].requests[LOGS, "list", "jobs.batch"])
                 assert (await here.ask(BASE))[0] == 200
                 assert answers == []
             await here.fleet.move(local, "worker2")
@@ -233,6 +233,17 @@ async def test_following_a_job_to_another_worker(tmp_path: Path) -> None:
     assert first.startswith("[worker1/train-a] step ")
     assert f'{NOTE}job/train has moved from worker cluster "worker1" to "worker2"' in rest
     assert rest[-1] == "[worker2/train-a] ended with exit code 0"
+
+
+async def test_an_answer_begins_before_there_is_something_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients wait for its head only so long, and a job may say nothing for hours."""
+    monkeypatch.setattr(reading, "BEGIN", 0.1)
+    async with stage(tmp_path) as here:
+        await here.fleet.run_job()
+        async with here.asking(follow="true") as response:
+            assert response.status == 200
 
 
 class TestBounds:

@@ -61,6 +61,10 @@ class Outgoing:
             self.full = True
             self.over.set()
 
+    def begin(self) -> None:
+        """Begin the answer, though there may be nothing to read yet."""
+        self._more.set()
+
     def note(self, text: str) -> None:
         """Write a line of the server's own."""
         self._append(f"{NOTE}{text}\n".encode(errors="replace"))

@@ -25,6 +25,11 @@ from multikueued.reports.typenames import JobName
 CHECK: Final = 60.0
 """Seconds after which it is asked again whether the user may read a log that is still being read."""
 FORBIDDEN: Final = 403
+EVERY: Final = 5.0
+"""Seconds between two looks at the pods and the Workload of a job that is followed: many may be."""
+BEGIN: Final = 5.0
+"""Seconds after which the answer begins for a log that is followed, though there is nothing to read yet: clients wait
+for that only so long."""
 PODS: Final = 16
 """Pods of a job that are followed at a time."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -163,6 +168,12 @@ async def _until_over(query: Query, places: PlacesOfTenant, out: Outgoing, check
                     out.revoked = error.code == FORBIDDEN
             out.over.set()
 
+        async def begin() -> None:
+            await anyio.sleep(BEGIN)
+            out.begin()
+
+        if query.follow:
+            tasks.start_soon(begin)
         for task in (out.run, out.watch_reader, ask_again, show):
             tasks.start_soon(task)
         await out.over.wait()
@@ -189,6 +200,7 @@ async def _show(query: Query, places: PlacesOfTenant, out: Outgoing) -> None:
         pause=out.pause,
         timestamps=query.timestamps,
         max_streams=PODS,
+        every=EVERY,
         told=told_of_worker,
     )
     if query.follow:

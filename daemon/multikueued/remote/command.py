@@ -23,7 +23,7 @@ from multikueued.remote.following import Follower
 from multikueued.remote.pods import PodList, in_order, pod_report, pods_table
 from multikueued.remote.reaching import worker_client, worker_for_people
 from multikueued.remote.streaming import LogShower, Wanted
-from multikueued.remote.through_api import Shown, is_served, logs_through_api
+from multikueued.remote.through_api import PATIENCE, Shown, is_served, logs_through_api
 from multikueued.values import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -122,7 +122,7 @@ async def _print_logs(asked: Asked, wanted: Wanted, follow: bool, through_api: b
     with for_people(config.server):
         async with KubeClient(config, name="manager", options=CLIENT) as manager:
             if through_api:
-                await logs_through_api(manager, asked, wanted, follow=follow)
+                await _ask_api(asked, wanted, follow)
                 return
             shown = Shown(wanted.show)
             try:
@@ -132,7 +132,12 @@ async def _print_logs(asked: Asked, wanted: Wanted, follow: bool, through_api: b
                 if shown.any or not isinstance(refused, Forbidden) or not await is_served(manager, asked.job):
                     raise
                 wanted.tell("you may not ask the worker itself: asking multikueue logs-server")
-                await logs_through_api(manager, asked, wanted, follow=follow)
+                await _ask_api(asked, wanted, follow)
+
+
+async def _ask_api(asked: Asked, wanted: Wanted, follow: bool) -> None:
+    async with KubeClient(asked.target.config, name="manager", options=attrs.evolve(CLIENT, deadline=PATIENCE)) as api:
+        await logs_through_api(api, asked, wanted, follow=follow)
 
 
 async def _print_directly(manager: KubeClient, asked: Asked, wanted: Wanted, follow: bool) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import anyio
 import attrs
 
@@ -13,9 +11,6 @@ from multikueued.commands.exits import NOT_FOUND, CommandError
 from multikueued.remote.finding import Nowhere, Places, WorkerPods
 from multikueued.remote.sought import Sought
 from multikueued.remote.streaming import LogShower, Position, Wanted
-
-LOOK: Final = 2.0
-"""Seconds between two looks at the manager's Workload."""
 
 
 @attrs.define(eq=False)
@@ -67,12 +62,12 @@ class Follower:
                     raise CommandError(f"{found.job} has no logs: {found.why}", NOT_FOUND)
                 return None
             self._say(f"{found.job}: {found.why}")
-            await anyio.sleep(LOOK)
+            await anyio.sleep(self.wanted.every)
 
     async def _watch(self, pods: WorkerPods, scope: anyio.CancelScope) -> None:
         """Look at the manager until another worker has the job; notes when it is over."""
         while not self._over:
-            await anyio.sleep(LOOK)
+            await anyio.sleep(self.wanted.every)
             try:
                 found = await self.places.look()
             except CommandError as error:

@@ -24,7 +24,7 @@ from multikueued.remote.pods import container_of, has_ended, in_order, next_show
 from multikueued.remote.reaching import told_of
 
 POLL: Final = 2.0
-"""Seconds between two looks at the pods of a job that is followed."""
+"""See `Wanted.every`."""
 MAX_STREAMS: Final = 64
 """Logs that are followed at a time."""
 
@@ -50,6 +50,8 @@ class Wanted:
     timestamps: bool = False
     """Whether each line of a log begins with its time."""
     max_streams: int = MAX_STREAMS
+    every: float = POLL
+    """Seconds between two looks at the pods of a job that is followed, and at the manager's Workload."""
     told: Callable[[str, ApiError], str] = told_of
     """Words for what a worker answers, by its name."""
 
@@ -157,7 +159,7 @@ class LogShower:
                     if over and not self._open:
                         self._check_something_was_there()
                         return
-                await anyio.sleep(POLL)
+                await anyio.sleep(self.wanted.every)
 
     def _check_something_was_there(self) -> None:
         if not self.positions:
@@ -191,7 +193,7 @@ class LogShower:
                         self._tell(error)
                     if ended:
                         return
-                await anyio.sleep(POLL)
+                await anyio.sleep(self.wanted.every)
                 pod = next((one for one in self.pods.found.pods if uid(one) == uid(pod)), pod)
         finally:
             self._open.discard(uid(pod))

@@ -18,6 +18,8 @@ from multikueued.remote.finding import Asked
 from multikueued.remote.streaming import Wanted
 from multikueued.reports.typenames import JobName
 
+PATIENCE: Final = 60.0
+"""Seconds until the answer begins: the server may have to wait for a worker itself."""
 IDLE: Final = 86_400.0
 """Seconds of silence: a job may say nothing for long, and the server bounds the time itself."""
 
