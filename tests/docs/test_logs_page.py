@@ -28,8 +28,8 @@ def test_the_api_is_the_one_that_is_served() -> None:
 
 def test_the_bounds_are_those_in_the_code() -> None:
     defaults = {one.name: one.default for one in logs_server.params}
-    assert BOUNDS["logs at a time, of one user"] == str(defaults["max_streams_per_user"])
-    assert BOUNDS["logs at a time, of all"] == str(defaults["max_streams"])
+    assert BOUNDS["logs of a replica at a time, of one user"] == str(defaults["max_streams_per_user"])
+    assert BOUNDS["logs of a replica at a time, of all"] == str(defaults["max_streams"])
     assert BOUNDS["bytes of one answer"] == f"{reading.Bounds().size >> 20} MiB"
     assert (BOUNDS["its time"], reading.Bounds().time, defaults["max_time"]) == ("1 h", 3600, "1h")
     assert BOUNDS["bytes kept for a reader who is slow"].startswith(

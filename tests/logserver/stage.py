@@ -97,6 +97,13 @@ class Stage:
         ):
             yield response
 
+    async def is_believed(self) -> bool:
+        """Whether the server knows the authority of the front proxy."""
+        try:
+            return (await self.ask(BASE))[0] == 200
+        except aiohttp.ClientError:
+            return False
+
     async def ask(self, path: str = LOG, **options: Any) -> tuple[int, str]:
         """The status and the whole body."""
         async with self.asking(path, **options) as response:

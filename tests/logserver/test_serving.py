@@ -17,11 +17,12 @@ from multikueue.core.model.objects import uid
 from multikueue.kube import ClientOptions
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing.waiting import until
-from multikueued.logserver import reading, resolving
+from multikueued.logserver import reading, resolving, tls
 from multikueued.logserver.answers import NOTE
+from multikueued.logserver.frontproxy import CONFIG_KEY, CONFIG_MAP
 from multikueued.logserver.reading import Bounds
 from multikueued.rbac.objects import CLUSTER_ROLE_BINDING
-from tests.logserver.stage import BASE, LOG, LOGS, NAMESPACE, PROXY, TENANT, Stage, secret, stage
+from tests.logserver.stage import BASE, HOST, LOG, LOGS, NAMESPACE, PROXY, TENANT, Stage, config_map, secret, stage
 
 LINES = ["started", "step 1", "step 2", "ended with exit code 0"]
 
@@ -85,6 +86,26 @@ class TestWhoIsBelieved:
         async with stage(tmp_path) as here:
             with pytest.raises(aiohttp.ClientError):
                 await here.ask(tls=here.tls(PROXY, trustme.CA()))
+
+    async def test_a_connection_of_an_earlier_authority_counts_no_more(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Who could sign the front proxy's certificate before may have been taken off the list because it leaked."""
+        monkeypatch.setattr(tls, "INTERVAL", 0.1)
+        url, headers = f"https://{HOST}:{{}}{BASE}", {"X-Remote-User": TENANT}
+        async with stage(tmp_path) as here, aiohttp.ClientSession(headers=headers) as session:
+            kept, place = here.tls(), url.format(here.port)
+            async with session.get(place, ssl=kept) as first:
+                assert first.status == 200
+                await first.read()
+            here.proxies = trustme.CA()
+            changed = {"data": config_map(here.proxies)["data"]}
+            await here.admin.merge_patch(CONFIG_MAP, CONFIG_KEY, changed)
+            await until(here.is_believed)
+            async with session.get(place, ssl=kept) as again:
+                assert (again.status, again.headers["Retry-After"]) == (503, "1")
+            with pytest.raises(aiohttp.ClientError):
+                await session.get(place, ssl=kept)  # it was closed, and a new one is not made
 
     async def test_strangers_do_not_fill_the_log(self, tmp_path: Path) -> None:
         async with stage(tmp_path) as here:
