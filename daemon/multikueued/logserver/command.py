@@ -66,99 +66,93 @@ class Duration(click.ParamType[timedelta]):
             self.fail(str(error), param, ctx)
 
 
-def _where_options(command: F) -> F:
-    """The options that say where its objects are."""
-    options = (
-        click.option(
-            "--kubeconfig",
-            envvar="KUBECONFIG",
-            show_envvar=True,
-            help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
-        ),
-        click.option("--context", help="The context of the kubeconfig, if not its current one."),
-        click.option("-n", "--namespace", help="Of its Secrets and its Service. Without it: the pod's own."),
-        click.option(
-            "--worker",
-            "workers",
-            type=WorkerSecret(),
-            multiple=True,
-            help="A worker, and the Secret with "
-            "the kubeconfig for it, under the key kubeconfig. Repeat it for each worker.",
-        ),
-        click.option(
-            "--daemon-namespace",
-            default=DAEMON_NAMESPACE,
-            show_default=True,
-            help="Where the daemon has the Secret with the key of marks.",
-        ),
-        click.option(
-            "--marks-secret",
-            default=str(MarkSettings().secret_name),
-            show_default=True,
-            help="Its name: the daemon's setting marks.secretName.",
-        ),
-        click.option(
-            "--origin", default=str(Settings().origin), show_default=True, help="The daemon's setting origin."
-        ),
-        click.option("--service", default="multikueue-logs", show_default=True, help="The Service in front of it."),
-        click.option(
-            "--certificate-secret",
-            default="multikueue-logs",
-            show_default=True,
-            help="In which it keeps the certificate that it makes. The Secret must exist.",
-        ),
-        click.option(
-            "--cert-dir",
-            default="",
-            help="A folder with tls.crt and tls.key, which somebody else renews. "
-            "Then it makes none, and leaves the APIService's caBundle alone.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_WHERE: Final = (
+    click.option(
+        "--kubeconfig",
+        envvar="KUBECONFIG",
+        show_envvar=True,
+        help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
+    ),
+    click.option("--context", help="The context of the kubeconfig, if not its current one."),
+    click.option("-n", "--namespace", help="Of its Secrets and its Service. Without it: the pod's own."),
+    click.option(
+        "--worker",
+        "workers",
+        type=WorkerSecret(),
+        multiple=True,
+        help="A worker, and the Secret with "
+        "the kubeconfig for it, under the key kubeconfig. Repeat it for each worker.",
+    ),
+    click.option(
+        "--daemon-namespace",
+        default=DAEMON_NAMESPACE,
+        show_default=True,
+        help="Where the daemon has the Secret with the key of marks.",
+    ),
+    click.option(
+        "--marks-secret",
+        default=str(MarkSettings().secret_name),
+        show_default=True,
+        help="Its name: the daemon's setting marks.secretName.",
+    ),
+    click.option("--origin", default=str(Settings().origin), show_default=True, help="The daemon's setting origin."),
+    click.option("--service", default="multikueue-logs", show_default=True, help="The Service in front of it."),
+    click.option(
+        "--certificate-secret",
+        default="multikueue-logs",
+        show_default=True,
+        help="In which it keeps the certificate that it makes. The Secret must exist.",
+    ),
+    click.option(
+        "--cert-dir",
+        default="",
+        help="A folder with tls.crt and tls.key, which somebody else renews. "
+        "Then it makes none, and leaves the APIService's caBundle alone.",
+    ),
+)
+"""Where its objects are."""
+_BOUNDS: Final = (
+    click.option("--bind-address", default="", help="Without it: all addresses."),
+    click.option("--port", type=click.IntRange(0, 65_535), default=8443, show_default=True, help="HTTPS."),
+    click.option(
+        "--max-streams",
+        type=click.IntRange(1, 512),
+        default=32,
+        show_default=True,
+        help="Logs that are read at a time.",
+    ),
+    click.option(
+        "--max-streams-per-user",
+        type=click.IntRange(1),
+        default=4,
+        show_default=True,
+        help="Of these, by one user.",
+    ),
+    click.option(
+        "--max-bytes", type=Size(), default=f"{DEFAULTS.size >> 20}Mi", show_default=True, help="Of one answer."
+    ),
+    click.option("--max-time", type=Duration(), default="1h", show_default=True, help="That one answer may take."),
+    click.option("--log-format", type=click.Choice(["json", "console"]), default="json", show_default=True),
+    click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="Requests are logged at info.",
+    ),
+)
+"""What its clients may take, and what it logs."""
 
 
-def _bound_options(command: F) -> F:
-    """The options that bound what its clients may take."""
-    options = (
-        click.option("--bind-address", default="", help="Without it: all addresses."),
-        click.option("--port", type=click.IntRange(0, 65_535), default=8443, show_default=True, help="HTTPS."),
-        click.option(
-            "--max-streams",
-            type=click.IntRange(1, 512),
-            default=32,
-            show_default=True,
-            help="Logs that are read at a time.",
-        ),
-        click.option(
-            "--max-streams-per-user",
-            type=click.IntRange(1),
-            default=4,
-            show_default=True,
-            help="Of these, by one user.",
-        ),
-        click.option(
-            "--max-bytes", type=Size(), default=f"{DEFAULTS.size >> 20}Mi", show_default=True, help="Of one answer."
-        ),
-        click.option("--max-time", type=Duration(), default="1h", show_default=True, help="That one answer may take."),
-        click.option("--log-format", type=click.Choice(["json", "console"]), default="json", show_default=True),
-        click.option(
-            "--log-level",
-            type=click.Choice(["debug", "info", "warning", "error"]),
-            default="info",
-            show_default=True,
-            help="Requests are logged at info.",
-        ),
-    )
-    for option in reversed(options):
+def _options(command: F) -> F:
+    """All of them."""
+    for option in reversed((*_WHERE, *_BOUNDS)):
         command = option(command)
     return command
 
 
 @click.command("logs-server")
-@_where_options
-@_bound_options
+@_options
 def logs_server(
     workers: tuple[tuple[str, str], ...],
     max_bytes: int,

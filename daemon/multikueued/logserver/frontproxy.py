@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 from urllib.parse import unquote
 
 import attrs
-from multidict import MultiMapping
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
@@ -21,6 +20,18 @@ from multikueue.webhook.certificates import UnusableError, read_certificates
 
 CONFIG_MAP: Final = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
 CONFIG_KEY: Final = ObjectKey("kube-system", "extension-apiserver-authentication")
+
+
+class Headers(Protocol):
+    """Of a request, as aiohttp has them: a name may be there several times, and its case does not count."""
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        ...
+
+    def getall(self, key: str, default: list[str], /) -> list[str]:
+        """All values of a name."""
+        ...
 
 
 @attrs.frozen
@@ -77,7 +88,7 @@ class FrontProxy:
             raise UnusableError("it names no requestheader-username-headers")
         return found
 
-    def user(self, certificate: Mapping[str, Any] | None, headers: MultiMapping[str]) -> User | None:
+    def user(self, certificate: Mapping[str, Any] | None, headers: Headers) -> User | None:
         """Who asks; None if nobody vouches for it.
 
         Args:
@@ -97,13 +108,13 @@ class FrontProxy:
         )
         return user if name and _is_text(user) else None
 
-    def _extra(self, headers: MultiMapping[str]) -> dict[str, tuple[str, ...]]:
+    def _extra(self, headers: Headers) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         for prefix in self.extra_prefixes:
             for header in dict.fromkeys(str(one).lower() for one in headers):
                 if header.startswith(prefix.lower()):
                     key = unquote(header[len(prefix) :]).lower()
-                    found[key] = (*found.get(key, ()), *headers.getall(header))
+                    found[key] = (*found.get(key, ()), *headers.getall(header, []))
         return found
 
 
@@ -122,7 +133,7 @@ def _common_names(certificate: Mapping[str, Any]) -> Iterator[str]:
         yield from (value for field, value in part if field == "commonName")
 
 
-def _values(headers: MultiMapping[str], names: tuple[str, ...]) -> Iterator[str]:
+def _values(headers: Headers, names: tuple[str, ...]) -> Iterator[str]:
     for name in names:
         yield from (value for value in headers.getall(name, []) if value)
 
