@@ -81,6 +81,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Free its place."""
         self._wait(None)
+        self._transport = None  # there is nothing to abort any more: a transport that has lost its loop raises
         self.inner.connection_lost(exc)
         self.on_lost()
 
