@@ -127,10 +127,12 @@ class LogQuery:
     """Only what is not older than this time (RFC 3339), instead of `since_seconds`."""
     tail: int | None = None
     """Only so many lines before those that are waited for; None: all."""
+    all_pods: bool = False
+    """Of all pods of a job: only our own aggregated API knows that."""
 
 
-def pod_log(pods: Resource, key: ObjectKey, query: LogQuery) -> Request:
-    """Read the log of one container."""
+def pod_log(resource: Resource, key: ObjectKey, query: LogQuery) -> Request:
+    """Read the log of one container, or of what else has a subresource `log`."""
     asked = {
         "container": query.container,
         "follow": "true" if query.follow else "",
@@ -139,7 +141,9 @@ def pod_log(pods: Resource, key: ObjectKey, query: LogQuery) -> Request:
         "sinceSeconds": "" if query.since or not query.since_seconds else str(query.since_seconds),
         "tailLines": "" if query.tail is None else str(query.tail),
     }
-    return Request("get", pods, "GET", _with_query(_object(pods, key, "log"), asked))
+    if query.all_pods:
+        asked["allPods"] = "true"
+    return Request("get", resource, "GET", _with_query(_object(resource, key, "log"), asked))
 
 
 def create(resource: Resource, obj: Json) -> Request:

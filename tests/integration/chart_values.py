@@ -48,6 +48,18 @@ VALUES: Final[dict[str, Json]] = {
         "tolerations": [{"key": "a", "operator": "Exists"}],
         "affinity": {"nodeAffinity": {}},
     },
+    "logs": {
+        "logsServer": {"enabled": True, "workers": {"oslo": "logs-oslo", "rome": "logs-rome"}, "aggregateToView": True},
+        "networkPolicy": {"enabled": True, "logsFrom": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]},
+    },
+    "logs with a certificate of one's own": {
+        "logsServer": {
+            "enabled": True,
+            "replicas": 1,
+            "certificate": "logs-certificate",
+            "apiServiceAnnotations": {"cert-manager.io/inject-ca-from": "multikueue/logs"},
+        }
+    },
     "a certificate of one's own": {"settings": {"webhook": {"enabled": True}}, "webhookCertificate": "certificate"},
     "a credential plugin from an image, and any bound token": {
         "settings": {"boundTokens": {"enabled": True}},

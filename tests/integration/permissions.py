@@ -28,6 +28,10 @@ _NAMESPACE = "multikueue"
 WEBHOOK: Final = "release-multikueued-webhook"
 """The chart's name of the webhook's Secret."""
 WEBHOOK_CONFIGURATION: Final = "multikueued-release"
+LOGS: Final = "release-multikueued-logs"
+"""The chart's name of what the logs server has."""
+LOGS_SECRET: Final = "logs-worker1"
+"""The Secret with its kubeconfig for a worker."""
 _VALUES = {
     ".Release.Name": "release",
     ".Release.Namespace": _NAMESPACE,
@@ -42,6 +46,8 @@ _VALUES = {
     "toJson .Values.serviceAccount.annotations": "{}",
     "toJson .Values.settings.boundTokens.secretNames": '["worker1-kubeconfig"]',
     'include "multikueued.webhook" .': WEBHOOK,
+    'include "multikueued.logs" .': LOGS,
+    "$secret": LOGS_SECRET,
     'include "multikueued.webhookConfiguration" .': WEBHOOK_CONFIGURATION,
 }
 _ACCOUNT = "release-multikueued"
@@ -57,7 +63,7 @@ def chart_objects(template: str = "rbac.yaml", frameworks: Collection[str] = ("b
         return block[2] if any(f'(has "{name}" $frameworks)' in block[1] for name in frameworks) else ""
 
     text = re.sub(r"(?ms)^({{- if or \(has [^\n]*)\n(.*?)^{{- end }}\n", chosen, (TEMPLATES / template).read_text())
-    text = re.sub(r"^{{- (if .*|end|\$\w+ := .*) }}\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^ *{{- (if .*|range .*|end|\$\w+ := .*) }}\n", "", text, flags=re.MULTILINE)
     for name, value in _VALUES.items():
         text = text.replace("{{ " + name + " }}", value)
     assert "{{" not in text, f"{template} uses a value that is not in _VALUES: {text}"

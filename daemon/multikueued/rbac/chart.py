@@ -17,14 +17,18 @@ from multikueue import AVAILABLE
 from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.names import Json
 from multikueued.kinds import ALIASES, AUTO
+from multikueued.logserver.answers import API_SERVICE_NAME
 from multikueued.rbac.rules import (
     bound_rules,
     certificate_rules,
     findings_rules,
     framework_rules,
     lease_rules,
+    logs_server_rules,
     manager_rules,
     metrics_rules,
+    named_secret_rules,
+    own_certificate_rules,
     profile_rules,
     quota_rules,
     secret_rules,
@@ -79,6 +83,9 @@ def blocks() -> dict[str, str]:
         "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),
         "certificate": _text(certificate_rules('{{ include "multikueued.webhook" . }}')),
         "external": _external(),
+        "logs": _text(logs_server_rules(API_SERVICE_NAME)),
+        "logsown": _own_secrets(),
+        "logsmarks": _text(named_secret_rules([_MARKS])),
     }
 
 
@@ -98,6 +105,13 @@ def _external() -> str:
     whole = [f"{kind}.{group}" for (group, kind), one in PROFILES.items() if one.status_subresource is False]
     listed = " ".join(json.dumps(one) for one in whole)
     return f"{{{{- $whole := list {listed} }}}}\n{{{{- $seen := dict }}}}\n{_EXTERNAL}"
+
+
+def _own_secrets() -> str:
+    """The logs server's own Secrets: its certificate, and one for each worker."""
+    certificate = _text(own_certificate_rules('{{ include "multikueued.logs" . }}'))
+    each = _text(named_secret_rules(["{{ $secret }}"]))
+    return f"{certificate}{{{{- range $worker, $secret := .Values.logsServer.workers }}}}\n{each}{{{{- end }}}}\n"
 
 
 def _text(rules: Iterable[Json]) -> str:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueued.config import Settings
-from multikueued.rbac.rules import RBAC_GROUP, in_namespace, on_manager, on_worker, token_rules
+from multikueued.kinds import chosen_kinds
+from multikueued.logserver.answers import API_SERVICE_NAME
+from multikueued.rbac.rules import (
+    RBAC_GROUP,
+    in_namespace,
+    logs_on_worker,
+    logs_server_rules,
+    named_secret_rules,
+    on_manager,
+    on_worker,
+    own_certificate_rules,
+    token_rules,
+)
 
 CLUSTER_ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "ClusterRole"), "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Resource(
@@ -16,6 +29,8 @@ CLUSTER_ROLE_BINDING: Final = Resource(
 )
 ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "Role"), "roles")
 ROLE_BINDING: Final = Resource(GVK(RBAC_GROUP, "v1", "RoleBinding"), "rolebindings")
+FRONT_PROXY_READER: Final = "extension-apiserver-authentication-reader"
+"""Kubernetes' own Role in `kube-system`: who signs the certificate of the API servers' front proxy."""
 SERVICE_ACCOUNT: Final = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
 
 
@@ -69,6 +84,37 @@ def manager_objects(settings: Settings, name: str, account: Account) -> list[Jso
         role(name, in_namespace(settings), namespace),
         binding(name, account, namespace),
     ]
+
+
+def logs_server_objects(settings: Settings, name: str, account: Account, secrets: Sequence[str]) -> list[Json]:
+    """What `multikueue logs-server` needs on the manager.
+
+    Args:
+        settings: the daemon's.
+        name: of the roles, and of the Secret with the server's certificate.
+        account: the server's; its namespace has its Secrets.
+        secrets: names of those with kubeconfigs of workers.
+    """
+    marks, there = f"{name}-marks", str(settings.namespace)
+    own = [*own_certificate_rules(name), *named_secret_rules(secrets)]
+    return [
+        account.object,
+        role(name, logs_server_rules(API_SERVICE_NAME)),
+        binding(name, account),
+        role(name, own, account.namespace),
+        binding(name, account, account.namespace),
+        role(marks, named_secret_rules([settings.marks.secret_name]), there),
+        binding(marks, account, there),
+        {
+            **binding(f"{name}-front-proxy", account, "kube-system"),
+            "roleRef": {"apiGroup": RBAC_GROUP, "kind": "Role", "name": FRONT_PROXY_READER},
+        },
+    ]
+
+
+def logs_worker_objects(settings: Settings, name: str, account: Account) -> list[Json]:
+    """What the account of `multikueue logs-server` needs on a worker."""
+    return [account.object, role(name, logs_on_worker(chosen_kinds(settings))), binding(name, account)]
 
 
 def worker_objects(

@@ -183,6 +183,40 @@ def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
     ]
 
 
+def logs_server_rules(service: str) -> list[Json]:
+    """In the whole manager cluster, for `multikueue logs-server`; `service` is the APIService's name.
+
+    Whether a user may read a log is asked by SubjectAccessReviews: the role `system:auth-delegator` would allow more.
+    """
+    return [
+        rule(KUEUE_GROUP, ["workloads"], ["get", "list"]),
+        rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+        rule("apiregistration.k8s.io", ["apiservices"], ["get", "patch"], [service]),
+    ]
+
+
+def named_secret_rules(names: Sequence[str]) -> list[Json]:
+    """In a namespace, to read these Secrets and no other: kubeconfigs, or the key of marks."""
+    return [rule("", ["secrets"], ["get"], names)] if names else []
+
+
+def own_certificate_rules(secret: str) -> list[Json]:
+    """In its namespace, for a certificate that `multikueue logs-server` makes; `secret` is the Secret's name."""
+    return [rule("", ["secrets"], ["get", "patch"], [secret])]
+
+
+def logs_on_worker(kinds: Sequence[JobKind]) -> list[Json]:
+    """In a whole worker cluster, for `multikueue logs-server`: it reads our copies, their pods and logs."""
+    read = [kind.resource for kind in kinds if not kind.workload_only]
+    return merged(
+        [
+            rule(KUEUE_GROUP, ["workloads"], ["list"]),
+            *(rule(one.gvk.group, [one.plural], ["list"]) for one in read),
+            *log_rules(kinds),
+        ]
+    )
+
+
 def on_manager(settings: Settings) -> list[Json]:
     """The rules of the ClusterRole on the manager, for these settings."""
     rules = manager_rules()

@@ -16,6 +16,7 @@ from multikueued.config import ObjectName, Settings
 from multikueued.loading import load_settings
 from multikueued.tokens.requesting import TokenClient
 from multikueued.values import parse_duration
+from multikueued.workers.granting_logs_command import grant_logs_command
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import Manager, connection, manager_cluster
 
@@ -275,3 +276,6 @@ def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, mov
         await empty(manager, name, timeout, reason=reason, move=confirmed if move else None)
 
     clusters.run(work)
+
+
+worker.add_command(grant_logs_command(lambda command: _NAME(_CONTEXT(command)), _BESIDE))
