@@ -13,6 +13,7 @@ from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.kube import AnswerLimits
 from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
+from multikueued.inventories import InventorySettings, OcmSettings
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes accepts in a job's `managedBy`."""
@@ -289,3 +290,7 @@ class Settings:
     webhook: WebhookSettings = attrs.field(factory=WebhookSettings)
     pods: PodSettings = attrs.field(factory=PodSettings)
     retention: RetentionSettings = attrs.field(factory=RetentionSettings)
+    ocm: OcmSettings = attrs.field(factory=OcmSettings)
+    inventory: tuple[InventorySettings, ...] = ()
+    """MultiKueueConfigs that are filled with ClusterProfiles by label, without OCM: each entry has a `selector`, a
+    `config` and a `policy`."""
