@@ -1,7 +1,7 @@
 """The kinds and names of Open Cluster Management (OCM) that a spoke is made of.
 
-A *spoke* is what OCM calls a cluster that it manages: a ManagedCluster on the hub, which is the manager cluster here. The
-hub has a namespace of the same name for each spoke.
+A *spoke* is what OCM calls a cluster that it manages: a ManagedCluster on the hub, which is the manager cluster here.
+The hub has a namespace of the same name for each spoke.
 """
 
 from __future__ import annotations

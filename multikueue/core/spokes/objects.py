@@ -72,7 +72,9 @@ def duration(length: timedelta) -> str:
     return f"{hours}h{minutes}m{seconds}s"
 
 
-def _object(resource: Resource, spoke: Spoke, settings: SpokeSettings, name: str = BASE_NAME, namespace: str = "") -> Json:
+def _object(
+    resource: Resource, spoke: Spoke, settings: SpokeSettings, name: str = BASE_NAME, namespace: str = ""
+) -> Json:
     owners = [spoke.managed] if spoke.managed is not None else []
     metadata: Json = {
         "name": name,

@@ -43,7 +43,9 @@ def take_over(spoke: Spoke, settings: SpokeSettings) -> SpokePlan:
     if effects:
         return SpokePlan(tuple(effects), problem="the workers of the recipe of 2024 are taken over first")
     names = ", ".join(name_of(one.worker) for one in spoke.older)
-    told = f"the cluster is still the worker {names}, as the recipe of 2024 had it: it gets new jobs once those have ended"
+    told = (
+        f"the cluster is still the worker {names}, as the recipe of 2024 had it: it gets new jobs once those have ended"
+    )
     return SpokePlan(tuple(removals(spoke, settings)), problem=told, draining=True)
 
 

@@ -18,6 +18,7 @@ from multikueue.core.spokes.names import (
     MANAGED_SERVICE_ACCOUNT,
     kubeconfig_location,
     kubeconfig_secret,
+    older_secret,
     older_spoke,
 )
 
@@ -63,15 +64,18 @@ def standing(obj: Json | None, resource: Resource, spoke: str, cluster_uid: str,
 
 def _is_of(adopt: Adopt, obj: Json, resource: Resource, spoke: str) -> bool:
     """Whether an object looks as that of OCM's kueue-addon, or of the recipe of 2024, does."""
+    if resource == SECRET:
+        made = kubeconfig_secret(spoke) if adopt is Adopt.ADDON else older_secret(spoke)
+        return name_of(obj) == made and set(dig(obj, "data") or ()) == {"kubeconfig"}
     if adopt is Adopt.RECIPE_2024:
-        return resource == SECRET or (resource == MULTIKUEUE_CLUSTER and older_spoke(obj) == spoke)
+        return resource == MULTIKUEUE_CLUSTER and older_spoke(obj) == spoke
     if resource == MULTIKUEUE_CLUSTER:
         profile = dig(obj, "spec", "clusterSource", "clusterProfileRef", "name")
         return profile == spoke or kubeconfig_location(obj) == kubeconfig_secret(spoke)
     if resource == CLUSTER_PERMISSION:
         subject = dig(obj, "spec", "clusterRoleBinding", "subject") or {}
         return (dig(subject, "name"), dig(subject, "namespace")) == (BASE_NAME, AGENT_NAMESPACE)
-    return resource in (SECRET, MANAGED_SERVICE_ACCOUNT)
+    return resource == MANAGED_SERVICE_ACCOUNT
 
 
 def marks(cluster_uid: str, owner: str) -> Json:

@@ -1,8 +1,8 @@
 """The decision about one spoke: what to make, to mend and to delete now.
 
-Three cases. A spoke that is *wanted* gets what it lacks, one after the other: an account, its role, and once both are in
-force the MultiKueueCluster. One that is not wanted any more and *in use* is only kept up, so that its jobs end there.
-Everything of one that is *gone* is deleted.
+Three cases. A spoke that is *wanted* gets what it lacks, one after the other: an account, its role, and once both are
+in force the MultiKueueCluster. One that is not wanted any more and *in use* is only kept up, so that its jobs end
+there. Everything of one that is *gone* is deleted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import attrs
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.placement.settings import Adopt
 from multikueue.core.spokes import objects, older
 from multikueue.core.spokes.effects import Conflicting, Create, Effect, Mend, Remove, SpokePlan
 from multikueue.core.spokes.kubeconfig import kubeconfig_of
@@ -45,6 +44,11 @@ class _Part:
         return self.standing is Standing.OURS
 
     @property
+    def untouched(self) -> _Part:
+        """The same, for a decision that makes and takes over nothing new; what is missing of ours it makes again."""
+        return self if self.standing is Standing.ABSENT else _Part(self.resource, None, Standing.FOREIGN)
+
+    @property
     def leaving(self) -> bool:
         return self.seen is not None and is_terminating(self.seen)
 
@@ -57,7 +61,7 @@ def plan(spoke: Spoke, settings: SpokeSettings, now: datetime) -> SpokePlan:
         settings: of the workers that are made.
         now: the manager's wall clock.
     """
-    parts = {resource: part for resource, part in _parts(spoke, settings)}
+    parts = dict(_parts(spoke, settings))
     former = [part for part in parts.values() if part.standing is Standing.FORMER]
     if former or spoke.managed is None:
         told = "its objects of an earlier ManagedCluster of that name are deleted first" if spoke.wanted else ""
@@ -106,16 +110,13 @@ def _not_wanted(spoke: Spoke, settings: SpokeSettings, parts: dict[Resource, _Pa
     if older.in_use(spoke, settings):
         return SpokePlan(draining=True)
     if spoke.in_use and parts[MULTIKUEUE_CLUSTER].ours:
-        without = attrs.evolve(settings, adopt=Adopt.NONE)
-        kept = {resource: part for resource, part in parts.items() if part.ours or part.seen is None}
-        return attrs.evolve(_kept_up(spoke, without, {**_absent(), **kept}, now), draining=True)
+        kept = {resource: part if part.ours else part.untouched for resource, part in parts.items()}
+        found = _kept_up(spoke, settings, kept, now)
+        detached = spoke.managed is not None and is_terminating(spoke.managed)  # its namespace takes nothing new
+        effects = tuple(one for one in found.effects if not (detached and isinstance(one, Create)))
+        return attrs.evolve(found, effects=effects, draining=True)
     ours = _removals([part for part in parts.values() if part.ours])
-    return SpokePlan((*ours, *older.removals(spoke, settings)))
-
-
-def _absent() -> dict[Resource, _Part]:
-    kinds = (MULTIKUEUE_CLUSTER, SECRET, MANAGED_SERVICE_ACCOUNT, CLUSTER_PERMISSION)
-    return {resource: _Part(resource, None, Standing.FOREIGN) for resource in kinds}
+    return SpokePlan((*ours, *older.removals(spoke, settings)), problem=spoke.why_unwanted)
 
 
 def _removals(parts: list[_Part]) -> list[Effect]:
@@ -162,10 +163,11 @@ def _ensured(
 
 
 def _left_over(spoke: Spoke, settings: SpokeSettings, parts: dict[Resource, _Part]) -> Iterator[Effect]:
-    """What another setting needed before: it goes once nothing is reached by it."""
+    """What another setting, or who made what was taken over, needed: it goes once nothing is reached by it."""
     secret = parts[SECRET]
+    takes = (Standing.OURS, Standing.ADOPTABLE)
     names_it = spoke.worker is not None and kubeconfig_location(spoke.worker) == kubeconfig_secret(spoke.name)
-    if secret.ours and not _uses(settings, SECRET) and not names_it:
+    if secret.standing in takes and not _uses(settings, SECRET) and not names_it:
         yield from _removals([secret])
     for resource in (MANAGED_SERVICE_ACCOUNT, CLUSTER_PERMISSION):
         if parts[resource].ours and not _uses(settings, resource):

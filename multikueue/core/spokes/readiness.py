@@ -50,8 +50,8 @@ def expires_at(account: Json | None) -> datetime | None:
 def _obstacles(spoke: Spoke, settings: SpokeSettings, now: datetime) -> Iterator[str]:
     for resource in kinds(settings):
         if resource in spoke.unserved:
-            told = spoke.unserved[resource]
-            yield f"the manager cluster does not give {resource}: {told}: install what brings them, or grant list and watch"
+            advice = "install what brings them, or grant list and watch"
+            yield f"the manager cluster does not give {resource}: {spoke.unserved[resource]}: {advice}"
     if settings.accounts:
         yield from _token(spoke, now)
     yield from _permission(spoke, settings)
@@ -96,7 +96,8 @@ def _profile(spoke: Spoke, settings: SpokeSettings) -> Iterator[str]:
         if found != wanted:
             yield f'{told}: cluster {what} mismatch: the label {label} is "{found}" and not "{wanted}"'
     if CLUSTER_MANAGER not in _providers(profile):
-        yield f'{told} has no access provider "{CLUSTER_MANAGER}": does cluster-proxy run with its gate ClusterProfile on?'
+        advice = "does cluster-proxy run with its gate ClusterProfile on?"
+        yield f'{told} has no access provider "{CLUSTER_MANAGER}": {advice}'
     if settings.accounts and not spoke.synced:
         secret = f"{settings.namespace}/{synced_secret(spoke.name)}"
         yield f"the token is not copied to Secret {secret}: is the gate ClusterProfile of managed-serviceaccount on?"

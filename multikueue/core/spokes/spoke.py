@@ -59,8 +59,16 @@ class Spoke:
 
     @property
     def wanted(self) -> bool:
-        """Whether it shall be a worker: selected, accepted by the hub, not the hub, and not about to be detached."""
-        if self.managed is None or not self.selected or is_hub(self.managed):
-            return False
-        accepted = dig(self.managed, "spec", "hubAcceptsClient") is not False
-        return accepted and not is_terminating(self.managed)
+        """Whether it shall be a worker."""
+        return self.selected and self.managed is not None and not self.why_unwanted
+
+    @property
+    def why_unwanted(self) -> str:
+        """Why a spoke that is selected is no worker; empty: it is one, or is not selected."""
+        if not self.selected or self.managed is None:
+            return ""
+        if is_hub(self.managed):
+            return "it is the hub itself, where jobs are queued and not run: take it out of the Placement"
+        if dig(self.managed, "spec", "hubAcceptsClient") is False:
+            return "the hub does not accept it any more (spec.hubAcceptsClient)"
+        return "it is being detached from the hub" if is_terminating(self.managed) else ""
