@@ -49,19 +49,19 @@ def permission_spec(rules: Iterable[Json]) -> Json:
     return {"clusterRole": {"rules": list(rules)}, "clusterRoleBinding": {"subject": subject}}
 
 
-def worker(spoke: Spoke, settings: SpokeSettings) -> Json:
-    """The MultiKueueCluster."""
+def worker(spoke: Spoke, settings: SpokeSettings, name: str) -> Json:
+    """The MultiKueueCluster of this name."""
     source: Json = {"clusterProfileRef": {"name": spoke.name}}
     if settings.source is Source.KUBECONFIG:
         source = {"kubeConfig": {"location": kubeconfig_secret(spoke.name), "locationType": "Secret"}}
-    return {**_object(MULTIKUEUE_CLUSTER, spoke, settings, name=spoke.name), "spec": {"clusterSource": source}}
+    return {**_object(MULTIKUEUE_CLUSTER, spoke, settings, name), "spec": {"clusterSource": source}}
 
 
 def secret(spoke: Spoke, settings: SpokeSettings, kubeconfig: str) -> Json:
     """The Secret with the kubeconfig. The MultiKueueCluster owns it once that is there."""
     made = _object(SECRET, spoke, settings, kubeconfig_secret(spoke.name), settings.namespace)
-    owners = [spoke.worker] if spoke.worker is not None else []
-    made["metadata"]["ownerReferences"] = owner_references(MULTIKUEUE_CLUSTER, owners)
+    owners = owner_references(MULTIKUEUE_CLUSTER, [one.object for one in spoke.workers])
+    made["metadata"]["ownerReferences"] = owners
     return {**made, "type": "Opaque", "data": {"kubeconfig": base64.b64encode(kubeconfig.encode()).decode()}}
 
 
@@ -79,7 +79,7 @@ def _object(
     metadata: Json = {
         "name": name,
         **({"namespace": namespace} if namespace else {}),
-        **marks(spoke.uid, settings.owner),
+        **marks(spoke.name, spoke.uid, settings.owner),
         "ownerReferences": owner_references(MANAGED_CLUSTER, owners),
     }
     return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": metadata}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from typing import Final
 
@@ -25,8 +25,10 @@ from multikueue.core.spokes.names import (
 OWNER_LABEL: Final = f"{OWN_PREFIX}managed-by"
 """On what is made for a spoke: the origin of the process that made it. Without it the object is somebody else's: who
 takes it off keeps the object."""
+SPOKE_ANNOTATION: Final = f"{OWN_PREFIX}managed-cluster"
+"""On the same: the ManagedCluster it is made for."""
 UID_ANNOTATION: Final = f"{OWN_PREFIX}managed-cluster-uid"
-"""On the same: the UID of the ManagedCluster it is made for. A later ManagedCluster of that name is another cluster."""
+"""On the same: that one's UID. A later ManagedCluster of that name is another cluster."""
 
 
 class Standing(Enum):
@@ -39,6 +41,8 @@ class Standing(Enum):
     ADOPTABLE = auto()
     """What somebody else has made and the settings have us take over."""
     FOREIGN = auto()
+    UNKNOWN = auto()
+    """Its kind cannot be read."""
 
 
 def standing(obj: Json | None, resource: Resource, spoke: str, cluster_uid: str, owner: str, adopt: Adopt) -> Standing:
@@ -54,8 +58,8 @@ def standing(obj: Json | None, resource: Resource, spoke: str, cluster_uid: str,
     """
     if obj is None:
         return Standing.ABSENT
-    made_for = annotations_of(obj).get(UID_ANNOTATION)
-    if labels_of(obj).get(OWNER_LABEL) == owner and made_for:
+    made_for, noted = annotations_of(obj).get(UID_ANNOTATION), annotations_of(obj).get(SPOKE_ANNOTATION)
+    if labels_of(obj).get(OWNER_LABEL) == owner and made_for and noted == spoke:
         return Standing.OURS if made_for == cluster_uid else Standing.FORMER
     others = OWNER_LABEL in labels_of(obj)
     adoptable = adopt is not Adopt.NONE and not others and _is_of(adopt, obj, resource, spoke)
@@ -78,9 +82,15 @@ def _is_of(adopt: Adopt, obj: Json, resource: Resource, spoke: str) -> bool:
     return resource == MANAGED_SERVICE_ACCOUNT
 
 
-def marks(cluster_uid: str, owner: str) -> Json:
-    """The label and annotation of what is ours, as a part of `metadata`."""
-    return {"labels": {OWNER_LABEL: owner}, "annotations": {UID_ANNOTATION: cluster_uid}}
+def marks(spoke: str, cluster_uid: str, owner: str) -> Json:
+    """The label and annotations of what is ours, as a part of `metadata`."""
+    return {"labels": {OWNER_LABEL: owner}, "annotations": {SPOKE_ANNOTATION: spoke, UID_ANNOTATION: cluster_uid}}
+
+
+def spokes_of(worker: Json) -> Iterator[str]:
+    """The ManagedClusters that a MultiKueueCluster may be the worker of."""
+    noted = annotations_of(worker).get(SPOKE_ANNOTATION)
+    yield from dict.fromkeys(one for one in (name_of(worker), noted, older_spoke(worker)) if one)
 
 
 def owner_references(resource: Resource, owners: Iterable[Json]) -> list[Json]:

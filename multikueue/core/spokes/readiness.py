@@ -113,7 +113,7 @@ def _connection(spoke: Spoke) -> Iterator[str]:
         yield f"ManagedCluster {spoke.name} has no https address in spec.managedClusterClientConfigs"
     told = f"Secret {spoke.name}/{BASE_NAME}"
     if spoke.token is None:
-        yield f"{told} with the token cannot be read yet"
+        yield f"{told} with the token cannot be read: {spoke.token_unread or 'it is not there yet'}"
     elif labels_of(spoke.token).get(TOKEN_LABEL) != "true":
         yield f"{told} is not the token of a ManagedServiceAccount: it lacks the label {TOKEN_LABEL}"
     elif not token_in(spoke.token):

@@ -12,12 +12,12 @@ from multikueue.core.spokes.names import is_hub
 
 
 @attrs.frozen
-class Older:
-    """A MultiKueueCluster of the recipe of 2024 that reaches the same spoke under another name."""
+class Worker:
+    """A MultiKueueCluster under a name that is the spoke's: its own, or PLACEMENT-SPOKE as in the recipe of 2024."""
 
-    worker: Json
-    in_use: bool
-    """Whether a config lists it, or something of ours is still there."""
+    object: Json
+    in_use: bool = False
+    """Whether a MultiKueueConfig lists it, an unfinished Workload is recorded there, or copies are still there."""
 
 
 @attrs.frozen
@@ -25,11 +25,9 @@ class Spoke:
     """All that one decision looks at. None: there is no such object."""
 
     name: str
-    """Of the ManagedCluster, of its namespace and of its MultiKueueCluster."""
+    """Of the ManagedCluster, of its namespace and, as a rule, of its MultiKueueCluster."""
     selected: bool = False
     """Whether a Placement of a check of ours selects it."""
-    in_use: bool = False
-    """Whether a MultiKueueConfig lists it, an unfinished Workload is recorded there, or copies are still there."""
     managed: Json | None = None
     """The ManagedCluster."""
     account: Json | None = None
@@ -38,17 +36,18 @@ class Spoke:
     """The ClusterPermission."""
     token: Json | None = None
     """The Secret with the account's token, where it is read."""
+    token_unread: str = ""
+    """Why it could not be read."""
     profile: Json | None = None
     """The ClusterProfile in Kueue's namespace."""
     synced: bool = False
     """Whether OCM has copied the token beside the profile."""
-    worker: Json | None = None
-    """The MultiKueueCluster."""
+    workers: tuple[Worker, ...] = ()
+    """The MultiKueueClusters."""
     secret: Json | None = None
-    """The Secret with its kubeconfig."""
-    older: tuple[Older, ...] = ()
+    """The Secret with the kubeconfig."""
     older_secret: Json | None = None
-    """The Secret of these."""
+    """The Secret with the kubeconfig of the recipe of 2024."""
     unserved: Mapping[Resource, str] = attrs.field(factory=dict)
     """The kinds that the manager cluster does not serve or forbids, and its words."""
 

@@ -12,15 +12,15 @@ import pytest
 
 from multikueue.core.model.kinds import CLUSTER_PROFILE, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, Resource
-from multikueue.core.model.objects import uid
+from multikueue.core.model.objects import name_of, uid
 from multikueue.core.placement.settings import Adopt
-from multikueue.core.spokes.effects import Create, Mend, Remove, SpokePlan
+from multikueue.core.spokes.effects import Create, Effect, Mend, Remove, SpokePlan
 from multikueue.core.spokes.names import CLUSTER_PERMISSION, MANAGED_SERVICE_ACCOUNT
 from multikueue.core.spokes.objects import duration
 from multikueue.core.spokes.ownership import OWNER_LABEL, UID_ANNOTATION
 from multikueue.core.spokes.plan import plan
 from multikueue.core.spokes.settings import Source, SpokeSettings
-from multikueue.core.spokes.spoke import Older, Spoke
+from multikueue.core.spokes.spoke import Spoke, Worker
 from tests.core.spokes import building as b
 
 PROFILE = SpokeSettings(rules=b.RULES)
@@ -28,7 +28,6 @@ KUBECONFIG = SpokeSettings(Source.KUBECONFIG, rules=b.RULES)
 FIELDS = {
     MANAGED_SERVICE_ACCOUNT: "account",
     CLUSTER_PERMISSION: "permission",
-    MULTIKUEUE_CLUSTER: "worker",
     SECRET: "secret",
 }
 STATUSES: dict[Resource, Json] = {MANAGED_SERVICE_ACCOUNT: b.token_status(), CLUSTER_PERMISSION: b.applied()}
@@ -43,7 +42,12 @@ def carried_out(spoke: Spoke, found: SpokePlan) -> Spoke:
     """The spoke after the effects, with what OCM then says of it."""
     changes: dict[str, Any] = {}
     for one in found.effects:
+        if one.resource == MULTIKUEUE_CLUSTER:
+            changes["workers"] = _after(changes.get("workers", spoke.workers), one)
+            continue
         field = FIELDS[one.resource]
+        if one.resource == SECRET and not isinstance(one, Create) and one.seen is spoke.older_secret:
+            field = "older_secret"
         if isinstance(one, Create):
             status = {"status": STATUSES[one.resource]} if one.resource in STATUSES else {}
             changes[field] = b.stored(one.object, **status)
@@ -55,8 +59,36 @@ def carried_out(spoke: Spoke, found: SpokePlan) -> Spoke:
 
 
 def changed(spoke: Spoke, **fields: Any) -> Spoke:
-    """The spoke with other parts."""
+    """The spoke with other parts; `worker` is its only one, and `in_use` is said of all."""
+    if "worker" in fields:
+        one = fields.pop("worker")
+        fields["workers"] = (Worker(one),) if one is not None else ()
+    if "in_use" in fields:
+        workers, in_use = fields.get("workers", spoke.workers), fields.pop("in_use")
+        fields["workers"] = tuple(attrs.evolve(each, in_use=in_use) for each in workers)
     return attrs.evolve(spoke, **fields)
+
+
+def _after(workers: tuple[Worker, ...], one: Effect) -> tuple[Worker, ...]:
+    if isinstance(one, Create):
+        return (*workers, Worker(b.stored(one.object)))
+    known = {uid(each.object): each for each in workers}
+    each = known.pop(uid(one.seen))
+    if isinstance(one, Mend):
+        known[uid(one.seen)] = attrs.evolve(each, object=b.mended(one.seen, one.patch))
+    return tuple(known.values())
+
+
+def worker_of(spoke: Spoke) -> Json:
+    """The only worker of a spoke."""
+    (only,) = spoke.workers
+    return only.object
+
+
+def part_of(spoke: Spoke, field: str) -> Json:
+    """One object of a spoke."""
+    found: Json = worker_of(spoke) if field == "worker" else getattr(spoke, field)
+    return found
 
 
 def settled(spoke: Spoke, settings: SpokeSettings) -> Spoke:
@@ -78,7 +110,7 @@ def fresh(settings: SpokeSettings = PROFILE, **fields: Any) -> Spoke:
     """A spoke that is selected, and of which OCM has made its part."""
     by_profile = settings.source is Source.CLUSTER_PROFILE
     parts = {"profile": b.profile(), "synced": True} if by_profile else {"token": b.token()}
-    return Spoke("c1", **{"selected": True, "managed": b.managed(), **parts, **fields})
+    return changed(Spoke("c1"), **{"selected": True, "managed": b.managed(), **parts, **fields})
 
 
 BOTH = pytest.mark.parametrize("settings", [PROFILE, KUBECONFIG], ids=["clusterProfile", "kubeconfig"])
@@ -92,8 +124,7 @@ class TestSelected:
         assert "has no token yet" in first.problem
         second = plan(carried_out(spoke, first), PROFILE, b.NOW)
         assert short(second) == ["Create MultiKueueCluster"]
-        worker = settled(spoke, PROFILE).worker
-        assert worker is not None
+        worker = worker_of(settled(spoke, PROFILE))
         assert worker["spec"] == {"clusterSource": {"clusterProfileRef": {"name": "c1"}}}
         assert worker["metadata"]["ownerReferences"] == [
             {
@@ -106,10 +137,9 @@ class TestSelected:
 
     def test_a_kubeconfig_is_written_as_data_and_owned_by_its_worker(self) -> None:
         spoke = settled(fresh(KUBECONFIG), KUBECONFIG)
-        assert spoke.worker is not None
         assert spoke.secret is not None
-        assert spoke.worker["spec"]["clusterSource"] == b.kubeconfig_source("multikueue-c1")
-        assert [one["uid"] for one in spoke.secret["metadata"]["ownerReferences"]] == [uid(spoke.worker)]
+        assert worker_of(spoke)["spec"]["clusterSource"] == b.kubeconfig_source("multikueue-c1")
+        assert [one["uid"] for one in spoke.secret["metadata"]["ownerReferences"]] == [uid(worker_of(spoke))]
         text = json.loads(base64.b64decode(spoke.secret["data"]["kubeconfig"]))
         assert text["clusters"][0]["cluster"] == {
             "server": "https://c1.example.com:6443",
@@ -212,13 +242,13 @@ class TestNotYet:
     def test_the_newer_name_of_the_condition_counts_too(self) -> None:
         whole = settled(fresh(), PROFILE)
         newer = {**(whole.permission or {}), "status": b.applied(kind="Applied")}
-        assert short(plan(attrs.evolve(whole, worker=None, permission=newer), PROFILE, b.NOW)) == [
+        assert short(plan(changed(whole, worker=None, permission=newer), PROFILE, b.NOW)) == [
             "Create MultiKueueCluster"
         ]
 
     def test_a_worker_that_is_there_stays_when_its_profile_is_gone_for_a_while(self) -> None:
         """Jobs may run there; a worker that cannot be reached says so itself."""
-        found = plan(attrs.evolve(settled(fresh(), PROFILE), profile=None), PROFILE, b.NOW)
+        found = plan(changed(settled(fresh(), PROFILE), profile=None), PROFILE, b.NOW)
         assert found.effects == ()
         assert "there is no ClusterProfile" in found.problem
 
@@ -259,9 +289,9 @@ class TestMending:
     )
     def test_a_change_is_taken_back(self, field: str, change: Json) -> None:
         whole = settled(fresh(KUBECONFIG), KUBECONFIG)
-        spoilt = changed(whole, **{field: b.mended(getattr(whole, field), change)})
+        spoilt = changed(whole, **{field: b.mended(part_of(whole, field), change)})
         found = plan(spoilt, KUBECONFIG, b.NOW)
-        assert short(found) == [f"Mend {getattr(whole, field)['kind']}"]
+        assert short(found) == [f"Mend {part_of(whole, field)['kind']}"]
         assert carried_out(spoilt, found) == whole
 
     def test_a_new_token_and_a_new_address_are_written(self) -> None:
@@ -281,16 +311,16 @@ class TestMending:
     def test_labels_and_owners_of_others_stay(self) -> None:
         whole = settled(fresh(), PROFILE)
         extra = {"metadata": {"labels": {"team": "x"}, "ownerReferences": [{"kind": "Team", "uid": "1"}]}}
-        spoilt = b.mended(whole.worker or {}, extra)
-        after = carried_out(spoke := attrs.evolve(whole, worker=spoilt), plan(spoke, PROFILE, b.NOW)).worker
-        assert after is not None
+        spoilt = b.mended(worker_of(whole), extra)
+        spoke = changed(whole, workers=(Worker(spoilt),))
+        after = worker_of(carried_out(spoke, plan(spoke, PROFILE, b.NOW)))
         assert after["metadata"]["labels"]["team"] == "x"
         assert [one["kind"] for one in after["metadata"]["ownerReferences"]] == ["Team", "ManagedCluster"]
 
     def test_another_source_takes_over_once_it_can(self) -> None:
         whole = settled(fresh(KUBECONFIG), KUBECONFIG)
         assert plan(whole, PROFILE, b.NOW).effects == ()  # no profile yet: it stays reached by its kubeconfig
-        ready = attrs.evolve(whole, profile=b.profile(), synced=True)
+        ready = changed(whole, profile=b.profile(), synced=True)
         first = plan(ready, PROFILE, b.NOW)
         assert short(first) == ["Mend MultiKueueCluster"]
         assert short(plan(carried_out(ready, first), PROFILE, b.NOW)) == ["Remove Secret"]
@@ -298,7 +328,7 @@ class TestMending:
     def test_what_is_being_deleted_is_waited_for(self) -> None:
         whole = settled(fresh(), PROFILE)
         leaving = b.mended(whole.account or {}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
-        found = plan(attrs.evolve(whole, account=leaving), PROFILE, b.NOW)
+        found = plan(changed(whole, account=leaving), PROFILE, b.NOW)
         assert (found.effects, "is being deleted" in found.problem) == ((), True)
 
 
@@ -307,7 +337,12 @@ class TestOthersObjects:
 
     @pytest.mark.parametrize(
         ("field", "obj"),
-        [("worker", b.worker()), ("account", b.account()), ("permission", b.permission()), ("secret", b.token())],
+        [
+            ("worker", b.worker()),
+            ("account", b.account()),
+            ("permission", b.permission()),
+            ("secret", b.token()),
+        ],
     )
     def test_it_is_a_conflict_and_nothing_is_written(self, field: str, obj: Json) -> None:
         found = plan(fresh(KUBECONFIG, **{field: obj}), KUBECONFIG, b.NOW)
@@ -319,14 +354,14 @@ class TestOthersObjects:
     @pytest.mark.parametrize("field", ["worker", "account", "permission", "secret"])
     def test_who_takes_our_label_off_keeps_the_object(self, field: str) -> None:
         whole = settled(fresh(KUBECONFIG), KUBECONFIG)
-        released = b.mended(getattr(whole, field), {"metadata": {"labels": {OWNER_LABEL: None}}})
+        released = b.mended(part_of(whole, field), {"metadata": {"labels": {OWNER_LABEL: None}}})
         spoke = changed(whole, selected=False, **{field: released})
         assert released not in [one.seen for one in plan(spoke, KUBECONFIG, b.NOW).effects if isinstance(one, Remove)]
 
     def test_what_another_process_has_made_is_not_ours(self) -> None:
         other = settled(fresh(), attrs.evolve(PROFILE, owner="other"))
         assert plan(other, PROFILE, b.NOW).conflict is not None
-        assert plan(attrs.evolve(other, selected=False), PROFILE, b.NOW).effects == ()
+        assert plan(changed(other, selected=False), PROFILE, b.NOW).effects == ()
         adopting = attrs.evolve(PROFILE, adopt=Adopt.ADDON)
         assert plan(other, adopting, b.NOW).conflict is not None
 
@@ -338,7 +373,7 @@ class TestLeaving:
     @BOTH
     def test_all_goes_when_it_is_not_selected_and_not_in_use(self, settings: SpokeSettings) -> None:
         whole = settled(fresh(settings), settings)
-        found = plan(attrs.evolve(whole, selected=False), settings, b.NOW)
+        found = plan(changed(whole, selected=False), settings, b.NOW)
         secret = ["Remove Secret"] if settings is KUBECONFIG else []
         assert short(found) == [
             "Remove MultiKueueCluster",
@@ -350,12 +385,12 @@ class TestLeaving:
     @BOTH
     def test_what_is_in_use_is_kept_up(self, settings: SpokeSettings) -> None:
         """Its jobs end there: their credentials are renewed as before."""
-        whole = attrs.evolve(settled(fresh(settings), settings), selected=False, in_use=True)
+        whole = changed(settled(fresh(settings), settings), selected=False, in_use=True)
         found = plan(whole, settings, b.NOW)
         assert (found.effects, found.draining) == ((), True)
-        rotated = plan(attrs.evolve(whole, token=b.token(value="next")), KUBECONFIG, b.NOW)
+        rotated = plan(changed(whole, token=b.token(value="next")), KUBECONFIG, b.NOW)
         assert settings is PROFILE or short(rotated) == ["Mend Secret"]
-        lost = plan(attrs.evolve(whole, account=None), settings, b.NOW)
+        lost = plan(changed(whole, account=None), settings, b.NOW)
         assert short(lost) == ["Create ManagedServiceAccount"]
 
     def test_nothing_is_begun_for_what_is_only_in_use(self) -> None:
@@ -367,27 +402,28 @@ class TestLeaving:
     def test_while_it_is_detached_nothing_new_is_made(self) -> None:
         whole = settled(fresh(), PROFILE)
         detached = b.mended(whole.managed or {}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
-        spoke = attrs.evolve(whole, managed=detached, account=None, in_use=True)
+        spoke = changed(whole, managed=detached, account=None, in_use=True)
         assert plan(spoke, PROFILE, b.NOW).effects == ()
 
     @BOTH
     @pytest.mark.parametrize("in_use", [True, False])
     def test_no_orphans_stay_when_the_managed_cluster_is_gone(self, settings: SpokeSettings, in_use: bool) -> None:
         """W16: nobody holds it by a finalizer, and so nobody else cleans up."""
-        spoke = attrs.evolve(settled(fresh(settings), settings), managed=None, in_use=in_use)
+        spoke = changed(settled(fresh(settings), settings), managed=None, in_use=in_use)
         assert len(short(plan(spoke, settings, b.NOW))) == (4 if settings is KUBECONFIG else 3)
-        foreign = Spoke("c1", worker=b.worker(), account=b.account(), permission=b.permission(), secret=b.token())
+        foreign = changed(
+            Spoke("c1"), worker=b.worker(), account=b.account(), permission=b.permission(), secret=b.token()
+        )
         assert plan(foreign, settings, b.NOW).effects == ()
 
     def test_another_managed_cluster_of_the_name_gets_objects_of_its_own(self) -> None:
         whole = settled(fresh(), PROFILE)
         another = b.mended(b.managed(), {"metadata": {"uid": "another"}})
-        spoke = attrs.evolve(whole, managed=another)
+        spoke = changed(whole, managed=another)
         found = plan(spoke, PROFILE, b.NOW)
         assert {type(one) for one in found.effects} == {Remove}
         again = settled(carried_out(spoke, found), PROFILE)
-        assert again.worker is not None
-        assert again.worker["metadata"]["annotations"][UID_ANNOTATION] == "another"
+        assert worker_of(again)["metadata"]["annotations"][UID_ANNOTATION] == "another"
 
 
 class TestAdopting:
@@ -409,61 +445,71 @@ class TestAdopting:
     @BOTH
     def test_the_addons_objects_become_ours(self, settings: SpokeSettings) -> None:
         adopting = attrs.evolve(settings, adopt=Adopt.ADDON)
-        spoke = attrs.evolve(self.addons(), profile=b.profile(), synced=True)
+        spoke = changed(self.addons(), profile=b.profile(), synced=True)
         found = plan(spoke, adopting, b.NOW)
         assert {type(one) for one in found.effects} == {Mend}
         assert all(one.adopts for one in found.effects if isinstance(one, Mend))
         after = settled(spoke, adopting)
-        assert after.worker is not None
-        assert spoke.worker is not None
-        assert uid(after.worker) == uid(spoke.worker)
+        assert uid(worker_of(after)) == uid(worker_of(spoke))
         assert (after.secret is None) == (settings is PROFILE)  # its token of 360 days is of no use any more
         assert after.permission is not None
         assert after.permission["spec"]["clusterRole"]["rules"] == list(b.RULES)
 
     def test_only_what_looks_like_the_addons_is_taken(self) -> None:
         adopting = attrs.evolve(KUBECONFIG, adopt=Adopt.ADDON)
-        found = plan(attrs.evolve(self.addons(), worker=b.worker()), adopting, b.NOW)
+        found = plan(changed(self.addons(), worker=b.worker()), adopting, b.NOW)
         assert (found.effects, found.conflict is not None) == ((), True)
 
     def test_nothing_is_taken_of_a_cluster_that_is_not_selected(self) -> None:
         adopting = attrs.evolve(KUBECONFIG, adopt=Adopt.ADDON)
         for in_use in (True, False):
-            assert plan(attrs.evolve(self.addons(), selected=False, in_use=in_use), adopting, b.NOW).effects == ()
+            assert plan(changed(self.addons(), selected=False, in_use=in_use), adopting, b.NOW).effects == ()
 
-    def recipe(self, in_use: bool) -> Spoke:
+    def recipe(self, *, in_use: bool = True, settings: SpokeSettings = PROFILE) -> Spoke:
         name = "kueue-admin-c1-kubeconfig"
-        older = Older(b.worker("placement-c1", b.kubeconfig_source(name)), in_use)
-        return fresh(older=(older,), older_secret=b.made(SECRET, name, b.NAMESPACE, data={"kubeconfig": "eA=="}))
+        secret = b.made(SECRET, name, b.NAMESPACE, data={"kubeconfig": "eA=="})
+        older = b.worker("placement-c1", b.kubeconfig_source(name))
+        return changed(fresh(settings, worker=older, older_secret=secret), in_use=in_use)
 
     def test_one_cluster_is_not_made_two_workers(self) -> None:
-        found = plan(self.recipe(in_use=False), PROFILE, b.NOW)
+        found = plan(self.recipe(), PROFILE, b.NOW)
         assert (found.effects, found.conflict is not None) == ((), True)
 
-    def test_a_worker_of_the_older_recipe_ends_its_jobs_first(self) -> None:
-        adopting = attrs.evolve(PROFILE, adopt=Adopt.RECIPE_2024)
-        spoke = self.recipe(in_use=True)
+    @BOTH
+    def test_a_worker_of_the_older_recipe_keeps_its_name_and_gets_new_credentials(
+        self, settings: SpokeSettings
+    ) -> None:
+        """Its jobs are recorded under that name; the old kubeconfig has a token that nobody renews."""
+        adopting = attrs.evolve(settings, adopt=Adopt.RECIPE_2024)
+        spoke = self.recipe(settings=settings)
         first = plan(spoke, adopting, b.NOW)
-        assert short(first) == ["Mend MultiKueueCluster", "Mend Secret"]
-        patches = [one for one in first.effects if isinstance(one, Mend)]
-        taken = attrs.evolve(
-            spoke,
-            older=(Older(b.mended(patches[0].seen, patches[0].patch), True),),
-            older_secret=b.mended(patches[1].seen, patches[1].patch),
-        )
-        waits = plan(taken, adopting, b.NOW)
-        assert (waits.effects, waits.draining, "still the worker placement-c1" in waits.problem) == ((), True, True)
-        assert plan(attrs.evolve(taken, selected=False), adopting, b.NOW) == SpokePlan(draining=True)
-        ended = attrs.evolve(taken, older=(attrs.evolve(taken.older[0], in_use=False),))
-        assert short(plan(ended, adopting, b.NOW)) == ["Remove MultiKueueCluster", "Remove Secret"]
-        assert short(plan(attrs.evolve(ended, selected=False), adopting, b.NOW)) == [
-            "Remove MultiKueueCluster",
-            "Remove Secret",
+        assert short(first) == [
+            "Create ManagedServiceAccount",
+            "Create ClusterPermission",
+            *(["Create Secret"] if settings is KUBECONFIG else []),
+            "Mend MultiKueueCluster",
         ]
-        assert short(plan(attrs.evolve(taken, managed=None), adopting, b.NOW)) == [
-            "Remove MultiKueueCluster",
-            "Remove Secret",
-        ]
+        after = settled(spoke, adopting)
+        assert worker_of(after)["metadata"]["name"] == "placement-c1"
+        source = {"clusterProfileRef": {"name": "c1"}} if settings is PROFILE else b.kubeconfig_source("multikueue-c1")
+        assert worker_of(after)["spec"]["clusterSource"] == source
+        assert after.older_secret is None
+        assert short(plan(changed(after, managed=None), adopting, b.NOW))[0] == "Remove MultiKueueCluster"
+        assert plan(changed(after, selected=False), adopting, b.NOW).effects == ()
+        ended = changed(after, selected=False, in_use=False)
+        assert short(plan(ended, adopting, b.NOW))[0] == "Remove MultiKueueCluster"
+
+    def test_a_name_of_the_older_recipe_that_nobody_uses_gives_way(self) -> None:
+        adopting = attrs.evolve(PROFILE, adopt=Adopt.RECIPE_2024)
+        after = settled(self.recipe(in_use=False), adopting)
+        assert worker_of(after)["metadata"]["name"] == "c1"
+
+    def test_a_worker_that_is_anothers_is_not_taken_for_this_one(self) -> None:
+        """The worker PLACEMENT-c1 of the ManagedCluster c1, and a ManagedCluster of that name."""
+        whole = settled(fresh(), PROFILE)
+        other = Spoke(name_of(worker_of(whole)) + "-x", workers=whole.workers)
+        assert plan(other, PROFILE, b.NOW).effects == ()
+        assert plan(changed(other, selected=True, managed=b.managed(other.name)), PROFILE, b.NOW).conflict is not None
 
 
 def test_durations_are_written_as_go_writes_them() -> None:
