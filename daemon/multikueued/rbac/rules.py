@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from multikueue import AVAILABLE, JobKind
-from multikueue.core.model.kinds import KUEUE_GROUP
+from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP
 from multikueue.core.model.names import Json
 from multikueued.config import Settings
 from multikueued.kinds import chosen_kinds
@@ -74,6 +74,11 @@ def quota_rules() -> list[Json]:
         rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"]),
         rule(KUEUE_GROUP, ["clusterqueues", "clusterqueues/status"], ["patch"]),
     ]
+
+
+def profile_rules() -> list[Json]:
+    """In the namespace, for workers that ClusterProfiles describe."""
+    return [rule(CLUSTER_PROFILE.gvk.group, [CLUSTER_PROFILE.plural], ["list", "watch"])]
 
 
 def webhook_rules(configuration: str) -> list[Json]:
@@ -182,6 +187,8 @@ def in_namespace(settings: Settings) -> list[Json]:
     rules = secret_rules(settings.marks.secret_name)
     if settings.leader_election.enabled:
         rules += lease_rules(settings.leader_election.lease_name)
+    if settings.cluster_profile is not None:
+        rules += profile_rules()
     if settings.webhook.enabled and not settings.webhook.cert_dir:
         rules += [*certificate_rules(settings.webhook.secret_name), *certificate_creation()]
     return merged(rules)
