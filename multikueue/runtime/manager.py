@@ -17,6 +17,7 @@ from multikueue.core.config.access_providers import ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube.answers import AnswerLimits
@@ -34,6 +35,8 @@ from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
+from multikueue.runtime.spokes.selection import Selection
+from multikueue.runtime.spokes.spokes import CONCURRENCY, Spokes
 from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool, workloads_on
@@ -65,6 +68,9 @@ class ManagerSettings:
     quota_automation: bool = False
     """Whether MultiKueueConfigs may ask for ClusterQueues of the manager to have the sum of the workers' quotas. Off as
     in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
+    spokes: SpokeSettings | None = None
+    """Of the MultiKueueClusters that are made for the ManagedClusters which `Manager.selection` selects. None: none
+    are."""
     profiles: ProfileSettings | None = None
     """By which access providers of ClusterProfiles workers may be reached. None as in Kueue: by none."""
 
@@ -96,6 +102,11 @@ class Manager:
     led_until: datetime | None = attrs.field(default=None, kw_only=True)
     """When another leader was at work last, see `Elector.led_until`: the time since then does not count for
     `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
+    selection: Selection | None = attrs.field(default=None, kw_only=True)
+    """Which ManagedClusters become workers, with `ManagerSettings.spokes`."""
+    permissions: ApiClient | None = attrs.field(default=None, kw_only=True)
+    """Who writes ClusterPermissions: whoever may create one can grant any role on a spoke. None: `client`."""
+    spokes: Spokes | None = attrs.field(default=None, init=False)
     cluster: ManagerCluster = attrs.field(init=False)
     workers: WorkerPool = attrs.field(init=False)
     _work: WorkQueues = attrs.field(factory=WorkQueues, init=False)
@@ -154,6 +165,34 @@ class Manager:
             quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
             self._controllers += (controller("multikueue_clusterqueue", quotas, queue=work.quotas),)
             self._services += (queues.run,)
+        self._make_spokes(manager_handlers)
+
+    def _make_spokes(self, handlers: ManagerHandlers) -> None:
+        if self.settings.spokes is None or self.selection is None:
+            return
+        spokes = self.spokes = Spokes(
+            self.client,
+            self.permissions or self.client,
+            self.cluster,
+            self.workers,
+            self.selection,
+            self.settings.spokes,
+            self.instance,
+            self.clock,
+            self.fraction,
+        )
+        handlers.followers.append(spokes.changed)
+        self._controllers += (
+            Controller(
+                "multikueue_spoke",
+                spokes.reconciler,
+                queue=spokes.queue,
+                concurrency=CONCURRENCY,
+                fraction=self.fraction,
+                hook=self.controller_hook,
+            ),
+        )
+        self._services += (spokes.run,)
 
     def _cluster_reconciler(self, files: KubeconfigFiles, events: EventRecorder) -> ClusterReconciler:
         settings, cluster = self.settings, self.cluster

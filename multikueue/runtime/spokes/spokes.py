@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 import anyio
@@ -13,6 +12,7 @@ import attrs
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import name_of
 from multikueue.core.spokes.names import kubeconfig_secret, older_secret, synced_secret
 from multikueue.core.spokes.ownership import spokes_of
 from multikueue.core.spokes.settings import SpokeSettings
@@ -77,8 +77,9 @@ class Spokes:
 
     def enqueue_all(self) -> None:
         """Have all looked at: a kind can be read now, or what is selected has changed."""
-        names = [key.name for key in [*self.informers.clusters.keys()]
-        names += [key.namespace for key in (*self.informers.accounts.keys(), *self.informers.permissions.keys())]
+        informers = self.informers
+        names = [name_of(cluster) for cluster in informers.clusters.values()]
+        names += [key.namespace for key in (*informers.accounts.keys(), *informers.permissions.keys())]
         names += [name for worker in self.manager.clusters.values() for name in spokes_of(worker)]
         for name in dict.fromkeys(names):
             self.enqueue(name)
@@ -97,17 +98,13 @@ class Spokes:
                 worker = self.manager.clusters.get(ObjectKey("", name))
                 yield from spokes_of(worker) if worker is not None else (name,)
         elif resource == SECRET:
-            for name in self._possible(key.name):
-                yield name
+            yield from _possible(key.name)
 
-    def _possible(self, secret: str) -> Iterator[str]:
-        """The spokes that a Secret of this name may belong to."""
-        for naming in (kubeconfig_secret, synced_secret, older_secret):
-            before, _, after = naming("\0").partition("\0")
-            name = secret[len(before) : len(secret) - len(after)]
-            if name and naming(name) == secret:
-                yield name
 
-    def handler(self, resource: Resource) -> Callable[[ObjectKey, Json | None, Json | None], None]:
-        """The event handler for one of the manager's caches."""
-        return partial(self.changed, resource)
+def _possible(secret: str) -> Iterator[str]:
+    """The spokes that a Secret of this name may belong to."""
+    for naming in (kubeconfig_secret, synced_secret, older_secret):
+        before, _, after = naming("\0").partition("\0")
+        name = secret[len(before) : len(secret) - len(after)]
+        if name and naming(name) == secret:
+            yield name
