@@ -3,6 +3,7 @@
     MultiKueueError
     ├── SettingsError            bad settings: what, where, what to do            (the user's to fix)
     ├── KubeconfigError          a kubeconfig that cannot or must not be used     (the user's to fix)
+    │   └── ClusterProfileError  a ClusterProfile by which nothing can be reached (the user's to fix)
     ├── AdapterError             a job kind that cannot be registered             (the user's to fix)
     │   └── RuleError            a rule of a job kind that fails for one object   (the user's to fix)
     ├── SandboxError             the sandbox was asked for something it cannot do (the user's to fix)
@@ -49,6 +50,10 @@ class KubeconfigError(MultiKueueError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class ClusterProfileError(KubeconfigError):
+    """A ClusterProfile by which a worker cannot be reached, or must not be; with Kueue's condition reason."""
 
 
 class AdapterError(MultiKueueError):

@@ -13,6 +13,7 @@ from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.kube import AnswerLimits
 from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
+from multikueued.profile_settings import ClusterProfileSettings
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes accepts in a job's `managedBy`."""
@@ -248,6 +249,7 @@ class MultiKueueSettings:
     dispatcher_name: KueuesDispatcherName | None = None
     incremental_dispatcher_config: IncrementalSettings | None = None
     external_frameworks: tuple[Declaration, ...] = ()
+    cluster_profile: ClusterProfileSettings | None = None
 
 
 @attrs.frozen
@@ -282,6 +284,8 @@ class Settings:
     integrations: IntegrationSettings = attrs.field(factory=IntegrationSettings)
     external_frameworks: tuple[Declaration, ...] = ()
     """Kinds that are not built into Kueue, each declared; see `multikueue.adapters.declaration`."""
+    cluster_profile: ClusterProfileSettings | None = None
+    """Workers that ClusterProfiles describe. None: they are refused."""
     multi_kueue: MultiKueueSettings = attrs.field(factory=MultiKueueSettings)
     leader_election: LeaderElectionSettings = attrs.field(factory=LeaderElectionSettings)
     logging: LoggingSettings = attrs.field(factory=LoggingSettings)

@@ -32,9 +32,10 @@ _PASSED_OVER: Final[Mapping[str, str]] = {
         f"{_OWN}; ours is leaderElection.leaseName, in the namespace",
     ),
 }
-_UNSUPPORTED: Final[Mapping[str, str]] = {
-    "multiKueue.clusterProfile": "workers by ClusterProfile are not supported: name kubeconfigs in MultiKueueClusters",
-}
+PROFILES: Final = "clusterProfile"
+"""In the section `multiKueue`: how workers are reached that ClusterProfiles describe."""
+PROFILES_GATE: Final = "MultiKueueClusterProfile"
+"""Of `featureGates`: whether Kueue reaches any. The only gate that is read: it says what the section means."""
 
 
 @attrs.frozen
@@ -49,17 +50,29 @@ class Remark:
 
 def without_kueues(document: Mapping[Any, Any]) -> tuple[dict[Any, Any], list[Remark]]:
     """The settings without what only Kueue has, and a remark on each thing that was left out."""
-    remarks: list[Remark] = []
-    left = dict(document)
-    for path, told in {**_PASSED_OVER, **_UNSUPPORTED}.items():
+    left, remarks = _gated(document)
+    for path, told in _PASSED_OVER.items():
         group, _, name = path.rpartition(".")
         section = left.get(group) if group else left
         if not isinstance(section, dict) or name not in section:
             continue
         rest = {key: value for key, value in section.items() if key != name}
         left = {**left, group: rest} if group else rest
-        remarks.append(Remark(path, told, important=path in _UNSUPPORTED))
+        remarks.append(Remark(path, told))
     return left, remarks
+
+
+def _gated(document: Mapping[Any, Any]) -> tuple[dict[Any, Any], list[Remark]]:
+    """With the section that Kueue's gate for ClusterProfiles turns on, or without the one that it turns off."""
+    gates, section = document.get("featureGates"), document.get("multiKueue") or {}
+    gate = gates.get(PROFILES_GATE) if isinstance(gates, dict) else None
+    if not isinstance(section, dict) or not isinstance(gate, bool) or gate == (section.get(PROFILES) is not None):
+        return dict(document), []
+    rest = {key: value for key, value in section.items() if key != PROFILES}
+    if gate:
+        return {**document, "multiKueue": {**rest, PROFILES: {}}}, []
+    told = f"the gate {PROFILES_GATE} is off: remove featureGates to use the section"
+    return {**document, "multiKueue": rest}, [Remark(f"multiKueue.{PROFILES}", told, important=True)]
 
 
 def kind_complaint(document: Mapping[Any, Any]) -> str | None:

@@ -19,6 +19,7 @@ from multikueued.dispatching import dispatcher_contradictions, dispatcher_remark
 from multikueued.documents import Loader, read_text, reading
 from multikueued.kinds import AUTO, kind_contradictions, kind_remarks
 from multikueued.kueue_configuration import Remark, kind_complaint, without_kueues
+from multikueued.profile_settings import profile_contradictions
 from multikueued.values import Hook, advice, is_list, register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -106,6 +107,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"leaderElection: {error}"
     yield from dispatcher_contradictions(settings)
     yield from kind_contradictions(settings)
+    section = "" if settings.multi_kueue.cluster_profile is None else "multiKueue."
+    yield from profile_contradictions(f"{section}clusterProfile", settings.cluster_profile)
     if settings.pods.check == "Ready" and not (settings.webhook.enabled and settings.webhook.failure_policy == "Fail"):
         why = "without the webhook's scheduling gate a pod would run on the manager as well"
         advice = "set webhook.enabled: true and webhook.failurePolicy: Fail, or keep Pending"
@@ -142,7 +145,7 @@ class _Loader(Loader):
 
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    return first + "".join("CLI" if word == "cli" else word.capitalize() for word in rest)  # as Kubernetes writes it
 
 
 def _group(cls: type[Any], converter: cattrs.Converter) -> Hook:

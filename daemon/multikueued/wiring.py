@@ -280,6 +280,7 @@ def build_manager(
             kubeconfig_prefix=settings.kubeconfig_path_prefix,
             worker_limits=limits,
             quota_automation=settings.quota_automation,
+            profiles=settings.cluster_profile.profile_settings() if settings.cluster_profile is not None else None,
         ),
         lambda name, config: KubeClient(config, name=name, options=options, hook=metrics),
         dispatcher=chosen_dispatcher(settings),

@@ -7,11 +7,12 @@ The daemon's own kubeconfig may name files and exec plugins, because the operato
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -19,27 +20,17 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import KubeconfigError
 from multikueue.kube.bounded_yaml import MAX_SIZE
+from multikueue.kube.credentials.exec_plugin import ExecPlugin
+from multikueue.kube.credentials.holder import TokenHolder
 from multikueue.kube.kubeconfig_document import Document, Selection, pem, refuse, refused_as, split_url, text
 
 REASON: Final = "BadKubeConfig"
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where kubelet puts the token and the certificate authority."""
 
-_FOR_PLUGINS: Final = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
-"""Fields of the cluster that an ExecCredential has, too."""
+_FOR_PLUGINS: Final = "client.authentication.k8s.io/exec"
+"""The extension of a cluster that plugins are shown."""
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-
-
-@attrs.frozen
-class ExecPlugin:
-    """The exec section of a kubeconfig: a command that prints credentials."""
-
-    command: str
-    """For error messages. The arguments and variables may hold secrets."""
-    section: str = attrs.field(repr=False)
-    """The section as JSON text, so that configurations can be compared and hashed."""
-    cluster: str = attrs.field(default="", repr=False)
-    """The cluster's section as JSON text if the plugin asks for it (`provideClusterInfo`)."""
 
 
 @attrs.frozen
@@ -53,12 +44,17 @@ class ClusterConfig:
     token_file: str = ""
     """A file that holds the token and is rotated; takes precedence over `token`."""
     exec_plugin: ExecPlugin | None = None
+    """Takes precedence over `token_file`."""
+    holder: TokenHolder | None = None
+    """A token that another part of this process provides; takes precedence over all others."""
     client_cert_pem: str = attrs.field(default="", repr=False)
     client_key_pem: str = attrs.field(default="", repr=False)
     tls_server_name: str = ""
     """The name that the server's certificate must have, if it differs from the server's address."""
     proxy: str = attrs.field(default="", repr=False)
     """The proxy's URL. It may hold a password."""
+    disable_compression: bool = False
+    """Whether to ask the server for answers that are not compressed."""
     verify_tls: bool = True
     namespace: str = ""
     """The namespace of the context, or of the pod."""
@@ -144,6 +140,7 @@ def inline_config(selection: Selection) -> ClusterConfig:
         client_key_pem=pem(user, "client-key-data"),
         tls_server_name=text(cluster, "tls-server-name"),
         proxy=text(cluster, "proxy-url"),
+        disable_compression=bool(cluster.get("disable-compression")),
         namespace=selection.namespace,
     )
 
@@ -153,17 +150,16 @@ def _config(document: Document, context: str | None, source: str) -> ClusterConf
     cluster, user = selection.cluster, selection.user
     _check(selection)
     inline = inline_config(selection)
-    authority = inline.ca_pem or _content(cluster, "certificate-authority")
-    return attrs.evolve(
+    config = attrs.evolve(
         inline,
-        ca_pem=authority,
+        ca_pem=inline.ca_pem or _content(cluster, "certificate-authority"),
         token_file=str(user.get("tokenFile") or ""),
-        exec_plugin=_plugin(selection, authority),
         client_cert_pem=inline.client_cert_pem or _content(user, "client-certificate"),
         client_key_pem=inline.client_key_pem or _content(user, "client-key"),
         verify_tls=not cluster.get("insecure-skip-tls-verify"),
         source=source,
     )
+    return attrs.evolve(config, exec_plugin=_plugin(selection, config))
 
 
 def _check(selection: Selection) -> None:
@@ -177,26 +173,51 @@ def _check(selection: Selection) -> None:
         refuse("auth-provider is not supported any more: use the exec plugin of your provider")
 
 
-def _plugin(selection: Selection, authority: str) -> ExecPlugin | None:
+def _plugin(selection: Selection, config: ClusterConfig) -> ExecPlugin | None:
     section = selection.user.get("exec")
     if not section:
         return None
     if not isinstance(section, dict) or not section.get("command") or not section.get("apiVersion"):
         refuse("exec needs at least apiVersion and command")
-    shown = section.get("provideClusterInfo")
-    cluster = json.dumps(_cluster_info(selection.cluster, authority), sort_keys=True) if shown else ""
-    return ExecPlugin(str(section["command"]), json.dumps(section, sort_keys=True), cluster)
+    args, env = section.get("args") or [], section.get("env") or []
+    lists = isinstance(args, list) and isinstance(env, list)
+    named: list[tuple[Any, Any]] = [(dig(one, "name"), dig(one, "value")) for one in env] if lists else []
+    if not lists or not all(isinstance(word, str) for word in (*args, *itertools.chain(*named))):
+        refuse("exec: args must be a list of texts, and env a list of names and values")
+    shown = cluster_info(config, exec_extension(selection.cluster)) if section.get("provideClusterInfo") else ""
+    plugin = ExecPlugin(text(section, "command"), args, named, text(section, "apiVersion"), shown, own=True)
+    if plugin.problem:
+        refuse(plugin.problem)
+    return plugin
 
 
-def _cluster_info(cluster: Json, authority: str) -> Json:
-    """The cluster as an ExecCredential describes it: files as data, and the extension for plugins as `config`."""
-    info = {field: cluster[field] for field in _FOR_PLUGINS if cluster.get(field)}
-    if authority:
-        info["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
-    for extension in cluster.get("extensions") or ():
-        if dig(extension, "name") == "client.authentication.k8s.io/exec":
-            info["config"] = extension.get("extension")
-    return info
+def exec_extension(cluster: Json) -> object:
+    """What a cluster's section, of a kubeconfig or a ClusterProfile, has for exec plugins; None: nothing."""
+    extensions = cluster.get("extensions")
+    found = [one for one in extensions if dig(one, "name") == _FOR_PLUGINS] if isinstance(extensions, list) else []
+    return found[0].get("extension") if found else None
+
+
+def cluster_info(config: ClusterConfig, extension: object = None) -> str:
+    """The cluster as an ExecCredential describes it, as JSON text. Equal clusters have equal texts.
+
+    The order of the members is client-go's; empty ones are left out, except `config`.
+
+    Args:
+        config: of the cluster.
+        extension: see `exec_extension`.
+    """
+    info: Json = {
+        "server": config.server,
+        "tls-server-name": config.tls_server_name,
+        "insecure-skip-tls-verify": not config.verify_tls,
+        "certificate-authority-data": base64.b64encode(config.ca_pem.encode()).decode(),
+        "proxy-url": config.proxy,
+        "disable-compression": config.disable_compression,
+    }
+    settings = json.dumps(extension, sort_keys=True, separators=(",", ":"))
+    told = json.dumps({name: value for name, value in info.items() if value}, separators=(",", ":"))
+    return f'{told[:-1]},"config":{settings}}}'
 
 
 def _content(section: Json, field: str) -> str:

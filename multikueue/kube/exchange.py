@@ -18,7 +18,8 @@ from multikueue.core.model.names import Json
 from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
 from multikueue.kube.answers import AnswerLimits, read_body
 from multikueue.kube.config import ClusterConfig
-from multikueue.kube.credentials import TokenSource, token_source
+from multikueue.kube.credentials.credential import Credential, CredentialSource
+from multikueue.kube.credentials.sources import credential_source
 from multikueue.kube.deadlines import CURRENT, CallTime
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of, where
 from multikueue.kube.name_lookup import NameLookup
@@ -64,7 +65,7 @@ async def open_exchange(
         calls = open_session(config, tls, names, options.connections, options.user_agent)
         watches = open_session(config, tls, names, 0, options.user_agent)
         try:
-            yield Exchange(config, name, options, hook, token_source(config, flights), calls, watches)
+            yield Exchange(config, name, options, hook, credential_source(config, flights), calls, watches)
         finally:
             with anyio.move_on_after(CLOSE_DEADLINE, shield=True):
                 await calls.close()
@@ -79,7 +80,7 @@ class Exchange:
     name: str
     options: ClientOptions
     hook: RequestHook | None
-    tokens: TokenSource
+    credentials: CredentialSource
     calls: aiohttp.ClientSession
     watches: aiohttp.ClientSession
 
@@ -165,29 +166,35 @@ class Exchange:
     async def _open(
         self, session: aiohttp.ClientSession, request: Request, idle: float | None = None, time: CallTime | None = None
     ) -> aiohttp.ClientResponse:
-        """Send a request and wait for the answer's headers. After a 401, try once more if there is a newer token."""
-        token = await self.tokens.token()
-        response = await self._send(session, request, token, idle, time)
+        """Send a request and wait for the answer's headers. After a 401, try once more if there is a newer
+        credential."""
+        credential = await self.credentials.credential()
+        response = await self._send(session, request, credential, idle, time)
         if response.status != 401:
             return response
         try:
-            fresh = await self.tokens.token(refused=token)
+            fresh = await self.credentials.credential(refused=credential)
         except BaseException:
             response.close()
             raise
-        if fresh == token:
+        if fresh == credential:
             return response
         response.close()
         return await self._send(session, request, fresh, idle, time)
 
     async def _send(
-        self, session: aiohttp.ClientSession, request: Request, token: str, idle: float | None, time: CallTime | None
+        self,
+        session: aiohttp.ClientSession,
+        request: Request,
+        credential: Credential,
+        idle: float | None,
+        time: CallTime | None,
     ) -> aiohttp.ClientResponse:
         headers = {"Content-Type": request.content_type} if request.body is not None else {}
         if request.accept:
             headers["Accept"] = request.accept
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
+        if credential.token:
+            headers["Authorization"] = f"Bearer {credential.token}"
         limits = aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle)
         started, status = perf_counter(), 0
         if time is not None:

@@ -86,10 +86,13 @@ def open_session(
         keepalive_timeout=60,
         socket_factory=keepalive_socket,
     )
+    headers = {"Accept": "application/json", "User-Agent": user_agent}
+    if config.disable_compression:
+        headers["Accept-Encoding"] = "identity"
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
-        headers={"Accept": "application/json", "User-Agent": user_agent},
+        headers=headers,
         proxy=config.proxy or None,
         trust_env=False,  # it costs two thread switches a request
     )

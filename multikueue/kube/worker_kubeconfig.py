@@ -18,6 +18,7 @@ REASON: Final = "InsecureKubeConfig"
 """Kueue's condition reason for a kubeconfig with bad content."""
 
 _DIGITS: Final = 16
+_NO_CREDENTIALS: Final = ("source", "namespace", "disable_compression", "holder")
 
 
 @refused_as(REASON)
@@ -33,7 +34,7 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
     document = Document.parse(data)
     _check_file(document)
     selection = document.select()
-    _check_endpoint(selection.server)
+    check_endpoint(selection.server)
     _check_user(selection)
     config = inline_config(selection)
     if bool(config.client_cert_pem) != bool(config.client_key_pem):
@@ -43,7 +44,9 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
 
 def credentials_digest(config: ClusterConfig) -> str:
     """Tells one address and its credentials from another. It gives nothing away: tokens are long and random."""
-    told = attrs.asdict(config, filter=lambda field, _: field.name not in ("source", "namespace"))
+    told = attrs.asdict(config, filter=lambda field, _: field.name not in _NO_CREDENTIALS)
+    if config.holder is not None:
+        told["holder"] = config.holder.name
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
@@ -61,7 +64,8 @@ def _check_file(document: Document) -> None:
             refuse(f"server URL is required for cluster {name}")
 
 
-def _check_endpoint(server: str) -> None:
+def check_endpoint(server: str) -> None:
+    """Refuse an address that is not https, or holds more than an address."""
     url = split_url(server)
     if url is None or not is_host(url.hostname):
         refuse("untrusted server endpoint")

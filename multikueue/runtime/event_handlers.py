@@ -11,6 +11,8 @@ import attrs
 
 from multikueue.adapters import SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
+from multikueue.core.config.cluster_profiles import profile_reference
+from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.machinery.queue import WorkQueue
 from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
@@ -145,9 +147,11 @@ class ManagerHandlers:
                 for check in self.cluster.checks_using(config):
                     self._enqueue_workloads_with(check)
 
-    def _secret_changed(self, key: ObjectKey, _old: Json | None, _new: Json | None) -> None:
+    def _secret_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        profiles = any(may_be_for_a_profile(secret) for secret in (old, new) if secret is not None)
         for cluster in self.cluster.clusters.values():
-            if dig(cluster, "spec", "clusterSource", "kubeConfig", "location") == key.name:
+            named = dig(cluster, "spec", "clusterSource", "kubeConfig", "location") == key.name
+            if named or (profiles and profile_reference(cluster) is not None):
                 self.work.clusters.enqueue(ObjectKey.of(cluster))
 
     def _is_ours(self, workload: Json) -> bool:

@@ -13,6 +13,7 @@ import anyio.lowlevel
 import attrs
 
 from multikueue.adapters import AdapterRegistry
+from multikueue.core.config.access_providers import ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
@@ -21,6 +22,7 @@ from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube.answers import AnswerLimits
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook
 from multikueue.runtime.cluster_pool import Connect
+from multikueue.runtime.cluster_profiles import ClusterProfiles
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
@@ -63,6 +65,8 @@ class ManagerSettings:
     quota_automation: bool = False
     """Whether MultiKueueConfigs may ask for ClusterQueues of the manager to have the sum of the workers' quotas. Off as
     in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
+    profiles: ProfileSettings | None = None
+    """By which access providers of ClusterProfiles workers may be reached. None as in Kueue: by none."""
 
 
 def utc_now() -> datetime:
@@ -97,6 +101,7 @@ class Manager:
     _work: WorkQueues = attrs.field(factory=WorkQueues, init=False)
     _handlers: WorkerHandlers = attrs.field(init=False)
     _executor: WorkerExecutor = attrs.field(init=False)
+    _profiles: ClusterProfiles = attrs.field(init=False)
     _controllers: tuple[Controller[ObjectKey], ...] = attrs.field(init=False)
     _services: tuple[Task, ...] = attrs.field(init=False)
     """What runs beside the controllers; nothing waits for it."""
@@ -136,9 +141,7 @@ class Manager:
         executor = self._executor = WorkerExecutor(effects, worker_handlers.enqueue, backoffs)
         reader = SnapshotReader(cluster, workers, self.adapters, executor, memory)
         workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock, self.hook)
-        clusters = ClusterReconciler(
-            cluster, workers, files, cluster_events, settings.namespace, self.clock, self.led_until
-        )
+        clusters = self._cluster_reconciler(files, cluster_events)
         checks = AdmissionCheckReconciler(cluster, self.clock)
         controller = functools.partial(Controller[ObjectKey], fraction=self.fraction, hook=self.controller_hook)
         self._controllers = (
@@ -151,6 +154,15 @@ class Manager:
             quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
             self._controllers += (controller("multikueue_clusterqueue", quotas, queue=work.quotas),)
             self._services += (queues.run,)
+
+    def _cluster_reconciler(self, files: KubeconfigFiles, events: EventRecorder) -> ClusterReconciler:
+        settings, cluster = self.settings, self.cluster
+        self._profiles = ClusterProfiles(
+            cluster, settings.profiles, settings.namespace, self._work.clusters.enqueue, self.client, self.fraction
+        )
+        return ClusterReconciler(
+            cluster, self.workers, files, self._profiles, events, settings.namespace, self.clock, self.led_until
+        )
 
     def _ask_again(self, backoffs: PartBackoffs, key: ObjectKey) -> None:
         """Forget why a Workload is not tried on workers: its user asks for that."""
@@ -182,6 +194,7 @@ class Manager:
         """Dispatch until cancelled or drained; ready once the manager's caches are complete."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self.cluster.run)
+            await tasks.start(self._profiles.run)
             await tasks.start(self._executor.run)
             for service in self._services:
                 tasks.start_soon(service)

@@ -11,6 +11,7 @@ import attrs
 
 from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
+from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
@@ -102,7 +103,7 @@ class ManagerCluster(Target):
             required(ADMISSION_CHECK),
             required(MULTIKUEUE_CONFIG),
             required(MULTIKUEUE_CLUSTER),
-            required(SECRET, namespace=namespace, transform=_kubeconfig_only),
+            required(SECRET, namespace=namespace, transform=_credentials_only),
         )
 
     def __repr__(self) -> str:
@@ -257,9 +258,10 @@ def kubeconfig_path(cluster: Json) -> str | None:
     return reference.get("location") or ""
 
 
-def _kubeconfig_only(secret: Json) -> Json | None:
-    """Of the namespace's Secrets only those that may hold a kubeconfig are kept in memory."""
-    return drop_managed_fields(secret) if "kubeconfig" in (secret.get("data") or {}) else identity(secret)
+def _credentials_only(secret: Json) -> Json | None:
+    """Of the namespace's Secrets only those that may hold a worker's credentials are kept in memory."""
+    kept = "kubeconfig" in (secret.get("data") or {}) or may_be_for_a_profile(secret)
+    return drop_managed_fields(secret) if kept else identity(secret)
 
 
 def _claimed(cache: MutationCache, key: ObjectKey, workload: Json) -> Iterator[Json]:

@@ -27,7 +27,7 @@ from multikueue.errors import (
     Unreachable,
 )
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.credentials import StaticToken
+from multikueue.kube.credentials.sources import StaticToken
 from multikueue.kube.deadlines import CallTime
 from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import Request

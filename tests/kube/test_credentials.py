@@ -18,9 +18,11 @@ from aiohttp import web
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Unauthorized
-from multikueue.kube.config import ClusterConfig, ExecPlugin
-from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, token_source
-from multikueue.kube.plugin import Credential, run_plugin
+from multikueue.kube.config import ClusterConfig
+from multikueue.kube.credentials.credential import Credential
+from multikueue.kube.credentials.exec_plugin import ExecPlugin
+from multikueue.kube.credentials.exec_run import run_plugin
+from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile, credential_source
 from multikueue.kube.single_flight import SingleFlight
 from tests.kube.scripted import eventually, job, refuses, says, talking
 
@@ -45,12 +47,11 @@ class FakePlugin:
     folder: Path
     body: str
 
-    def config(self, cluster: str = "", **section: object) -> ExecPlugin:
-        """The section that runs it."""
+    def config(self, cluster: str = "", **env: str) -> ExecPlugin:
+        """What runs it."""
         script = self.folder / "plugin.py"
         script.write_text(SCRIPT + self.body)
-        whole = {"apiVersion": API, "command": sys.executable, "args": [str(script), str(self.folder)], **section}
-        return ExecPlugin(sys.executable, json.dumps(whole), cluster)
+        return ExecPlugin(sys.executable, [str(script), str(self.folder)], env, cluster=cluster)
 
     @property
     def runs(self) -> int:
@@ -77,10 +78,10 @@ async def test_a_plugin_runs_once_for_many_requests(tmp_path: Path) -> None:
     got: list[str] = []
 
     async def ask() -> None:
-        got.append(await source.token())
+        got.append((await source.credential()).token)
 
     async with SingleFlight() as flights:
-        source = PluginToken(plugin.config(), flights)
+        source = PluginCredential(plugin.config(), flights)
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(ask)
@@ -96,9 +97,9 @@ async def test_a_token_is_used_until_its_end(tmp_path: Path, life: int, runs: in
     end = datetime.now(UTC) + timedelta(seconds=life)
     plugin = prints(tmp_path, expirationTimestamp=end.isoformat())
     async with SingleFlight() as flights:
-        source = PluginToken(plugin.config(), flights)
+        source = PluginCredential(plugin.config(), flights)
         for _ in range(3):
-            await source.token()
+            await source.credential()
     assert plugin.runs == runs
 
 
@@ -117,17 +118,17 @@ class Planned:
         await anyio.sleep(self.takes)
         if self.fails:
             raise Unauthorized(f"{plugin.command} failed")
-        return Credential(self.always or f"t{self.runs}", self.now() + timedelta(seconds=self.life))
+        return Credential(self.always or f"t{self.runs}", expires=self.now() + timedelta(seconds=self.life))
 
     def now(self) -> datetime:
         """The wall clock."""
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=anyio.current_time())
 
     @asynccontextmanager
-    async def source(self) -> AsyncIterator[PluginToken]:
+    async def source(self) -> AsyncIterator[PluginCredential]:
         """Tokens of this plugin."""
         async with SingleFlight() as flights:
-            yield PluginToken(ExecPlugin("planned", "{}"), flights, run=self.run, clock=self.now)
+            yield PluginCredential(ExecPlugin("/planned"), flights, run=self.run, clock=self.now)
 
 
 @pytest.mark.looptime
@@ -136,14 +137,14 @@ async def test_a_token_is_renewed_before_its_end() -> None:
     for life, renewed in ((300, 270), (900, 840)):
         plugin = Planned(life=life)
         async with plugin.source() as source:
-            assert await source.token() == "t1"
+            assert (await source.credential()).token == "t1"
             await anyio.sleep(renewed - 1)
-            await source.token()
+            await source.credential()
             assert plugin.runs == 1
             await anyio.sleep(1)
-            await source.token()
+            await source.credential()
             await anyio.sleep(1)
-            assert await source.token() == "t2"
+            assert (await source.credential()).token == "t2"
 
 
 @pytest.mark.looptime
@@ -152,10 +153,10 @@ async def test_a_plugin_may_take_longer_than_those_who_wait_for_it() -> None:
     plugin = Planned(takes=6)
     async with plugin.source() as source:
         with anyio.move_on_after(5) as scope:
-            await source.token()
+            await source.credential()
         assert scope.cancelled_caught
         with anyio.fail_after(2):
-            assert await source.token() == "t1"
+            assert (await source.credential()).token == "t1"
     assert plugin.runs == 1
 
 
@@ -164,14 +165,15 @@ async def test_nobody_waits_for_a_token_to_be_renewed() -> None:
     """The current token is valid until it expires or the server refuses it."""
     plugin = Planned(takes=6)
     async with plugin.source() as source:
-        assert await source.token() == "t1"
+        first = await source.credential()
+        assert first.token == "t1"
         await anyio.sleep(850)
         began = anyio.current_time()
-        assert await source.token() == "t1"
+        assert (await source.credential()).token == "t1"
         await anyio.sleep(1)
-        assert await source.token() == "t1"
+        assert (await source.credential()).token == "t1"
         assert anyio.current_time() == began + 1
-        assert await source.token(refused="t1") == "t2"
+        assert (await source.credential(first)).token == "t2"
         assert anyio.current_time() == began + 6
     assert plugin.runs == 2
 
@@ -181,19 +183,19 @@ async def test_a_token_outlives_a_plugin_that_fails_for_a_moment() -> None:
     """Until it expires: the early renewal left time for retries."""
     plugin = Planned()
     async with plugin.source() as source:
-        assert await source.token() == "t1"
+        assert (await source.credential()).token == "t1"
         plugin.fails = True
         await anyio.sleep(850)
         for _ in range(4):
-            assert await source.token() == "t1"
+            assert (await source.credential()).token == "t1"
             await anyio.sleep(1)
         assert plugin.runs == 2
         await anyio.sleep(46)
         with pytest.raises(Unauthorized, match="planned failed"):
-            await source.token()
+            await source.credential()
         plugin.fails = False
         await anyio.sleep(5)
-        assert await source.token() == "t4"
+        assert (await source.credential()).token == "t4"
 
 
 @pytest.mark.looptime
@@ -201,15 +203,16 @@ async def test_a_token_that_is_refused_does_not_outlive_a_plugin_that_fails() ->
     """However long its lifetime. A late 401 for it does not affect the token that replaced it."""
     plugin = Planned()
     async with plugin.source() as source:
-        assert await source.token() == "t1"
+        first = await source.credential()
+        assert first.token == "t1"
         plugin.fails = True
-        for refused in ("t1", None):
+        for refused in (first, None):
             with pytest.raises(Unauthorized, match="planned failed"):
-                await source.token(refused)
+                await source.credential(refused)
         plugin.fails = False
         await anyio.sleep(5)
-        assert await source.token() == "t3"
-        assert await source.token(refused="t1") == "t3"
+        assert (await source.credential()).token == "t3"
+        assert (await source.credential(first)).token == "t3"
         assert plugin.runs == 3
 
 
@@ -218,10 +221,11 @@ async def test_a_token_that_was_refused_and_is_printed_again_is_given_another_ch
     """The server may have been unable to check it: the plugin is not run again until it is refused again."""
     plugin = Planned(always="t")
     async with plugin.source() as source:
-        assert await source.token() == "t"
-        assert await source.token(refused="t") == "t"
+        first = await source.credential()
+        assert first.token == "t"
+        assert (await source.credential(first)).token == "t"
         await anyio.sleep(60)
-        assert await source.token() == "t"
+        assert (await source.credential()).token == "t"
         assert plugin.runs == 2
 
 
@@ -254,18 +258,17 @@ async def test_a_plugin_whose_tokens_are_all_refused_is_left_alone_for_a_while(t
 async def test_a_plugin_that_fails_is_not_run_for_each_waiting_request(tmp_path: Path) -> None:
     plugin = FakePlugin(tmp_path, "sys.exit(3)")
     async with SingleFlight() as flights:
-        source = PluginToken(plugin.config(), flights)
+        source = PluginCredential(plugin.config(), flights)
         for _ in range(3):
             with pytest.raises(Unauthorized, match="failed with exit code 3"):
-                await source.token()
+                await source.credential()
     assert plugin.runs == 1
 
 
 async def test_a_plugin_gets_the_exec_info(tmp_path: Path) -> None:
     """Its environment, that it cannot prompt, and the cluster if it asks for it."""
     plugin = prints(tmp_path, token="os.environ['GIVEN'] + os.environ['HOME'] + sys.stdin.read()")
-    env = [{"name": "GIVEN", "value": "a"}, {"name": "HOME", "value": "b"}]
-    credential = await run_plugin(plugin.config('{"server": "https://a"}', env=env))
+    credential = await run_plugin(plugin.config('{"server": "https://a"}', GIVEN="a", HOME="b"))
     assert credential.token == "ab"
     assert plugin.told == {
         "apiVersion": API,
@@ -321,20 +324,9 @@ async def test_errors_of_a_plugin_do_not_quote_its_output(tmp_path: Path, body: 
     assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}"
 
 
-@pytest.mark.parametrize(
-    "section",
-    [{"args": CANARY}, {"env": [{"name": "A"}]}, {"env": CANARY}, {"env": [CANARY]}],
-)
-async def test_errors_of_a_malformed_section_do_not_quote_it(tmp_path: Path, section: Json) -> None:
-    with pytest.raises(Unauthorized, match="args must be a list") as caught:
-        await run_plugin(prints(tmp_path).config(**section))
-    assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}"
-
-
 async def test_a_command_that_is_not_there_is_named() -> None:
-    section = json.dumps({"apiVersion": API, "command": "/no/such"})
     with pytest.raises(Unauthorized, match="/no/such cannot be run: No such file"):
-        await run_plugin(ExecPlugin("/no/such", section))
+        await run_plugin(ExecPlugin("/no/such"))
 
 
 @pytest.mark.looptime
@@ -343,14 +335,14 @@ async def test_a_token_file_is_looked_at_once_a_minute(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("one\n")
     source = TokenFile(file)
-    assert await source.token() == "one"
+    assert (await source.credential()).token == "one"
     file.write_text("two")
-    assert await source.token() == "one"
-    assert await source.token(refused="one") == "two"
+    assert (await source.credential()).token == "one"
+    assert (await source.credential(Credential("one"))).token == "two"
     file.write_text("three")
-    assert await source.token(refused="one") == "two"
+    assert (await source.credential(Credential("one"))).token == "two"
     await anyio.sleep(60)
-    assert await source.token() == "three"
+    assert (await source.credential()).token == "three"
 
 
 @pytest.mark.looptime
@@ -359,14 +351,14 @@ async def test_a_token_outlives_a_file_that_is_unreadable_for_a_moment(tmp_path:
     file = tmp_path / "token"
     file.write_text("one")
     source = TokenFile(file)
-    assert await source.token() == "one"
+    assert (await source.credential()).token == "one"
     file.unlink()
     await anyio.sleep(60)
-    assert await source.token() == "one"
+    assert (await source.credential()).token == "one"
     with pytest.raises(Unauthorized, match="cannot be read"):
-        await source.token(refused="one")
+        await source.credential(Credential("one"))
     file.write_text("two")
-    assert await source.token(refused="one") == "two"
+    assert (await source.credential(Credential("one"))).token == "two"
 
 
 @pytest.mark.parametrize("content", [None, "", f"{CANARY}\n{CANARY}"])
@@ -376,7 +368,7 @@ async def test_a_token_file_without_a_token_is_an_error(tmp_path: Path, content:
     if content is not None:
         file.write_text(content)
     with pytest.raises(Unauthorized, match="token file") as caught:
-        await TokenFile(file).token()
+        await TokenFile(file).credential()
     assert "canary" not in repr(caught.value)
 
 
@@ -385,6 +377,6 @@ async def test_the_configuration_says_where_the_token_comes_from(tmp_path: Path)
     plugin = prints(tmp_path).config()
     flights = SingleFlight()
     whole = ClusterConfig("", token="a", token_file="b", exec_plugin=plugin)
-    assert isinstance(token_source(whole, flights), PluginToken)
-    assert isinstance(token_source(ClusterConfig("", token="a", token_file="b"), flights), TokenFile)
-    assert token_source(ClusterConfig("", token="a"), flights) == StaticToken("a")
+    assert isinstance(credential_source(whole, flights), PluginCredential)
+    assert isinstance(credential_source(ClusterConfig("", token="a", token_file="b"), flights), TokenFile)
+    assert credential_source(ClusterConfig("", token="a"), flights) == StaticToken("a")

@@ -15,7 +15,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json
 from multikueue.errors import ApiError, DeadlineExceeded, NotSent
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.credentials import StaticToken
+from multikueue.kube.credentials.sources import StaticToken
 from multikueue.kube.deadlines import CURRENT
 from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import create

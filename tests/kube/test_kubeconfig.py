@@ -87,7 +87,7 @@ def test_an_exec_plugin_is_a_value_without_secrets_in_its_repr(tmp_path: Path) -
     assert config == load_kubeconfig(path, "a")
     assert config.exec_plugin is not None
     assert config.exec_plugin.command == str(tmp_path / "./login")
-    assert json.loads(config.exec_plugin.cluster) == {"server": "https://a"}
+    assert json.loads(config.exec_plugin.cluster) == {"server": "https://a", "config": None}
     assert CANARY not in repr(config)
 
 
@@ -100,6 +100,21 @@ def test_an_exec_plugin_is_a_value_without_secrets_in_its_repr(tmp_path: Path) -
         ({}, {"auth-provider": {"name": "gcp", "config": {"access-token": CANARY}}}, "auth-provider is not supported"),
         ({}, {"exec": {"command": "c", "args": [CANARY]}}, "exec needs at least apiVersion and command"),
         ({}, {"exec": CANARY}, "exec needs"),
+        ({}, {"exec": {"apiVersion": "v2", "command": "c", "args": [CANARY]}}, 'exec plugin: invalid apiVersion "v2"'),
+        *(
+            (
+                {},
+                {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "c", **wrong}},
+                "exec: args must be",
+            )
+            for wrong in (
+                {"args": CANARY},
+                {"env": [{"name": "A"}]},
+                {"env": CANARY},
+                {"env": [CANARY]},
+                {"args": [True]},
+            )
+        ),
         ({}, {"as": "root", "token": CANARY}, "impersonation"),
         ({}, {"token": f"{CANARY} x"}, "token is not one word"),
     ],

@@ -11,8 +11,9 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig, Informer, KubeClient
-from multikueue.kube.config import ExecPlugin
-from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile
+from multikueue.kube.credentials.exec_plugin import ExecPlugin
+from multikueue.kube.credentials.holder import TokenHolder
+from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
 from multikueue.kube.exchange import ClientOptions, open_exchange
 from multikueue.kube.indexer import Indexer
 from multikueue.kube.name_lookup import NameLookup
@@ -25,7 +26,7 @@ SECRETS = ClusterConfig(
     token="canary",
     client_key_pem="canary",
     proxy="http://canary@proxy",
-    exec_plugin=ExecPlugin("get-token", '{"env": "canary"}'),
+    exec_plugin=ExecPlugin("get-token", ["canary"], {"TOKEN": "canary"}, cluster='{"config": "canary"}'),
 )
 
 
@@ -96,9 +97,13 @@ async def test_tokens_are_not_shown(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("canary")
     file = TokenFile(tmp_path / "token")
     assert repr(file) == f"<TokenFile {tmp_path}/token: no token>"
-    await file.token()
+    await file.credential()
     assert repr(file) == f"<TokenFile {tmp_path}/token: has a token>"
     assert SECRETS.exec_plugin is not None
     async with SingleFlight() as flights:
-        assert repr(PluginToken(SECRETS.exec_plugin, flights)) == "<PluginToken get-token: no token>"
+        assert repr(PluginCredential(SECRETS.exec_plugin, flights)) == "<PluginCredential get-token: has none yet>"
+    holder = TokenHolder("Secret n/a")
+    assert repr(holder) == "<TokenHolder Secret n/a: is not read yet>"
+    holder.set("canary")
+    assert repr(holder) == "<TokenHolder Secret n/a: has a token>"
     assert "canary" not in f"{StaticToken('canary')}{SECRETS}"

@@ -28,7 +28,9 @@ from multikueue import (
 )
 from multikueue.adapters import SafeAdapter
 from multikueue.core.model.adapter import JobAdapter
-from multikueue.kube.credentials import PluginToken, StaticToken, TokenFile, TokenSource
+from multikueue.kube.credentials.credential import CredentialSource
+from multikueue.kube.credentials.holder import TokenHolder
+from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
 from multikueue.kube.reflector import ListerWatcher
 from multikueue.runtime.discovery import Discoverer
 from multikueue.runtime.effect_executor import Target
@@ -76,9 +78,11 @@ def discoverers(client: KubeClient) -> Discoverer:
     return client
 
 
-def tokens(fixed: StaticToken, file: TokenFile, plugin: PluginToken) -> tuple[TokenSource, TokenSource, TokenSource]:
+def credentials(
+    fixed: StaticToken, file: TokenFile, plugin: PluginCredential, holder: TokenHolder
+) -> tuple[CredentialSource, CredentialSource, CredentialSource, CredentialSource]:
     """All of them are asked in the same way."""
-    return fixed, file, plugin
+    return fixed, file, plugin, holder
 
 
 def hooks(metrics: Metrics) -> tuple[RequestHook, ControllerHook, ManagerHook, ReviewHook]:

@@ -40,6 +40,6 @@ def as_yaml(value: Any) -> str:
 
 
 def camel(name: str) -> str:
-    """`next_attempt` as `nextAttempt`."""
+    """`next_attempt` as `nextAttempt`, `a_cli_b` as `aCLIB`."""
     first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    return first + "".join("CLI" if word == "cli" else word.capitalize() for word in rest)

@@ -24,8 +24,9 @@ CONNECTION_FAILED: Final = "ClientConnectionFailed"
 UNREADABLE: Final = "AnswersUnreadable"
 """Our reason for a worker that answers with more than may be read of it."""
 CREDENTIALS: Final = "multikueue.dev/CredentialsInUse"
-"""Our condition on a MultiKueueCluster beside `Active`: which kubeconfig its connection was opened with."""
+"""Our condition on a MultiKueueCluster beside `Active`: which credentials its connection was opened with."""
 CREDENTIALS_TOLD: Final = "The connection uses the kubeconfig with the digest "
+PROFILE_TOLD: Final = "The connection uses what its ClusterProfile says, with the digest "
 _UNUSABLE: Final = "; not usable for: "
 _ATTEMPTS: Final = "; connection attempts: "
 _NEXT_ATTEMPT: Final = ", next connection attempt: "
@@ -236,10 +237,11 @@ def credentials_status(cluster: Json, digest: str, now: datetime) -> Json | None
 
     Args:
         cluster: the MultiKueueCluster.
-        digest: of the kubeconfig that the connection was opened with.
+        digest: of the address and credentials that the connection was opened with.
         now: the manager's wall clock.
     """
-    told = f"{CREDENTIALS_TOLD}{digest}"
+    by_profile = dig(cluster, "spec", "clusterSource", "clusterProfileRef")
+    told = f"{PROFILE_TOLD if by_profile else CREDENTIALS_TOLD}{digest}"
     wanted = new_condition(
         CREDENTIALS, True, "Connected", told, now=now, generation=dig(cluster, "metadata", "generation")
     )

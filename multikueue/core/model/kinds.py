@@ -35,3 +35,5 @@ MUTATING_WEBHOOKS = Resource(
     "mutatingwebhookconfigurations",
     namespaced=False,
 )
+CLUSTER_PROFILE = Resource(GVK("multicluster.x-k8s.io", "v1alpha1", "ClusterProfile"), "clusterprofiles")
+"""An entry of a cluster inventory: https://github.com/kubernetes-sigs/cluster-inventory-api."""

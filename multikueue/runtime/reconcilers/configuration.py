@@ -13,6 +13,7 @@ import anyio.to_thread
 import attrs
 
 from multikueue.core.config.admission_check import active_condition
+from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import active_status, credentials_status, notice, remembered_loss
 from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
@@ -24,6 +25,7 @@ from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.kube.worker_kubeconfig import credentials_digest
 from multikueue.logs import get_logger
+from multikueue.runtime.cluster_profiles import ClusterProfiles
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
@@ -100,6 +102,7 @@ class ClusterReconciler:
     manager: ManagerCluster
     workers: WorkerPool
     files: KubeconfigFiles
+    profiles: ClusterProfiles
     events: EventRecorder
     namespace: str
     """Where the Secrets are."""
@@ -141,10 +144,9 @@ class ClusterReconciler:
 
     async def _connect(self, name: ClusterName, cluster: Json) -> None:
         try:
-            kubeconfig = self._load(cluster)
-            if kubeconfig is None:
-                return  # being read: `KubeconfigFiles` enqueues the cluster after that
-            config = await self._parse(name, kubeconfig)
+            config = await self._config(name, cluster)
+            if config is None:
+                return
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
             self.workers.clusters.refuse(name, error.reason, message, self._lost_since(cluster))
@@ -153,6 +155,18 @@ class ClusterReconciler:
 
     def _lost_since(self, cluster: Json) -> datetime | None:
         return remembered_loss(cluster, self.clock() - self.workers.running_for, self.led_until)
+
+    async def _config(self, name: ClusterName, cluster: Json) -> ClusterConfig | None:
+        """How a worker is reached; None: the file is being read, and `KubeconfigFiles` enqueues the cluster after that.
+
+        Raises:
+            KubeconfigError: it cannot be.
+        """
+        profile = profile_reference(cluster)
+        if profile is not None:
+            return self.profiles.config(profile)
+        kubeconfig = self._load(cluster)
+        return None if kubeconfig is None else await self._parse(name, kubeconfig)
 
     async def _parse(self, name: ClusterName, kubeconfig: bytes) -> ClusterConfig:
         """Parse a kubeconfig if it has changed: a large one takes a second, and each failed connection reconciles."""
@@ -171,12 +185,7 @@ class ClusterReconciler:
         return parsed
 
     def _load(self, cluster: Json) -> bytes | None:
-        source = dig(cluster, "spec", "clusterSource") or {}
-        if source.get("clusterProfileRef"):
-            raise KubeconfigError(
-                "MultiKueueClusterProfileFeatureDisabled", "MultiKueueClusterProfile feature gate is disabled"
-            )
-        reference = source.get("kubeConfig")
+        reference = dig(cluster, "spec", "clusterSource", "kubeConfig")
         if not reference:
             raise KubeconfigError("BadKubeConfig", "kubeconfig reference is nil")
         path = kubeconfig_path(cluster)

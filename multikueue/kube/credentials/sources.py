@@ -1,20 +1,22 @@
-"""Bearer tokens: static, from a file that is rotated, or from an exec plugin."""
+"""The credentials of a configuration: fixed, from a file that is rotated, or from an exec plugin."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 import anyio.to_thread
 import attrs
 
 from multikueue.errors import Unauthorized
-from multikueue.kube.config import ClusterConfig, ExecPlugin
+from multikueue.kube.config import ClusterConfig
+from multikueue.kube.credentials.credential import Credential, CredentialSource
+from multikueue.kube.credentials.exec_plugin import ExecPlugin
+from multikueue.kube.credentials.exec_run import run_plugin
 from multikueue.kube.kubeconfig_document import is_token
-from multikueue.kube.plugin import Credential, run_plugin
 from multikueue.kube.single_flight import Flight, SingleFlight
 from multikueue.logs import get_logger
 
@@ -28,29 +30,20 @@ EARLY: Final = 60.0
 log = get_logger(__name__)
 
 
-class TokenSource(Protocol):
-    """A source of bearer tokens."""
-
-    async def token(self, refused: str | None = None) -> str:
-        """The token to use; empty: none.
-
-        Args:
-            refused: a token that the server has just answered with 401: return a newer one if there is one.
-
-        Raises:
-            Unauthorized: there is no token.
-        """
-
-
 @attrs.frozen
 class StaticToken:
-    """A token that never changes."""
+    """A token that never changes; empty: none."""
 
     value: str = attrs.field(repr=False)
+    _credential: Credential = attrs.field(init=False, repr=False, eq=False)
 
-    async def token(self, refused: str | None = None) -> str:
-        """See `TokenSource`."""
-        return self.value
+    @_credential.default
+    def _sent(self) -> Credential:
+        return Credential(self.value)
+
+    async def credential(self, refused: Credential | None = None) -> Credential:
+        """See `CredentialSource`."""
+        return self._credential
 
 
 @attrs.define(eq=False)
@@ -58,31 +51,31 @@ class TokenFile:
     """A token in a file that another process rotates."""
 
     path: Path
-    _value: str = attrs.field(default="", init=False)
+    _held: Credential = attrs.field(factory=Credential, init=False)
     _read_at: float = attrs.field(default=float("-inf"), init=False)
     _lock: anyio.Lock = attrs.field(factory=anyio.Lock, init=False)
 
     def __repr__(self) -> str:
-        return f"<TokenFile {self.path}: {'has a token' if self._value else 'no token'}>"
+        return f"<TokenFile {self.path}: {'has a token' if self._held.token else 'no token'}>"
 
-    async def token(self, refused: str | None = None) -> str:
-        """See `TokenSource`."""
+    async def credential(self, refused: Credential | None = None) -> Credential:
+        """See `CredentialSource`."""
         if self._current(refused):
-            return self._value
+            return self._held
         async with self._lock:
             if not self._current(refused):
                 await self._renew(refused)
-        return self._value
+        return self._held
 
-    def _current(self, refused: str | None) -> bool:
+    def _current(self, refused: Credential | None) -> bool:
         fresh = anyio.current_time() - self._read_at < TOKEN_FILE_PERIOD
-        return fresh and (refused is None or refused != self._value)
+        return fresh and (refused is None or refused != self._held)
 
-    async def _renew(self, refused: str | None) -> None:
+    async def _renew(self, refused: Credential | None) -> None:
         try:
-            self._value = await self._read()
+            self._held = Credential(await self._read())
         except Unauthorized:
-            if not self._value or refused == self._value:
+            if not self._held.token or refused == self._held:
                 raise
             # The current token may be valid for minutes. The server answers 401 if it is not.
         self._read_at = anyio.current_time()
@@ -98,11 +91,11 @@ class TokenFile:
 
 
 @attrs.frozen
-class HeldToken:
-    """A token of a plugin, and until when it is used. Times are on the loop's clock."""
+class Held:
+    """What a plugin printed, and until when it is used. Times are on the loop's clock."""
 
-    value: str = attrs.field(default="", repr=False)
-    """Empty: no token yet."""
+    credential: Credential | None = None
+    """None: the plugin has not printed one yet."""
     renew_at: float = float("-inf")
     ends_at: float = float("-inf")
     refused: bool = False
@@ -110,12 +103,12 @@ class HeldToken:
 
 
 @attrs.define(eq=False)
-class PluginToken:
-    """A token from an exec plugin.
+class PluginCredential:
+    """A credential from an exec plugin.
 
     * A run is a single flight: it serves all requests that wait, and it goes on when they give up.
-    * A token is renewed shortly before it expires. It is used until it expires or the server refuses it, so a plugin
-      that is slow or fails during the renewal does no harm.
+    * A credential is renewed shortly before it expires. It is used until it expires or the server refuses it, so a
+      plugin that is slow or fails during the renewal does no harm.
     """
 
     plugin: ExecPlugin
@@ -123,23 +116,24 @@ class PluginToken:
     clock: Callable[[], datetime] = attrs.field(default=lambda: datetime.now(UTC), kw_only=True)
     """The wall clock, for the expiry that the plugin prints."""
     run: Callable[[ExecPlugin], Awaitable[Credential]] = attrs.field(default=run_plugin, kw_only=True)
-    _held: HeldToken = attrs.field(factory=HeldToken, init=False)
+    _held: Held = attrs.field(factory=Held, init=False)
     _renewal: Flight[None] | None = attrs.field(default=None, init=False)
     """The last run."""
     _pause_until: float = attrs.field(default=float("-inf"), init=False)
 
     def __repr__(self) -> str:
-        return f"<PluginToken {self.plugin.command}: {'has a token' if self._held.value else 'no token'}>"
+        state = "has none yet" if self._held.credential is None else "has one"
+        return f"<PluginCredential {self.plugin.command}: {state}>"
 
-    async def token(self, refused: str | None = None) -> str:
-        """See `TokenSource`."""
-        if refused is not None and refused == self._held.value:
+    async def credential(self, refused: Credential | None = None) -> Credential:
+        """See `CredentialSource`."""
+        if refused is not None and refused == self._held.credential:
             self._held = attrs.evolve(self._held, refused=True)
         if self._due():
             self._renewal = self.flights.begin(self._renew)
         if self._renewal is not None and not self._good_until(self._held.ends_at):
             await self._renewal.result()
-        return self._held.value
+        return self._held.credential or Credential()
 
     def _good_until(self, end: float) -> bool:
         return not self._held.refused and anyio.current_time() < end
@@ -150,7 +144,7 @@ class PluginToken:
         return not self._good_until(self._held.renew_at) and anyio.current_time() >= self._pause_until
 
     async def _renew(self) -> None:
-        """Run the plugin and hold its token.
+        """Run the plugin and hold what it prints.
 
         Raises:
             Unauthorized: the plugin failed.
@@ -164,22 +158,24 @@ class PluginToken:
             raise
         if self._held.refused:
             self._pause()
-        self._held = self._received(credential)  # the server may accept the same token now
+        self._held = self._received(credential)  # the server may accept the same one now
 
     def _pause(self) -> None:
         self._pause_until = anyio.current_time() + PLUGIN_PAUSE
 
-    def _received(self, credential: Credential) -> HeldToken:
+    def _received(self, credential: Credential) -> Held:
         expires = credential.expires
         left = float("inf") if expires is None else (expires - self.clock()).total_seconds()
         ends_at = anyio.current_time() + left
-        return HeldToken(credential.token, renew_at=ends_at - min(EARLY, left / 10), ends_at=ends_at)
+        return Held(credential, renew_at=ends_at - min(EARLY, left / 10), ends_at=ends_at)
 
 
-def token_source(config: ClusterConfig, flights: SingleFlight) -> TokenSource:
-    """The source of tokens for a configuration."""
+def credential_source(config: ClusterConfig, flights: SingleFlight) -> CredentialSource:
+    """The source of credentials for a configuration."""
+    if config.holder is not None:
+        return config.holder
     if config.exec_plugin is not None:
-        return PluginToken(config.exec_plugin, flights)
+        return PluginCredential(config.exec_plugin, flights)
     if config.token_file:
         return TokenFile(Path(config.token_file))
     return StaticToken(config.token)

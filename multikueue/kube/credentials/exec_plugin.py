@@ -1,0 +1,80 @@
+"""An exec plugin as a value: a command that prints credentials (client.authentication.k8s.io)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+V1: Final = "client.authentication.k8s.io/v1"
+API_VERSIONS: Final = (V1, "client.authentication.k8s.io/v1beta1")
+EXEC_INFO: Final = "KUBERNETES_EXEC_INFO"
+"""The variable that tells a plugin what is asked of it."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DANGEROUS: Final = re.compile(
+    r"LD_.*|DYLD_.*|.*_PROXY|PYTHON.*|PERL5?(LIB|OPT|DB)|RUBY(LIB|OPT)|NODE_.*|_?JAVA_.*|JDK_JAVA_.*|CLASSPATH"
+    r"|BASH.*|ENV|IFS|SHELLOPTS|(LIB)?PATH|HOME|XDG_.*|TMPDIR|GCONV_PATH|GLIBC_.*|LOCPATH|NLSPATH|HOSTALIASES|RES_OPTIONS"
+    r"|SSL.*|OPENSSL_.*|(CURL|REQUESTS)_CA_BUNDLE|GODEBUG|KUBECONFIG|KUBERNETES_.*|.*_CONFIG_FILE"
+)
+"""Variables with which somebody makes a program load other code, trust others, or send its requests elsewhere."""
+
+
+def is_dangerous(name: str) -> bool:
+    """Whether a variable is never taken from a ClusterProfile: it changes what a command loads, or whom it asks."""
+    return not _NAME.fullmatch(name) or _DANGEROUS.fullmatch(name.upper()) is not None
+
+
+def _words(args: Iterable[str]) -> tuple[str, ...]:
+    return tuple(args)
+
+
+def _variables(env: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Sorted by name, so that equal environments are equal. Of two with one name the later counts."""
+    return tuple(sorted(dict(env).items()))
+
+
+@attrs.frozen
+class ExecPlugin:
+    """A command that prints credentials. Equal values share its runs and what it printed. The repr shows no secret."""
+
+    command: str
+    args: tuple[str, ...] = attrs.field(default=(), converter=_words, repr=False)
+    env: tuple[tuple[str, str], ...] = attrs.field(default=(), converter=_variables, repr=False)
+    """Names and values. Given as a mapping or as pairs."""
+    api_version: str = V1
+    cluster: str = attrs.field(default="", repr=False)
+    """The cluster as JSON text (see `config.cluster_info`) if the plugin asks for it with `provideClusterInfo`."""
+    own: bool = False
+    """Whether it stands in the operator's own kubeconfig: it gets the daemon's variables, and the command is looked up
+    in PATH. Any other gets a fixed PATH, HOME and `env`, and its command is absolute."""
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be run; empty: nothing is known. It quotes no argument and no value."""
+        if self.api_version not in API_VERSIONS:
+            return f'exec plugin: invalid apiVersion "{self.api_version}"'
+        if not self.command or not (self.own or os.path.isabs(self.command)):
+            return f'exec plugin: command "{self.command}" is not an absolute path'
+        if any(not name or "=" in name for name, _ in self.env):
+            return "exec plugin: a variable of env has no name, or a name with ="
+        if "\0" in "".join((self.command, *self.args, *(name + value for name, value in self.env))):
+            return "exec plugin: command, args or env hold a NUL character"
+        return ""
+
+    def extended(
+        self, args: Iterable[str] = (), env: Mapping[str, str] | None = None, *, replace: bool = False
+    ) -> ExecPlugin:
+        """With more arguments and variables, which a ClusterProfile asks for.
+
+        Args:
+            args: put behind its own.
+            env: added to its own, without those that are dangerous: see `is_dangerous`.
+            replace: whether a variable of a profile takes the place of its own with the same name.
+        """
+        more = {name: value for name, value in (env or {}).items() if not is_dangerous(name)}
+        merged = {**dict(self.env), **more} if replace else {**more, **dict(self.env)}
+        return attrs.evolve(self, args=(*self.args, *args), env=merged)
