@@ -107,7 +107,7 @@ async def _demo(
         tasks.start_soon(running.retire)
         if options["broken"]:
             tasks.start_soon(break_worker, running, options["broken"])
-        in_time = await _watch(running, jobs, options["timeout"], console)
+        in_time = await watch(running, jobs, options["timeout"], console)
         outcome = summary(running.tally, list(running.sandbox.workers), running.elapsed)
         _report(running, outcome, console, in_time=in_time)
         if options["as_json"]:
@@ -116,38 +116,6 @@ async def _demo(
             await keep(running.sandbox, console)
         tasks.cancel_scope.cancel()
     return 1 if problems(running.tally) or running.tally.leftovers else 0
-
-
-async def _watch(running: Demo, jobs: Sequence[Submission], timeout: float, console: Console) -> bool:
-    """Submit the jobs and show them until all have ended; False if that takes too long."""
-    async with anyio.create_task_group() as drawing:
-        drawing.start_soon(_draw if console.is_terminal else _print_progress, running, console)
-        await running.submit(jobs)
-        with anyio.move_on_after(timeout) as limit:
-            await running.wait()
-        drawing.cancel_scope.cancel()
-    return not limit.cancelled_caught
-
-
-async def _draw(running: Demo, console: Console) -> None:
-    quota = dict.fromkeys(running.sandbox.workers, CPUS)
-    with Live(console=console, auto_refresh=False, transient=True) as live:
-        while True:
-            size = console.size
-            view = render(running.tally, quota, running.elapsed, width=size.width, height=size.height)
-            live.update(view, refresh=True)
-            await anyio.sleep(1 / _FRAMES_PER_SECOND)
-
-
-async def _print_progress(running: Demo, console: Console) -> None:
-    """A line each second in which something has changed."""
-    said = ""
-    while True:
-        await anyio.sleep(1)
-        line = progress_line(running.tally, running.sandbox.workers, running.elapsed)
-        if line.partition("  ")[2] != said:
-            console.print(line, highlight=False, soft_wrap=True)
-        said = line.partition("  ")[2]
 
 
 def _report(running: Demo, outcome: Mapping[str, Any], console: Console, *, in_time: bool) -> None:
