@@ -1,4 +1,4 @@
-"""A hub with OCM and our manager, and spokes that let in nobody but bearers of tokens with the roles they were given."""
+"""A hub with OCM and our manager, and spokes that let in only bearers of tokens, with the roles they were given."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from datetime import timedelta
+from functools import partial
 
 import anyio
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of, resource_version, uid
+from multikueue.core.model.objects import dig, resource_version, uid
 from multikueue.core.placement.settings import Adopt
 from multikueue.core.spokes.names import CLUSTER_PERMISSION, MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
 from multikueue.core.spokes.objects import permission_spec
@@ -290,7 +291,7 @@ class TestMending:
             }.items():
                 before = (await on.parts())[part]
                 await on.admin.delete(resource, key)
-                await until(lambda part=part, before=before: _is_another(on, part, before))
+                await until(partial(_is_another, on, part, before))
                 await until(on.is_active, within=300)
 
     async def test_a_new_address_is_written(self) -> None:
