@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TypeAlias
 
 import attrs
@@ -67,8 +68,8 @@ class Figures:
     selected: int = 0
     listed: int = 0
     draining: int = 0
-    age: float | None = None
-    """Seconds since the decision changed, as far as this process has seen; None: there is none."""
+    since: datetime | None = None
+    """Since when the decision is as it is, as far as this process has seen; None: there is none."""
 
 
 @attrs.frozen
@@ -82,4 +83,4 @@ class Plan:
     figures: Figures | None = None
     """None: nothing is filled."""
     skipped: bool = False
-    """Whether a better order was not written, because it is too little or too early."""
+    """Whether a better order is put off from now on, because it is too little better, or too early."""
