@@ -33,8 +33,7 @@ from multikueue.runtime.workload_indexes import check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 _Keys: TypeAlias = KeyQueue[ObjectKey]
-Follower: TypeAlias = Callable[[Resource, ObjectKey, Json | None, Json | None], None]
-"""Gets the changes of several resources: see `Handler`."""
+
 
 CAUSED: Final = 50_000
 """Workloads that the manager does not have and one worker may have in the queue: as many as it may have copies. The
@@ -71,8 +70,6 @@ class ManagerHandlers:
     hook: ManagerHook | None
     ask_again: Callable[[ObjectKey], None]
     """Called for a Workload whose user wants it to be tried again where it was refused."""
-    followers: list[Follower] = attrs.field(factory=list, init=False)
-    """Called with each change of all resources but jobs, after the handlers here."""
     cluster: ManagerCluster = attrs.field(init=False)
     _journal: Journal = attrs.field(init=False)
 
@@ -89,15 +86,7 @@ class ManagerHandlers:
             MULTIKUEUE_CLUSTER: self._cluster_changed,
             SECRET: self._secret_changed,
         }
-        followed = {resource: partial(self._followed, resource, handler) for resource, handler in handlers.items()}
-        return self.build(followed, lambda kind: partial(self._job_changed, kind))
-
-    def _followed(
-        self, resource: Resource, handler: Handler, key: ObjectKey, old: Json | None, new: Json | None
-    ) -> None:
-        handler(key, old, new)
-        for follower in self.followers:
-            follower(resource, key, old, new)
+        return self.build(handlers, lambda kind: partial(self._job_changed, kind))
 
     def kubeconfig_changed(self, path: str) -> None:
         """The content of a kubeconfig file changed."""

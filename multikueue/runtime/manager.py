@@ -21,22 +21,24 @@ from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube.answers import AnswerLimits
-from multikueue.protocols import ApiClient, ControllerHook, ManagerHook
+from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.cluster_profiles import ClusterProfiles
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
+from multikueue.runtime.inventories import fill_configs
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.placement.service import PlacementOptions
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
 from multikueue.runtime.spokes.selection import Selection
-from multikueue.runtime.spokes.spokes import CONCURRENCY, Spokes
+from multikueue.runtime.spokes.spokes import Spokes
 from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool, workloads_on
@@ -69,10 +71,11 @@ class ManagerSettings:
     """Whether MultiKueueConfigs may ask for ClusterQueues of the manager to have the sum of the workers' quotas. Off as
     in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
     spokes: SpokeSettings | None = None
-    """Of the MultiKueueClusters that are made for the ManagedClusters which `Manager.selection` selects. None: none
-    are."""
+    """Of the MultiKueueClusters that are made for selected ManagedClusters. None: none are."""
     profiles: ProfileSettings | None = None
     """By which access providers of ClusterProfiles workers may be reached. None as in Kueue: by none."""
+    placement: PlacementOptions = attrs.field(factory=PlacementOptions)
+    """Which MultiKueueConfigs are filled from an inventory. None by default."""
 
 
 def utc_now() -> datetime:
@@ -94,6 +97,7 @@ class Manager:
     dispatcher: Dispatcher = attrs.field(factory=AllAtOnce, kw_only=True)
     hook: ManagerHook | None = attrs.field(default=None, kw_only=True)
     controller_hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
+    placement_hook: PlacementHook | None = attrs.field(default=None, kw_only=True)
     clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
@@ -103,7 +107,7 @@ class Manager:
     """When another leader was at work last, see `Elector.led_until`: the time since then does not count for
     `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
     selection: Selection | None = attrs.field(default=None, kw_only=True)
-    """Which ManagedClusters become workers, with `ManagerSettings.spokes`."""
+    """Which ManagedClusters become workers, with `ManagerSettings.spokes`. None: those that placement checks select."""
     permissions: ApiClient | None = attrs.field(default=None, kw_only=True)
     """Who writes ClusterPermissions: whoever may create one can grant any role on a spoke. None: `client`."""
     spokes: Spokes | None = attrs.field(default=None, init=False)
@@ -162,37 +166,20 @@ class Manager:
         )
         self._services = (events.run, cluster_events.run, files.run)
         if settings.quota_automation:
-            quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
-            self._controllers += (controller("multikueue_clusterqueue", quotas, queue=work.quotas),)
-            self._services += (queues.run,)
-        self._make_spokes(manager_handlers)
+            self._automate_quotas(queues)
+        filling = fill_configs(self)
+        self.spokes = filling.spokes
+        self._controllers += filling.controllers
+        self._services += filling.services
 
-    def _make_spokes(self, handlers: ManagerHandlers) -> None:
-        if self.settings.spokes is None or self.selection is None:
-            return
-        spokes = self.spokes = Spokes(
-            self.client,
-            self.permissions or self.client,
-            self.cluster,
-            self.workers,
-            self.selection,
-            self.settings.spokes,
-            self.instance,
-            self.clock,
-            self.fraction,
-        )
-        handlers.followers.append(spokes.changed)
-        self._controllers += (
-            Controller(
-                "multikueue_spoke",
-                spokes.reconciler,
-                queue=spokes.queue,
-                concurrency=CONCURRENCY,
-                fraction=self.fraction,
-                hook=self.controller_hook,
-            ),
-        )
-        self._services += (spokes.run,)
+    def _automate_quotas(self, queues: QueueInformers) -> None:
+        """Have quotas of ClusterQueues follow those of the workers."""
+        timeout = self.settings.plan.worker_lost_timeout
+        quotas = QuotaReconciler(self.cluster, self.workers, queues, timeout, self.clock)
+        queue, jitter, hook = self._work.quotas, self.fraction, self.controller_hook
+        made = Controller[ObjectKey]("multikueue_clusterqueue", quotas, queue=queue, fraction=jitter, hook=hook)
+        self._controllers += (made,)
+        self._services += (queues.run,)
 
     def _cluster_reconciler(self, files: KubeconfigFiles, events: EventRecorder) -> ClusterReconciler:
         settings, cluster = self.settings, self.cluster

@@ -1,1 +1,1 @@
-"""Placement: which worker clusters a MultiKueueConfig lists, chosen by OCM's Placements or by labels of ClusterProfiles."""
+"""Placement: which clusters a MultiKueueConfig lists, chosen by OCM's Placements or by labels of ClusterProfiles."""

@@ -17,14 +17,10 @@ from multikueue.core.spokes.spoke import Spoke
 from multikueue.logs import get_logger
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.spokes.executor import SpokeExecutor
-from multikueue.runtime.spokes.reading import SpokeReader
+from multikueue.runtime.spokes.reading import REREAD, SpokeReader
 
 DRAINING: Final = 5.0
 """Seconds between two looks whether a cluster that is not selected any more is still in use."""
-REREAD: Final = 300.0
-"""Seconds after which the Secret with a token is read again. A renewed token shows in the ManagedServiceAccount at
-once; this finds a Secret that somebody has changed by hand."""
-
 log = get_logger(__name__)
 
 

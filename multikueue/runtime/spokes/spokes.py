@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import anyio
@@ -16,16 +17,16 @@ from multikueue.core.model.objects import name_of
 from multikueue.core.spokes.names import kubeconfig_secret, older_secret, synced_secret
 from multikueue.core.spokes.ownership import spokes_of
 from multikueue.core.spokes.settings import SpokeSettings
-from multikueue.protocols import ApiClient
-from multikueue.runtime.controller import KeyQueue
+from multikueue.kube.informer import Informer
+from multikueue.protocols import ApiClient, ControllerHook
+from multikueue.runtime.controller import Controller
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.placement.caches import HubCaches, also
 from multikueue.runtime.spokes.executor import SpokeExecutor
 from multikueue.runtime.spokes.informers import SpokeInformers
 from multikueue.runtime.spokes.reading import SpokeReader
 from multikueue.runtime.spokes.reconciler import SpokeReconciler
 from multikueue.runtime.spokes.selection import Selection
-from multikueue.runtime.worker_pool import WorkerPool
 
 CONCURRENCY: Final = 4
 """Spokes reconciled at a time."""
@@ -38,15 +39,19 @@ class Spokes:
     client: ApiClient
     permissions: ApiClient
     """Who writes ClusterPermissions."""
-    manager: ManagerCluster
-    workers: WorkerPool
+    hub: HubCaches
+    secrets: Informer
+    """Of Kueue's namespace. Both are run by somebody else, and later."""
+    occupied: Callable[[str], bool]
+    """Whether a worker has Workloads."""
     selection: Selection
     settings: SpokeSettings
     instance: str
     clock: Callable[[], datetime]
-    fraction: Callable[[], float] = lambda: 0.0
-    queue: KeyQueue[ObjectKey] = attrs.field(factory=KeyQueue, init=False)
+    fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
+    hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
     informers: SpokeInformers = attrs.field(init=False)
+    controller: Controller[ObjectKey] = attrs.field(init=False)
     reconciler: SpokeReconciler = attrs.field(init=False)
     _events: EventRecorder = attrs.field(init=False)
 
@@ -57,9 +62,17 @@ class Spokes:
             self.client, settings.namespace, self.enqueue, self.enqueue_all, fraction=self.fraction
         )
         self._events = EventRecorder(self.client, "multikueue-ocm", instance=self.instance, clock=self.clock)
-        reader = SpokeReader(self.manager, self.workers, self.informers, self.selection, settings)
+        reader = SpokeReader(
+            self.client, self.hub, self.secrets, self.occupied, self.informers, self.selection, settings
+        )
         executor = SpokeExecutor(self.client, self.permissions, reader.caches, self._events)
         self.reconciler = SpokeReconciler(reader, executor, self._events, settings, self.clock)
+        self.controller = Controller(
+            "multikueue_spoke", self.reconciler, concurrency=CONCURRENCY, fraction=self.fraction, hook=self.hook
+        )
+        for informer in (self.hub.clusters, self.hub.configs, self.secrets):
+            also(informer, partial(self._changed, informer.resource))
+        self.selection.listen(self.enqueue, self.enqueue_all)
 
     async def run(self) -> None:
         """Keep the caches and send events until cancelled."""
@@ -73,18 +86,18 @@ class Spokes:
 
     def enqueue(self, spoke: str) -> None:
         """Have a spoke looked at."""
-        self.queue.enqueue(ObjectKey("", spoke))
+        self.controller.enqueue(ObjectKey("", spoke))
 
     def enqueue_all(self) -> None:
         """Have all looked at: a kind can be read now, or what is selected has changed."""
         informers = self.informers
         names = [name_of(cluster) for cluster in informers.clusters.values()]
         names += [key.namespace for key in (*informers.accounts.keys(), *informers.permissions.keys())]
-        names += [name for worker in self.manager.clusters.values() for name in spokes_of(worker)]
+        names += [name for worker in self.hub.clusters.values() for name in spokes_of(worker)]
         for name in dict.fromkeys(names):
             self.enqueue(name)
 
-    def changed(self, resource: Resource, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+    def _changed(self, resource: Resource, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """Something that the manager's own caches show has changed."""
         for name in dict.fromkeys(self._concerned(resource, key, [one for one in (old, new) if one is not None])):
             self.enqueue(name)
@@ -95,7 +108,7 @@ class Spokes:
                 yield from spokes_of(changed)
         elif resource == MULTIKUEUE_CONFIG:
             for name in (name for config in objects for name in clusters(config)):
-                worker = self.manager.clusters.get(ObjectKey("", name))
+                worker = self.hub.clusters.get(ObjectKey("", name))
                 yield from spokes_of(worker) if worker is not None else (name,)
         elif resource == SECRET:
             yield from _possible(key.name)

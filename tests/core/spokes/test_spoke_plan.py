@@ -209,7 +209,8 @@ class TestNotYet:
     @pytest.mark.parametrize(
         ("fields", "told"),
         [
-            ({"token": None}, "cannot be read yet"),
+            ({"token": None}, "cannot be read: it is not there yet"),
+            ({"token": None, "token_unread": "forbidden"}, "cannot be read: forbidden"),
             ({"token": b.token(value="")}, "has no token"),
             ({"token": b.token(value="two words")}, "has no token"),
             ({"token": {**b.token(), "metadata": {"name": "multikueue"}}}, "lacks the label"),

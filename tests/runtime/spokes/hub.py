@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from typing import Any, Final
@@ -92,6 +92,9 @@ class Chosen:
     def selects(self, cluster: str) -> bool:
         """See `Selection`."""
         return cluster in self.names
+
+    def listen(self, on_cluster: Callable[[str], None], on_any: Callable[[], None]) -> None:
+        """See `Selection`: `Hub.select` tells."""
 
 
 @attrs.define(eq=False)

@@ -18,6 +18,7 @@ from multikueue.core.placement.settings import Adopt
 from multikueue.core.spokes.names import CLUSTER_PERMISSION, MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
 from multikueue.core.spokes.objects import permission_spec
 from multikueue.core.spokes.settings import Source
+from multikueue.runtime.spokes.reading import LINGER
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.ocm.kinds import CLUSTER_ROLE
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
@@ -28,6 +29,8 @@ pytestmark = pytest.mark.looptime
 
 SHORT = timedelta(minutes=20)
 """How long tokens are valid where a test waits for their end."""
+LEFT = LINGER + 60
+"""Within so many seconds nothing of a cluster is there that is not used any more."""
 BOTH = pytest.mark.parametrize("source", [Source.CLUSTER_PROFILE, Source.KUBECONFIG], ids=lambda one: one.value)
 
 
@@ -39,6 +42,7 @@ def token_of(secret: Json | None) -> str:
 async def make_renewed(on: Hub, name: str = "c1") -> str:
     """Have OCM renew a token; the one before."""
     before = token_of(await on.get(SECRET, "multikueue", name))
+    await anyio.sleep(1)  # times in statuses are whole seconds
     await on.admin.merge_patch(SECRET, ObjectKey(name, "multikueue"), {"data": {"token": None}})
 
     async def renewed() -> bool:
@@ -220,7 +224,7 @@ class TestLeaving:
             assert [*await on.parts()] == [*parts]
             assert await on.is_active()
             await on.admin.delete(JOB, ObjectKey("default", "job"))
-            await until(lambda: _gone(on))
+            await until(lambda: _gone(on), within=LEFT)
 
     async def test_a_listed_cluster_stays(self) -> None:
         """Somebody's config lists it: its check would break."""
@@ -232,7 +236,22 @@ class TestLeaving:
             await anyio.sleep(60)
             assert await on.is_active()
             await on.list_clusters("other")
-            await until(lambda: _gone(on))
+            await until(lambda: _gone(on), within=LEFT)
+
+    async def test_a_cluster_that_is_chosen_again_within_minutes_keeps_its_account(self) -> None:
+        """A Placement by score changes its mind each minute."""
+        async with hub("c1") as on, on.managed(settings()):
+            on.select("c1")
+            await until(on.is_active)
+            before = await on.parts()
+            for _ in range(5):
+                on.select()
+                await anyio.sleep(LINGER - 60)
+                on.select("c1")
+                await anyio.sleep(60)
+            assert {part: uid(obj) for part, obj in (await on.parts()).items()} == {
+                part: uid(obj) for part, obj in before.items()
+            }
 
     @BOTH
     async def test_no_orphans_stay_when_a_managed_cluster_is_removed(self, source: Source) -> None:
