@@ -29,6 +29,7 @@ from multikueue import (
     PlanSettings,
 )
 from multikueue.kube.answers import LISTS_UNLIMITED
+from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
@@ -157,9 +158,10 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             return "the manager cluster has not answered yet which kinds it serves"
         return term.why_not_ready() or (hook.why_not_ready() if hook is not None else None)
 
+    connect = functools.partial(KubeClient, config, name="manager", hook=metrics, plugins=Authenticators())
     async with (
-        KubeClient(config, name="manager", options=ClientOptions(limits=LISTS_UNLIMITED), hook=metrics) as client,
-        KubeClient(config, name="manager", options=ELECTION, hook=metrics) as election_client,
+        connect(options=ClientOptions(limits=LISTS_UNLIMITED)) as client,
+        connect(options=ELECTION) as election_client,
         serving(settings.serving, metrics, why_not_ready) as port,
         _secure_metrics(settings, client, metrics),
     ):
@@ -259,8 +261,7 @@ def build_manager(
         adapters: the job kinds.
         led_until: see `Elector.led_until`.
     """
-    limits = settings.worker_limits.answer_limits()
-    options = ClientOptions(limits=limits)
+    limits, plugins = settings.worker_limits.answer_limits(), Authenticators()
     return Manager(
         client,
         adapters,
@@ -283,7 +284,7 @@ def build_manager(
             profiles=settings.cluster_profile.profile_settings() if settings.cluster_profile is not None else None,
             placement=placement_options(settings),
         ),
-        lambda name, config: KubeClient(config, name=name, options=options, hook=metrics),
+        lambda name, it: KubeClient(it, name=name, options=ClientOptions(limits=limits), hook=metrics, plugins=plugins),
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,

@@ -85,8 +85,8 @@ clusterProfile:
     )
 
 
-def test_the_policies_are_settings_and_ignore_by_default() -> None:
-    policies = "profileSourcedCLIArgsPolicy: Append, profileSourcedEnvVarsPolicy: AppendIfNotExists"
+def test_policies_and_the_environment_are_settings_and_strict_by_default() -> None:
+    policies = "profileSourcedCLIArgsPolicy: Append, profileSourcedEnvVarsPolicy: AppendIfNotExists, inheritEnv: true"
     command = f"execConfig: {{apiVersion: {V1}, command: /x}}"
     found = library(
         f"clusterProfile: {{accessProviders: [{{name: a, {command}, {policies}}}, {{name: b, {command}}}]}}"
@@ -97,6 +97,7 @@ def test_the_policies_are_settings_and_ignore_by_default() -> None:
         ("Append", "AppendIfNotExists"),
         ("Ignore", "Ignore"),
     ]
+    assert [one.plugin is not None and one.plugin.inherit_env for one in found.providers or ()] == [True, False]
 
 
 PLUGIN = f"execConfig: {{apiVersion: {V1}, command: /x}}"

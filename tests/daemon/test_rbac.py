@@ -57,7 +57,7 @@ class TestTheChart:
         settings = parse_settings("clusterProfile: {accessProviders: [{name: x, builtin: secretreader}]}")
         profiles = ("multicluster.x-k8s.io", "clusterprofiles")
         assert rules(chart_objects("rbac-profiles.yaml"), "Role") == {profiles: {"list", "watch"}}
-        assert granted(in_namespace(settings)) == rules(chart_objects(), "Role") | {profiles: {"list", "watch"}}
+        assert granted(in_namespace(settings)) == {**rules(chart_objects(), "Role"), profiles: {"list", "watch"}}
         assert profiles not in granted(in_namespace(Settings()))
 
 
