@@ -19,6 +19,8 @@ from tests.simulation.foreign import Foreigners
 from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
 from tests.simulation.impostors import Impostors
+from tests.simulation.inventory import Inventory
+from tests.simulation.listing import Listing
 from tests.simulation.nominating import DISPATCHERS, Nominator
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
@@ -71,6 +73,7 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
 
 async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> Run:
     world = World.draw(seed)
+    world.inventory = Inventory.draw(world)
     world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
@@ -87,6 +90,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
         + ", one preempts" * world.orchestrated
         + ", two elect" * bool(world.replica_skews)
         + ", over HTTP" * world.over_http
+        + ", by an inventory" * (world.inventory is not None)
     )
     broken = ""
     try:
@@ -98,6 +102,8 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             impostors = Impostors(world, promises)
             impostors.listen()
             Recording(world, reach, promises).listen()
+            listing = Listing(world, reach, promises)
+            listing.listen()
             await tasks.start(world.run)
             if world.dispatcher == External():
                 tasks.start_soon(Nominator(world, promises).run)
@@ -111,6 +117,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             await script.end_serving()
             await _wait_until_done(scene)
             _check_the_end(scene, logged, calm=script.calm)
+            listing.check_the_end()
             tasks.cancel_scope.cancel()
     except* BrokenPromise as failures:
         broken = "; ".join(str(failure) for failure in failures.exceptions)

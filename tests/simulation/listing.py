@@ -1,0 +1,149 @@
+"""What is written to the config that a Placement fills: what a whole decision said, not too often, never nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, labels_of
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.ocm.kinds import DECISION, PLACEMENT, PLACEMENT_LABEL, SCORE
+from multikueue.sandbox.ocm.placing import clusters_of
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from tests.simulation.objects import find, objects
+from tests.simulation.promises import BrokenPromise, Promises
+from tests.simulation.reach import Reach
+from tests.simulation.world import World
+
+GRACE: Final = 60.0
+"""Seconds for which a decision must last that takes away more than half of the clusters."""
+ORDERED_EVERY: Final = 300.0
+"""Seconds between two writes that only change the order."""
+POINTS: Final = 10
+"""By which a cluster must be better than one before it until the order is changed."""
+SEEN_FOR: Final = 240.0
+"""Seconds for which what is seen may be old: watches hang for so long, and then are relisted."""
+ROUNDED: Final = 3.0
+"""Seconds by which times in annotations differ from the true ones, and clocks run on meanwhile."""
+
+
+@attrs.define(eq=False)
+class Listing:
+    """Follows the decisions, the scores and the config on the manager."""
+
+    world: World
+    reach: Reach
+    promises: Promises
+    _decided: list[tuple[float, frozenset[str]]] = attrs.field(factory=list)
+    """Whole decisions, and since when."""
+    _scored: dict[str, list[tuple[float, int]]] = attrs.field(factory=dict)
+    """By cluster, its scores and since when."""
+    _written: float = float("-inf")
+    """When the order was written last."""
+    writes: int = 0
+    """How often the set was changed."""
+
+    def listen(self) -> None:
+        """Begin to watch, where there is something to watch."""
+        if self.world.inventory is not None:
+            self.world.manager.registry.cluster.listeners.append(self._changed)
+
+    def check_the_end(self) -> None:
+        """Hold the config against the last decision, and the number of its writes against that of the decisions.
+
+        Raises:
+            BrokenPromise: they do not go together.
+        """
+        if self.world.inventory is None:
+            return
+        listed, (_, decided) = self._listed(), self._decided[-1]
+        if set(listed) != decided:
+            raise BrokenPromise(f"the config lists {listed} in the end, and {sorted(decided)} are decided")
+        if self.writes > len(self._decided):
+            raise BrokenPromise(f"the config was written {self.writes} times for {len(self._decided)} decisions")
+
+    def _changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
+        if row.plural in (DECISION.plural, PLACEMENT.plural):
+            self._note_decision()
+        elif row.plural == SCORE.plural and new is not None:
+            for one in dig(new, "status", "scores") or []:
+                scores = self._scored.setdefault(new["metadata"]["namespace"], [])
+                scores.append((anyio.current_time(), one["value"]))
+        elif row.plural == MULTIKUEUE_CONFIG.plural and (old or new or {})["metadata"]["name"] == CHECK:
+            self.promises.broken += self._faults(old, new)
+
+    def _note_decision(self) -> None:
+        """Remember what is decided, if it is whole: the status counts what the PlacementDecisions name."""
+        placement = find(self.world.manager, PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK))
+        parts = {
+            one["metadata"]["name"]: clusters_of(one)
+            for one in objects(self.world.manager, DECISION)
+            if labels_of(one).get(PLACEMENT_LABEL) == CHECK
+        }
+        groups = dig(placement, "status", "decisionGroups") or []
+        named = {name for group in groups for name in group.get("decisions") or []}
+        chosen = frozenset(name for clusters in parts.values() for name in clusters)
+        whole = named == set(parts) and dig(placement, "status", "numberOfSelectedClusters") == len(chosen)
+        if whole and (not self._decided or self._decided[-1][1] != chosen):
+            self._decided.append((anyio.current_time(), chosen))
+
+    def _faults(self, old: Json | None, new: Json | None) -> Iterator[str]:
+        """What is wrong with a write of the config."""
+        before, after = _clusters(old), _clusters(new)
+        if new is None:
+            yield f"the config is deleted, which listed {before}"
+        elif sorted(before) == sorted(after) and before != after:
+            yield from self._faults_of_order(before, after)
+            self._written = anyio.current_time()
+        elif set(before) != set(after):
+            self.writes += 1
+            self._written = anyio.current_time()
+            self.promises.note(f"the config lists {', '.join(after)}")
+            yield from self._faults_of_set(before, after)
+
+    def _faults_of_order(self, before: list[str], after: list[str]) -> Iterator[str]:
+        past = anyio.current_time() - self._written
+        if past < ORDERED_EVERY - ROUNDED - abs(self.world.daemon_skew):
+            yield f"the order of the config is written again after {past:.0f} s: {after}"
+        pairs = [(one, other) for number, one in enumerate(before) for other in before[number + 1 :]]
+        if not any(self._most(other) - self._least(one) >= POINTS for one, other in pairs):
+            yield f"the order of the config is written for less than {POINTS} points: {before} to {after}"
+
+    def _faults_of_set(self, before: list[str], after: list[str]) -> Iterator[str]:
+        if frozenset(after) not in self._lately(SEEN_FOR):
+            yield f"the config lists {after}, which no whole decision says: {list(map(sorted, self._lately(SEEN_FOR)))}"
+        if 2 * len(after) >= len(before):
+            return
+        lasting = [chosen for chosen in self._lately(GRACE - ROUNDED) if not chosen <= set(after)]
+        if lasting:
+            yield f"the config loses most of {before} at once: {sorted(lasting[-1])} were decided a moment ago"
+
+    def _lately(self, seconds: float) -> list[frozenset[str]]:
+        """The whole decisions that held at some time since then."""
+        since = anyio.current_time() - seconds
+        ends = [*(begin for begin, _ in self._decided[1:]), float("inf")]
+        return [chosen for (_, chosen), end in zip(self._decided, ends, strict=True) if end >= since]
+
+    def _least(self, name: str) -> int:
+        return min(self._scores(name), default=-1000)
+
+    def _most(self, name: str) -> int:
+        return max(self._scores(name), default=-1000)
+
+    def _scores(self, name: str) -> list[int]:
+        """The scores that a cluster had at some time that may still be seen."""
+        since, scores = anyio.current_time() - SEEN_FOR, self._scored.get(name, [])
+        ends = [*(begin for begin, _ in scores[1:]), float("inf")]
+        return [value for (_, value), end in zip(scores, ends, strict=True) if end >= since]
+
+    def _listed(self) -> list[str]:
+        return _clusters(find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)))
+
+
+def _clusters(config: Json | None) -> list[str]:
+    return list(dig(config, "spec", "clusters") or [])
