@@ -13,6 +13,7 @@ from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.kube import AnswerLimits
 from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
+from multikueued.inventories import InventorySettings, OcmSettings
 from multikueued.profile_settings import ClusterProfileSettings
 
 ControllerName = NewType("ControllerName", str)
@@ -293,3 +294,7 @@ class Settings:
     webhook: WebhookSettings = attrs.field(factory=WebhookSettings)
     pods: PodSettings = attrs.field(factory=PodSettings)
     retention: RetentionSettings = attrs.field(factory=RetentionSettings)
+    ocm: OcmSettings = attrs.field(factory=OcmSettings)
+    inventory: tuple[InventorySettings, ...] = ()
+    """MultiKueueConfigs that are filled with ClusterProfiles by label, without OCM: each entry has a `selector`, a
+    `config` and a `policy`."""

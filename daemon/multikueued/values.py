@@ -14,7 +14,7 @@ from cattrs.cols import list_structure_factory
 
 from multikueue.core.model.quantities import exact
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
-from multikueued import config
+from multikueued import config, inventories
 from multikueued.kinds import UNSUPPORTED, framework_names
 
 Hook: TypeAlias = Callable[[Any, Any], Any]
@@ -23,6 +23,11 @@ Hook: TypeAlias = Callable[[Any, Any], Any]
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABEL_KEY: Final = r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_REQUIREMENT: Final = (
+    rf" *(!? *{_LABEL_KEY}|{_LABEL_KEY} *(==?|!=) *[-_.A-Za-z0-9]*|{_LABEL_KEY} +(not)?in *\([^()]*\)) *"
+)
+_SELECTOR: Final = re.compile(rf"{_REQUIREMENT}(,{_REQUIREMENT})*")
 _SERVER_URL: Final = re.compile(
     r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
 )
@@ -105,6 +110,7 @@ def _list_of(kind: Any, converter: cattrs.Converter) -> Hook:
 
 
 def _choice(value: Any, kind: Any) -> Any:
+    value = str(value) if type(value) is int else value  # YAML reads 2024 as a number
     if value not in get_args(kind):
         raise ValueError(f"{shown(value)} is not one of {', '.join(get_args(kind))}")
     return value
@@ -226,4 +232,13 @@ _HOOKS: Final[Mapping[Any, Hook]] = {
     config.DispatcherName: _dispatcher_name,
     config.KueuesDispatcherName: _kueues_dispatcher_name,
     config.FrameworkName: _framework_name,
+    inventories.ConfigName: _checked(
+        _matches(_OBJECT_NAME),
+        "cannot be the name of a MultiKueueConfig that a check refers to: use at most 63 lower-case letters, digits and "
+        "'-', beginning and ending with a letter or digit",
+    ),
+    inventories.Selector: _checked(
+        _matches(_SELECTOR),
+        "is not a label selector: write it as for kubectl get -l, like accelerator=nvidia-tesla-t4,region in (eu,us)",
+    ),
 }
