@@ -57,9 +57,7 @@ def cluster_queue(quota: Mapping[str, str], checks: Iterable[str] = (), name: st
     return _object(CLUSTER_QUEUE, name, spec)
 
 
-def local_queue(
-    in_namespace: str = "default", name: str = LOCAL_QUEUE_NAME, of: str = CLUSTER_QUEUE_NAME
-) -> Json:
+def local_queue(in_namespace: str = "default", name: str = LOCAL_QUEUE_NAME, of: str = CLUSTER_QUEUE_NAME) -> Json:
     """The queue users name on their jobs."""
     return _object(LOCAL_QUEUE, name, {"clusterQueue": of}, in_namespace)
 

@@ -14,10 +14,10 @@ from multikueue.core.model.objects import dig, labels_of
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.ocm.kinds import DECISION, PLACEMENT, PLACEMENT_LABEL, SCORE
 from multikueue.sandbox.ocm.placing import clusters_of
-from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from tests.simulation.beside import THEIRS, busy
 from tests.simulation.objects import find, objects
 from tests.simulation.promises import BrokenPromise, Promises
-from tests.simulation.reach import Reach
 from tests.simulation.world import World
 
 GRACE: Final = 60.0
@@ -34,11 +34,12 @@ ROUNDED: Final = 3.0
 
 @attrs.define(eq=False)
 class Listing:
-    """Follows the decisions, the scores and the config on the manager."""
+    """Follows the decisions, the scores and one config on the manager."""
 
     world: World
-    reach: Reach
     promises: Promises
+    name: str
+    """Of the Placement and the config: ours, or the one of another controller."""
     _decided: list[tuple[float, frozenset[str]]] = attrs.field(factory=list)
     """Whole decisions, and since when."""
     _scored: dict[str, list[tuple[float, int]]] = attrs.field(factory=dict)
@@ -51,6 +52,7 @@ class Listing:
     def listen(self) -> None:
         """Begin to watch, where there is something to watch."""
         if self.world.inventory is not None:
+            self._note_decision()
             self.world.manager.registry.cluster.listeners.append(self._changed)
 
     def check_the_end(self) -> None:
@@ -74,16 +76,16 @@ class Listing:
             for one in dig(new, "status", "scores") or []:
                 scores = self._scored.setdefault(new["metadata"]["namespace"], [])
                 scores.append((anyio.current_time(), one["value"]))
-        elif row.plural == MULTIKUEUE_CONFIG.plural and (old or new or {})["metadata"]["name"] == CHECK:
+        elif row.plural == MULTIKUEUE_CONFIG.plural and (old or new or {})["metadata"]["name"] == self.name:
             self.promises.broken += self._faults(old, new)
 
     def _note_decision(self) -> None:
         """Remember what is decided, if it is whole: the status counts what the PlacementDecisions name."""
-        placement = find(self.world.manager, PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK))
+        placement = find(self.world.manager, PLACEMENT, ObjectKey(KUEUE_NAMESPACE, self.name))
         parts = {
             one["metadata"]["name"]: clusters_of(one)
             for one in objects(self.world.manager, DECISION)
-            if labels_of(one).get(PLACEMENT_LABEL) == CHECK
+            if labels_of(one).get(PLACEMENT_LABEL) == self.name
         }
         groups = dig(placement, "status", "decisionGroups") or []
         named = {name for group in groups for name in group.get("decisions") or []}
@@ -115,13 +117,22 @@ class Listing:
             yield f"the order of the config is written for less than {POINTS} points: {before} to {after}"
 
     def _faults_of_set(self, before: list[str], after: list[str]) -> Iterator[str]:
-        if frozenset(after) not in self._lately(SEEN_FOR):
+        lost = {worker: what for worker, what in self._busy().items() if worker in before and worker not in after}
+        for worker, what in lost.items():
+            yield f"{worker} leaves the config of another controller, which runs {what} there"
+        kept = set(self._busy()) & set(before)
+        if not any(chosen <= set(after) <= chosen | kept for chosen in self._lately(SEEN_FOR)):
             yield f"the config lists {after}, which no whole decision says: {list(map(sorted, self._lately(SEEN_FOR)))}"
         if 2 * len(after) >= len(before):
             return
         lasting = [chosen for chosen in self._lately(GRACE - ROUNDED) if not chosen <= set(after)]
         if lasting:
             yield f"the config loses most of {before} at once: {sorted(lasting[-1])} were decided a moment ago"
+
+    def _busy(self) -> dict[str, str]:
+        """The clusters that stay listed as long as something runs there: those of another controller."""
+        hub = self.world.inventory
+        return busy(hub) if hub is not None and self.name == THEIRS else {}
 
     def _lately(self, seconds: float) -> list[frozenset[str]]:
         """The whole decisions that held at some time since then."""
@@ -142,7 +153,7 @@ class Listing:
         return [value for (_, value), end in zip(scores, ends, strict=True) if end >= since]
 
     def _listed(self) -> list[str]:
-        return _clusters(find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)))
+        return _clusters(find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", self.name)))
 
 
 def _clusters(config: Json | None) -> list[str]:

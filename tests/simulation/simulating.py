@@ -8,10 +8,13 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 import anyio
+import anyio.abc
 import attrs
 import structlog
 
 from multikueue.core.dispatchers.dispatcher import External
+from multikueue.sandbox.setting_up import CHECK
+from tests.simulation.beside import THEIRS, Neighbour
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.electing import Terms
 from tests.simulation.endings import leaks, orphans, overspent, unfinished
@@ -102,9 +105,8 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             impostors = Impostors(world, promises)
             impostors.listen()
             Recording(world, reach, promises).listen()
-            listing = Listing(world, reach, promises)
-            listing.listen()
             await tasks.start(world.run)
+            listings = await _inventory(world, promises, tasks)
             if world.dispatcher == External():
                 tasks.start_soon(Nominator(world, promises).run)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
@@ -117,12 +119,26 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             await script.end_serving()
             await _wait_until_done(scene)
             _check_the_end(scene, logged, calm=script.calm)
-            listing.check_the_end()
+            for listing in listings:
+                listing.check_the_end()
             tasks.cancel_scope.cancel()
     except* BrokenPromise as failures:
         broken = "; ".join(str(failure) for failure in failures.exceptions)
     requests = sum(cluster.link.requests.total() for cluster in world.clusters)
     return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, script.events, requests)
+
+
+async def _inventory(world: World, promises: Promises, tasks: anyio.abc.TaskGroup) -> list[Listing]:
+    """Start what belongs to a run with a hub, and follow what is written to configs."""
+    if world.inventory is None:
+        return []
+    neighbour = Neighbour(world.inventory, world.seed)
+    await neighbour.set_up()
+    tasks.start_soon(neighbour.run)
+    listings = [Listing(world, promises, name) for name in (CHECK, THEIRS)]
+    for listing in listings:
+        listing.listen()
+    return listings
 
 
 def _net(world: World) -> AbstractAsyncContextManager[Net | None]:
