@@ -57,6 +57,8 @@ class Neighbour:
     client: DirectClient = attrs.field(init=False)
     _ends: dict[ObjectKey, float] = attrs.field(factory=dict)
     """When what it runs is over."""
+    _lengths: dict[ObjectKey, float] = attrs.field(factory=dict)
+    """For how many seconds each of its Workloads runs."""
 
     def __attrs_post_init__(self) -> None:
         self.client = DirectClient(self.inventory.manager.registry, user="neighbour")
@@ -90,14 +92,19 @@ class Neighbour:
         for number in range(dice.randint(3, 6)):
             await anyio.sleep(dice.uniform(5, 90))
             key = ObjectKey("default", f"{THEIRS}-{number}")
-            self._ends[key] = dice.uniform(20, 200)  # as a duration until it starts
+            self._lengths[key] = dice.uniform(20, 200)
             await self.client.create(WORKLOAD, _workload(key.name))
 
     async def _look(self, workload: Json) -> None:
         key, now = ObjectKey.of(workload), wall_clock(0.0)()
-        if is_finished(workload) or is_evicted(workload) or not has_quota(workload):
-            return
         running = cluster_name(workload) is not None
+        if is_finished(workload):
+            return
+        if running and (is_evicted(workload) or check_state(workload, THEIRS) is not CheckState.READY):
+            await self._write(key, {"clusterName": None})  # it was evicted, and may be waiting again by now
+            return
+        if is_evicted(workload) or not has_quota(workload):
+            return
         if running and is_admitted(workload) and anyio.current_time() >= self._ends[key]:
             over = new_condition("Finished", True, "Succeeded", "", now=now)
             await self._write(key, {"conditions": [*workload["status"]["conditions"], over]})
@@ -116,7 +123,7 @@ class Neighbour:
         ]
         await self._write(key, {"nominatedClusterNames": [worker]})
         await self._write(key, {"nominatedClusterNames": None, "clusterName": worker, "admissionChecks": entries})
-        self._ends[key] += anyio.current_time()
+        self._ends[key] = anyio.current_time() + self._lengths[key]
 
     async def _write(self, key: ObjectKey, status: Json) -> None:
         await self.client.merge_patch(WORKLOAD, key, {"status": status}, subresource="status")
