@@ -17,6 +17,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.placement.settings import PlacementSettings, Policy
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import (
     AdapterError,
@@ -46,6 +47,7 @@ from multikueue.protocols import (
     ControllerHook,
     ManagerHook,
     ObjectList,
+    PlacementHook,
     Reader,
     Reconciler,
     RequestHook,
@@ -84,6 +86,7 @@ if TYPE_CHECKING:  # the names of `_LAZY`
     from multikueue.runtime.controller import Controller, KeyQueue
     from multikueue.runtime.election import Elector
     from multikueue.runtime.manager import Manager, ManagerSettings
+    from multikueue.runtime.placement.service import Inventory, PlacementController, PlacementOptions
 
     __version__: str
 
@@ -125,6 +128,7 @@ __all__ = [
     "Informer",
     "InformerStatus",
     "Invalid",
+    "Inventory",
     "JobKind",
     "Json",
     "KeyQueue",
@@ -141,7 +145,12 @@ __all__ = [
     "NotSent",
     "ObjectKey",
     "ObjectList",
+    "PlacementController",
+    "PlacementHook",
+    "PlacementOptions",
+    "PlacementSettings",
     "PlanSettings",
+    "Policy",
     "Reader",
     "Reconciler",
     "RequestHook",
@@ -195,6 +204,7 @@ _LAZY = {
     "multikueue.runtime.controller": ("Controller", "KeyQueue"),
     "multikueue.runtime.election": ("Elector",),
     "multikueue.runtime.manager": ("Manager", "ManagerSettings"),
+    "multikueue.runtime.placement.service": ("Inventory", "PlacementController", "PlacementOptions"),
 }
 """The names that are imported when they are first used, by module."""
 

@@ -234,8 +234,8 @@ _HOOKS: Final[Mapping[Any, Hook]] = {
     config.FrameworkName: _framework_name,
     inventories.ConfigName: _checked(
         _matches(_OBJECT_NAME),
-        "cannot be the name of a MultiKueueConfig that a check refers to: use at most 63 lower-case letters, digits and "
-        "'-', beginning and ending with a letter or digit",
+        "cannot be the name of a MultiKueueConfig that a check refers to: use at most 63 lower-case letters, digits "
+        "and '-', beginning and ending with a letter or digit",
     ),
     inventories.Selector: _checked(
         _matches(_SELECTOR),

@@ -32,7 +32,7 @@ from multikueue.kube.answers import LISTS_UNLIMITED
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
-from multikueued.dispatching import chosen_dispatcher, dispatcher_name
+from multikueued.dispatching import chosen_dispatcher, dispatcher_name, placement_options
 from multikueued.health import serving
 from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.marking import shared_key
@@ -281,11 +281,13 @@ def build_manager(
             worker_limits=limits,
             quota_automation=settings.quota_automation,
             profiles=settings.cluster_profile.profile_settings() if settings.cluster_profile is not None else None,
+            placement=placement_options(settings),
         ),
         lambda name, config: KubeClient(config, name=name, options=options, hook=metrics),
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
+        placement_hook=metrics,
         fraction=random.random,
         instance=socket.gethostname(),
         led_until=led_until,

@@ -20,7 +20,7 @@ from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube.answers import AnswerLimits
-from multikueue.protocols import ApiClient, ControllerHook, ManagerHook
+from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.cluster_profiles import ClusterProfiles
 from multikueue.runtime.controller import Controller
@@ -30,6 +30,8 @@ from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.placement.caches import HubCaches
+from multikueue.runtime.placement.service import PlacementController, PlacementOptions
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
@@ -67,6 +69,8 @@ class ManagerSettings:
     in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
     profiles: ProfileSettings | None = None
     """By which access providers of ClusterProfiles workers may be reached. None as in Kueue: by none."""
+    placement: PlacementOptions = attrs.field(factory=PlacementOptions)
+    """Which MultiKueueConfigs are filled from an inventory. None by default."""
 
 
 def utc_now() -> datetime:
@@ -88,6 +92,7 @@ class Manager:
     dispatcher: Dispatcher = attrs.field(factory=AllAtOnce, kw_only=True)
     hook: ManagerHook | None = attrs.field(default=None, kw_only=True)
     controller_hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
+    placement_hook: PlacementHook | None = attrs.field(default=None, kw_only=True)
     clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
@@ -151,9 +156,35 @@ class Manager:
         )
         self._services = (events.run, cluster_events.run, files.run)
         if settings.quota_automation:
-            quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
-            self._controllers += (controller("multikueue_clusterqueue", quotas, queue=work.quotas),)
-            self._services += (queues.run,)
+            self._automate_quotas(queues)
+        self._fill_configs()
+
+    def _automate_quotas(self, queues: QueueInformers) -> None:
+        """Have quotas of ClusterQueues follow those of the workers."""
+        timeout = self.settings.plan.worker_lost_timeout
+        quotas = QuotaReconciler(self.cluster, self.workers, queues, timeout, self.clock)
+        queue, jitter, hook = self._work.quotas, self.fraction, self.controller_hook
+        made = Controller[ObjectKey]("multikueue_clusterqueue", quotas, queue=queue, fraction=jitter, hook=hook)
+        self._controllers += (made,)
+        self._services += (queues.run,)
+
+    def _fill_configs(self) -> None:
+        """Have configs filled from an inventory, by the caches of this manager, if that is wanted."""
+        options, known = self.settings.placement, self.cluster
+        if not options.wanted:
+            return
+        filling = PlacementController.build(
+            self.client,
+            options,
+            clock=self.clock,
+            hub=HubCaches.shared(known.workloads.informer, known.checks, known.configs, known.clusters),
+            hook=self.placement_hook,
+            controller_hook=self.controller_hook,
+            fraction=self.fraction,
+            instance=self.instance,
+        )
+        self._controllers += filling.controllers
+        self._services += filling.services
 
     def _cluster_reconciler(self, files: KubeconfigFiles, events: EventRecorder) -> ClusterReconciler:
         settings, cluster = self.settings, self.cluster

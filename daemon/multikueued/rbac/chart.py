@@ -20,9 +20,13 @@ from multikueued.kinds import ALIASES, AUTO
 from multikueued.rbac.rules import (
     certificate_rules,
     framework_rules,
+    inventory_namespace_rules,
+    inventory_rules,
     lease_rules,
     manager_rules,
     metrics_rules,
+    ocm_namespace_rules,
+    ocm_rules,
     quota_rules,
     secret_rules,
     webhook_rules,
@@ -68,6 +72,10 @@ def blocks() -> dict[str, str]:
         "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),
         "certificate": _text(certificate_rules('{{ include "multikueued.webhook" . }}')),
         "external": _external(),
+        "ocm": _text(ocm_rules()),
+        "ocmnamespace": _text(ocm_namespace_rules()),
+        "inventory": _text(inventory_rules()),
+        "inventorynamespace": _text(inventory_namespace_rules()),
     }
 
 

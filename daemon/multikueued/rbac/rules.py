@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from multikueue import AVAILABLE, JobKind
-from multikueue.core.model.kinds import KUEUE_GROUP
+from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueued.config import Settings
 from multikueued.kinds import chosen_kinds
@@ -74,6 +74,33 @@ def quota_rules() -> list[Json]:
         rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"]),
         rule(KUEUE_GROUP, ["clusterqueues", "clusterqueues/status"], ["patch"]),
     ]
+
+
+def ocm_rules() -> list[Json]:
+    """In the whole manager cluster, for the placement check."""
+    return [
+        rule(KUEUE_GROUP, ["admissionchecks"], ["patch"]),  # for a finalizer of ours
+        rule(KUEUE_GROUP, ["multikueueconfigs"], ["create", "delete", "patch"]),
+        rule(OCM_GROUP, ["addonplacementscores"], ["list", "watch"]),  # in the namespaces of all clusters
+    ]
+
+
+def ocm_namespace_rules() -> list[Json]:
+    """In the namespace of the Placements, for the placement check."""
+    return [rule(OCM_GROUP, ["placements", "placementdecisions"], ["list", "watch"])]
+
+
+def inventory_rules() -> list[Json]:
+    """In the whole manager cluster, for configs that are filled by label."""
+    return [
+        rule(KUEUE_GROUP, ["multikueueconfigs"], ["create", "patch"]),
+        rule(KUEUE_GROUP, ["multikueueclusters"], ["create", "delete", "patch"]),
+    ]
+
+
+def inventory_namespace_rules() -> list[Json]:
+    """In the namespace of the ClusterProfiles, for configs that are filled by label."""
+    return [rule(CLUSTER_PROFILE.gvk.group, [CLUSTER_PROFILE.plural], ["list", "watch"])]
 
 
 def webhook_rules(configuration: str) -> list[Json]:
@@ -168,6 +195,10 @@ def on_manager(settings: Settings) -> list[Json]:
     rules = manager_rules()
     if settings.quota_automation:
         rules += quota_rules()
+    if settings.ocm.enabled:
+        rules += ocm_rules()
+    if settings.inventory:
+        rules += inventory_rules()
     if settings.webhook.enabled:
         rules += [*webhook_rules(settings.webhook.configuration_name), *webhook_creation()]
     if settings.serving.metrics.secure:
@@ -182,6 +213,10 @@ def in_namespace(settings: Settings) -> list[Json]:
     rules = secret_rules(settings.marks.secret_name)
     if settings.leader_election.enabled:
         rules += lease_rules(settings.leader_election.lease_name)
+    if settings.ocm.enabled:
+        rules += ocm_namespace_rules()
+    if settings.inventory:
+        rules += inventory_namespace_rules()
     if settings.webhook.enabled and not settings.webhook.cert_dir:
         rules += [*certificate_rules(settings.webhook.secret_name), *certificate_creation()]
     return merged(rules)

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.placement.figures import Figures
 from multikueue.core.placement.snapshot import Memory
 
 
@@ -61,17 +62,6 @@ Effect: TypeAlias = Create | Patch | Delete | ApplyEntry | Announce
 
 
 @attrs.frozen
-class Figures:
-    """What the metrics show of one config."""
-
-    selected: int = 0
-    listed: int = 0
-    draining: int = 0
-    age: float | None = None
-    """Seconds since the decision changed, as far as this process has seen; None: there is none."""
-
-
-@attrs.frozen
 class Plan:
     """The outcome of one decision."""
 
@@ -82,4 +72,4 @@ class Plan:
     figures: Figures | None = None
     """None: nothing is filled."""
     skipped: bool = False
-    """Whether a better order was not written, because it is too little or too early."""
+    """Whether a better order is put off from now on, because it is too little better, or too early."""

@@ -16,12 +16,13 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of, resour
 from multikueue.core.placement.adopting import renamed, renamed_scores
 from multikueue.core.placement.belief import Belief, believe
 from multikueue.core.placement.decisions import Decision, read
-from multikueue.core.placement.effects import Create, Effect, Figures, Patch
+from multikueue.core.placement.effects import Create, Effect, Patch
+from multikueue.core.placement.figures import Figures
 from multikueue.core.placement.members import Members, members
 from multikueue.core.placement.names import WRITTEN_ANNOTATION
 from multikueue.core.placement.ownership import new_config, owners
 from multikueue.core.placement.ranking import Scores, due_in, has_turned, rank, score, weights
-from multikueue.core.placement.snapshot import Labelled, Scheduled, Snapshot
+from multikueue.core.placement.snapshot import Labelled, Memory, Scheduled, Snapshot
 from multikueue.core.placement.usage import Usage, dispatchers_of, lingering, seen_busy, usage
 
 SETTLE: Final = timedelta(seconds=60)
@@ -47,8 +48,8 @@ class Filling:
     usage: Usage
     busy: dict[str, datetime]
     look_again: float | None
-    skipped: bool
-    """Whether a better order has to wait."""
+    put_off: tuple[str, ...]
+    """A better order that has to wait; empty: none has."""
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -103,10 +104,10 @@ def fill(name: str, snapshot: Snapshot, decision: Decision, now: datetime) -> Fi
     found = members(
         rank(belief.names or (), scores), present, work | waits.keys(), beside=beside, policy=settings.policy
     )
-    wanted, order_waits, skipped = _in_order(found, live, listed, scores, snapshot, now)
+    wanted, order_waits, put_off = _in_order(found, live, listed, scores, snapshot, now)
     ends = [waits[one] for one in found.kept if one in waits]
     look_again = _earliest(belief.look_again, scores.look_again, order_waits, *ends)
-    return Filling(name, live, belief, found, wanted, scores, beside, used, busy, look_again, skipped)
+    return Filling(name, live, belief, found, wanted, scores, beside, used, busy, look_again, put_off)
 
 
 def _scores(snapshot: Snapshot, names: frozenset[str], decision: Decision, now: datetime) -> Scores:
@@ -119,20 +120,20 @@ def _scores(snapshot: Snapshot, names: frozenset[str], decision: Decision, now: 
 
 def _in_order(
     found: Members, live: Json | None, listed: tuple[str, ...], scores: Scores, snapshot: Snapshot, now: datetime
-) -> tuple[tuple[str, ...], float | None, bool]:
-    """The list to have now, the seconds until its order may be better, and whether one is put off."""
+) -> tuple[tuple[str, ...], float | None, tuple[str, ...]]:
+    """The list to have now, the seconds until its order may be better, and the one that is put off."""
     if not found.target:
-        return (), None, False
+        return (), None, ()
     selected = listed[: len(found.target)]
     if live is None or set(selected) != set(found.target) or listed[len(selected) :] != found.kept:
-        return found.wanted, None, False
+        return found.wanted, None, ()
     if selected == found.target:
-        return listed, None, False
+        return listed, None, ()
     if not has_turned(selected, scores, snapshot.settings.hysteresis):
-        return listed, None, True
+        return listed, None, found.wanted
     written = parse_timestamp(annotations_of(live).get(WRITTEN_ANNOTATION))
     left = due_in(written, now, snapshot.settings.order_interval)
-    return (found.wanted, None, False) if left <= 0 else (listed, left, True)
+    return (found.wanted, None, ()) if left <= 0 else (listed, left, found.wanted)
 
 
 def write(
@@ -189,16 +190,20 @@ def remembered(snapshot: Snapshot, decision: Decision, filling: Filling, now: da
         listed=filling.wanted or memory.listed,
         spec={key: value for key, value in spec.items() if key != "clusters"},
         busy=filling.busy,
+        put_off=filling.put_off,
     )
     return attrs.evolve(snapshot, memory=noted)
 
 
-def figures(filling: Filling, snapshot: Snapshot, now: datetime) -> Figures:
+def is_put_off(filling: Filling, snapshot: Snapshot) -> bool:
+    """Whether a better order is put off that was not put off the last time."""
+    return bool(filling.put_off) and filling.put_off != snapshot.memory.put_off
+
+
+def figures(filling: Filling, memory: Memory) -> Figures:
     """What the metrics show of it."""
-    since = snapshot.memory.decided_at
-    age = (now - since).total_seconds() if since is not None else None
     selected, listed = filling.belief.names or (), filling.wanted or filling.listed
-    return Figures(len(selected), len(listed), len(filling.members.leaving), age)
+    return Figures(len(selected), len(listed), len(filling.members.leaving), memory.decided_at)
 
 
 def _earliest(*delays: float | None) -> float | None:

@@ -8,7 +8,7 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.config.admission_check import clusters
-from multikueue.core.model.kinds import CLUSTER_PROFILE, MULTIKUEUE_CLUSTER
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, resource_version, uid
 from multikueue.core.placement.effects import Announce, Create, Delete, Effect, Patch, Plan
@@ -45,8 +45,7 @@ def plan_inventory(snapshot: Snapshot, now: datetime) -> Plan:
         (*_workers(filling, snapshot), *_filled(filling, snapshot, now), *_unused(filling, snapshot), *told.effects),
         look_again=filling.look_again,
         memory=attrs.evolve(noted.memory, told=told.memory.told),
-        figures=figures(filling, noted, now),
-        skipped=filling.skipped,
+        figures=figures(filling, noted.memory),
     )
 
 
@@ -110,8 +109,3 @@ def _unused(filling: Filling, snapshot: Snapshot) -> Iterator[Effect]:
         ours = labels_of(found).get(INVENTORY_LABEL) == snapshot.name
         if ours and name not in busy and not is_terminating(found):
             yield Delete(MULTIKUEUE_CLUSTER, ObjectKey("", name), uid(found), resource_version(found))
-
-
-def unseen_profiles(error: str) -> Unknown:
-    """The source while ClusterProfiles cannot be read."""
-    return Unknown("ClusterProfileError", f"{CLUSTER_PROFILE} cannot be read: {error}")

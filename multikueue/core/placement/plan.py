@@ -20,7 +20,7 @@ from multikueue.core.placement.conditions import (
 )
 from multikueue.core.placement.effects import Announce, Effect, Plan
 from multikueue.core.placement.entries import Gate, gate, write_entries
-from multikueue.core.placement.filling import Filling, decided, difference, figures, fill, remembered, write
+from multikueue.core.placement.filling import Filling, decided, difference, figures, fill, is_put_off, remembered, write
 from multikueue.core.placement.names import ADDON_FINALIZER, CONFIG_LABEL, FINALIZER
 from multikueue.core.placement.ownership import is_owned, why_foreign, with_owner
 from multikueue.core.placement.parameters import BadParameters, is_placement_check, name_or_empty, placement_name
@@ -79,6 +79,7 @@ def _keep(name: str, snapshot: Snapshot, now: datetime) -> Plan:
     """Have the config list what is selected, and say so."""
     check, decision = snapshot.own(), decided(snapshot)
     filling = fill(name, snapshot, decision, now)
+    put_off = is_put_off(filling, snapshot)
     snapshot = remembered(snapshot, decision, filling, now)
     sharing = _sharing(name, snapshot)
     writes = sharing[0] == name_of(check)
@@ -93,8 +94,8 @@ def _keep(name: str, snapshot: Snapshot, now: datetime) -> Plan:
         (*written, *released.effects, *told, *entries),
         look_again=min(waits, default=None),
         memory=snapshot.memory,
-        figures=figures(filling, snapshot, now),
-        skipped=filling.skipped and writes,
+        figures=figures(filling, snapshot.memory),
+        skipped=put_off and writes,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from multikueue.core.model.conditions import condition
@@ -60,7 +62,7 @@ def test_the_figures_of_the_metrics() -> None:
     ground.later(30)
     found = ground.step().figures
     assert found is not None
-    assert (found.selected, found.listed, found.draining, found.age) == (1, 1, 1, 30)
+    assert (found.selected, found.listed, found.draining, found.since) == (1, 1, 1, ground.now - timedelta(seconds=30))
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ class TestFollowing:
         assert sorted(words(seen)) == ["create workload on w2", "delete workload on w1", "nominate w2"]
 
     def test_a_group_on_a_worker_that_left_the_config_is_joined(self) -> None:
-        """It is one job: with a part of it missing the others would wait for ever, and their worker would never drain."""
+        """It is one job: with a part of it missing the others would wait, and never leave their worker."""
         seen = group(part(1), worker("w1"), worker("w2", configured=False), siblings=self.PLACED)
         assert words(seen) == ["nominate w2", "create workload on w2"]
         local = part(1, nominated=("w2",))
