@@ -15,7 +15,7 @@ import attrs
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.placement.effects import Figures
+from multikueue.core.placement.figures import Figures
 
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 

@@ -17,7 +17,7 @@ from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.metrics import MetricWrapperBase
 
 from multikueue.core.model.names import ClusterName
-from multikueue.core.placement.effects import Figures
+from multikueue.core.placement.figures import Figures
 from multikueued.placement_metrics import PlacementMetrics
 from multikueued.scraped import (
     Counts,

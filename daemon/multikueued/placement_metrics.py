@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import Counter, Gauge
 
-from multikueue.core.placement.effects import Figures
+from multikueue.core.placement.figures import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,6 @@ import anyio
 import click
 import orjson
 from rich.console import Console
-from rich.live import Live
 
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind
@@ -23,12 +22,13 @@ from multikueued.demo.breaking import break_worker, check_broken, with_short_pat
 from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
 from multikueued.demo.keeping import keep
-from multikueued.demo.running import CPUS, Demo, config_of
-from multikueued.demo.showing import giving_up, print_table, problems, progress_line, render, summary
+from multikueued.demo.ocm.command import check_alone, tell_stories
+from multikueued.demo.running import Demo, config_of
+from multikueued.demo.showing import giving_up, print_table, problems, summary
+from multikueued.demo.watching import watch
 from multikueued.logs import configure_logging
 from multikueued.wiring import work
 
-_FRAMES_PER_SECOND = 8
 _DAEMON = Settings(
     namespace=ObjectName(KUEUE_NAMESPACE),
     logging=LoggingSettings(format="console", level="error"),
@@ -70,6 +70,11 @@ class Output(Console):
 @click.option(
     "--break", "broken", metavar="WORKER", help="Cut the way to this worker while it runs jobs, then mend it."
 )
+@click.option(
+    "--ocm",
+    is_flag=True,
+    help="Show clusters of an inventory instead: the three stories of Open Cluster Management's guide.",
+)
 @click.option("--keep", "keep_up", is_flag=True, help="Leave the clusters up, with a kubeconfig for each.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object, as the last line.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn: jobs and their times.")
@@ -82,9 +87,13 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], **options: Any) -
     dispatcher is the real one. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
     run for a while. Exits with 0 if every job finished, and ran only on the worker that the manager names.
     """
-    jobs = load_jobs(files) if files else []
     if options["port"] and options["port"] + options["workers"] > 65_535:
         raise SettingsError("--port: leaves no room for the workers' ports above it")
+    if options["ocm"]:
+        check_alone(click.get_current_context())
+        configure_logging(_DAEMON.logging, sys.stderr)
+        raise SystemExit(anyio.run(tell_stories, _DAEMON, Output(stderr=options["as_json"]), options))
+    jobs = load_jobs(files) if files else []
     if options["broken"] is not None:
         check_broken(options["broken"], options["workers"])
     kinds = tuple(dict.fromkeys(job.kind for job in jobs)) or kinds_named(kind_names)

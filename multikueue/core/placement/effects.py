@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TypeAlias
 
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.placement.figures import Figures
 from multikueue.core.placement.snapshot import Memory
 
 
@@ -59,17 +59,6 @@ class Announce:
 
 
 Effect: TypeAlias = Create | Patch | Delete | ApplyEntry | Announce
-
-
-@attrs.frozen
-class Figures:
-    """What the metrics show of one config."""
-
-    selected: int = 0
-    listed: int = 0
-    draining: int = 0
-    since: datetime | None = None
-    """Since when the decision is as it is, as far as this process has seen; None: there is none."""
 
 
 @attrs.frozen

@@ -16,7 +16,8 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of, resour
 from multikueue.core.placement.adopting import renamed, renamed_scores
 from multikueue.core.placement.belief import Belief, believe
 from multikueue.core.placement.decisions import Decision, read
-from multikueue.core.placement.effects import Create, Effect, Figures, Patch
+from multikueue.core.placement.effects import Create, Effect, Patch
+from multikueue.core.placement.figures import Figures
 from multikueue.core.placement.members import Members, members
 from multikueue.core.placement.names import WRITTEN_ANNOTATION
 from multikueue.core.placement.ownership import new_config, owners

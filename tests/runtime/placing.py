@@ -1,0 +1,147 @@
+"""A hub for tests of the placement check: OCM's kinds, and a scheduler that decides what a test tells it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+import yaml
+
+import multikueue.sandbox.crds
+from multikueue.core.model.conditions import condition, new_condition
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_PROFILE,
+    CLUSTER_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    PLACEMENT,
+    PLACEMENT_DECISION,
+    WORKLOAD,
+)
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.workloads import check
+from multikueue.core.placement.names import PLACEMENT_LABEL
+from multikueue.core.placement.settings import PLACEMENT_CONTROLLER, PlacementSettings
+from multikueue.errors import AlreadyExists, NotFound
+from multikueue.runtime.manager import Manager
+from multikueue.runtime.placement.service import Inventory, PlacementOptions
+from multikueue.sandbox.apiserver import ApiServer
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from tests.runtime.fleet import Fleet, now
+
+OCM_CRDS = Path(multikueue.sandbox.crds.__file__).parent / "ocm"
+PLACED = "placed"
+"""The name of the placement check."""
+
+
+def install_ocm(server: ApiServer) -> None:
+    """Have a server serve OCM's kinds."""
+    for file in sorted(OCM_CRDS.glob("*.yaml")):
+        server.registry.create_object(yaml.safe_load(file.read_text()))
+
+
+def bare(resource: Resource, name: str, namespace: str = "", **fields: Any) -> Json:
+    """An object with what every one has."""
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": metadata, **fields}
+
+
+def placement_check(name: str = PLACED, **parameters: Any) -> Json:
+    """The AdmissionCheck of OCM's guide."""
+    wanted = {"apiGroup": PLACEMENT.gvk.group, "kind": "Placement", "name": CHECK, **parameters}
+    return bare(ADMISSION_CHECK, name, spec={"controllerName": PLACEMENT_CONTROLLER, "parameters": wanted})
+
+
+@attrs.define(eq=False)
+class Hub:
+    """A fleet whose config is filled by a Placement of the config's name."""
+
+    fleet: Fleet
+
+    @classmethod
+    async def of(cls, *workers: str, ocm: bool = True) -> Hub:
+        """A hub with these workers, both checks on its queue, and a Placement that has selected nothing yet."""
+        made = cls(Fleet.of(*workers))
+        if ocm:
+            install_ocm(made.fleet.manager)
+        await made.fleet.connect()
+        await made.admin.delete(MULTIKUEUE_CONFIG, ObjectKey("", CHECK))
+        strategy = {"admissionChecks": [{"name": CHECK}, {"name": PLACED}]}
+        await made.admin.merge_patch(
+            CLUSTER_QUEUE, ObjectKey("", "cluster-queue"), {"spec": {"admissionChecksStrategy": strategy}}
+        )
+        await made.admin.create(ADMISSION_CHECK, placement_check())
+        if ocm:
+            await made.admin.create(PLACEMENT, bare(PLACEMENT, CHECK, KUEUE_NAMESPACE, spec={}))
+        return made
+
+    @property
+    def admin(self) -> Any:
+        """The manager's administrator."""
+        return self.fleet.admin
+
+    def manager(self, settings: PlacementSettings | None = None, *inventories: Inventory, **more: Any) -> Manager:
+        """A manager that fills configs."""
+        checks = settings if inventories else settings or PlacementSettings()
+        options = PlacementOptions(checks, inventories)
+        return self.fleet.build(placement=options, **more)
+
+    @asynccontextmanager
+    async def running(self, manager: Manager | None = None) -> AsyncIterator[Manager]:
+        """Run a manager meanwhile."""
+        async with self.fleet.running(manager or self.manager()) as found:
+            yield found
+
+    async def decide(self, *names: str) -> None:
+        """OCM decides: the decision first, then the Placement's status."""
+        key = ObjectKey(KUEUE_NAMESPACE, f"{CHECK}-decision-1")
+        placement = await self.admin.get(PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK))
+        owner = {"apiVersion": placement["apiVersion"], "kind": "Placement", "controller": True}
+        owner |= {"name": CHECK, "uid": placement["metadata"]["uid"]}
+        made = bare(PLACEMENT_DECISION, key.name, KUEUE_NAMESPACE)
+        made["metadata"] |= {"labels": {PLACEMENT_LABEL: CHECK}, "ownerReferences": [owner]}
+        with suppress(AlreadyExists):
+            await self.admin.create(PLACEMENT_DECISION, made)
+        listed = [{"clusterName": name, "reason": ""} for name in sorted(names)]
+        await self.admin.merge_patch(PLACEMENT_DECISION, key, {"status": {"decisions": listed}}, subresource="status")
+        group = {"decisionGroupIndex": 0, "decisions": [key.name], "clusterCount": len(names)}
+        met = new_condition("PlacementSatisfied", bool(names), "All", "", now=now())
+        status = {"numberOfSelectedClusters": len(names), "decisionGroups": [group], "conditions": [met]}
+        await self.admin.merge_patch(
+            PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK), {"status": status}, subresource="status"
+        )
+
+    async def profile(self, name: str, **labels: str) -> None:
+        """Somebody registers a cluster."""
+        made = bare(CLUSTER_PROFILE, name, KUEUE_NAMESPACE, spec={"clusterManager": {"name": "x"}})
+        made["metadata"]["labels"] = labels
+        await self.admin.create(CLUSTER_PROFILE, made)
+
+    async def listed(self, name: str = CHECK) -> list[str] | None:
+        """What the config lists."""
+        try:
+            found: list[str] = (await self.admin.get(MULTIKUEUE_CONFIG, ObjectKey("", name)))["spec"]["clusters"]
+        except NotFound:
+            return None
+        return found
+
+    async def workers(self) -> list[str]:
+        """The MultiKueueClusters."""
+        return [one["metadata"]["name"] for one in (await self.admin.list(MULTIKUEUE_CLUSTER)).items]
+
+    async def said(self, name: str = PLACED) -> tuple[str, str, str]:
+        """The Active condition of the placement check."""
+        told = condition(await self.admin.get(ADMISSION_CHECK, ObjectKey("", name)), "Active") or {}
+        return told.get("status", ""), told.get("reason", ""), told.get("message", "")
+
+    async def state(self, job: str) -> tuple[str, str]:
+        """The state of our check on the Workload of a job, and the worker that has it."""
+        for workload in (await self.admin.list(WORKLOAD)).items:
+            if any(owner["name"] == job for owner in workload["metadata"].get("ownerReferences") or []):
+                entry = check(workload, PLACED) or {}
+                return str(entry.get("state")), str(workload["status"].get("clusterName") or "")
+        return "", ""
