@@ -19,6 +19,7 @@ Selector = NewType("Selector", str)
 
 TokenValidity = NewType("TokenValidity", timedelta)
 """From a day to a week."""
+WEEK = TokenValidity(DEFAULT_VALIDITY)
 AccountName = NewType("AccountName", str)
 """A text that Kubernetes accepts as the name of a ServiceAccount."""
 
@@ -34,8 +35,8 @@ class OcmClusterSettings:
     credentials: Literal["managedServiceAccount", "external"] = "managedServiceAccount"
     """Whose token is used. `managedServiceAccount`: that of a ManagedServiceAccount that the daemon makes for each
     selected cluster. `external`: the access provider of the ClusterProfile knows one, and nothing is made."""
-    token_validity: TokenValidity = TokenValidity(DEFAULT_VALIDITY)
-    """How long a token is valid: one day to seven. OCM's agent on the cluster renews it when a fifth of that is left."""
+    token_validity: TokenValidity = WEEK
+    """How long a token is valid: a day to a week. OCM's agent on the cluster renews it when a fifth of that is left."""
 
 
 @attrs.frozen
@@ -68,6 +69,16 @@ class OcmSettings:
     alone and the check says `Conflict`."""
     clusters: OcmClusterSettings = attrs.field(factory=OcmClusterSettings)
     cluster_permissions: OcmPermissionSettings = attrs.field(factory=OcmPermissionSettings)
+
+    @property
+    def makes_workers(self) -> bool:
+        """Whether selected ManagedClusters become workers."""
+        return self.enabled and self.clusters.source != "none"
+
+    @property
+    def grants(self) -> bool:
+        """Whether ClusterPermissions are written."""
+        return self.makes_workers and self.cluster_permissions.enabled
 
     def placement_settings(self, controller_name: str) -> PlacementSettings:
         """The same as the library's settings.

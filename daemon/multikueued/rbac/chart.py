@@ -27,11 +27,11 @@ from multikueued.rbac.rules import (
     metrics_rules,
     ocm_namespace_rules,
     ocm_rules,
-    profile_rules,
     quota_rules,
     secret_rules,
     webhook_rules,
 )
+from multikueued.rbac.spokes import profile_rules
 
 BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
 END: Final = "# end of rules"
