@@ -12,6 +12,8 @@ from multikueue.core.model.kinds import CLUSTER_PROFILE
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, uid
 from multikueue.core.spokes.names import BASE_NAME, CLUSTER_PERMISSION, MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
+from multikueue.core.spokes.readiness import kinds
+from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
@@ -27,12 +29,14 @@ class SpokeInformers:
     permissions: Informer
     profiles: Informer
     """ClusterProfiles of Kueue's namespace."""
+    needed: frozenset[Resource]
+    """Which of them are followed."""
 
     @classmethod
     def build(
         cls,
         client: ApiClient,
-        namespace: str,
+        settings: SpokeSettings,
         on_spoke: Callable[[str], None],
         on_status: Callable[[], None],
         *,
@@ -42,7 +46,7 @@ class SpokeInformers:
 
         Args:
             client: the manager's API server.
-            namespace: where the ClusterProfiles are.
+            settings: of the workers that are made: only what they need is followed.
             on_spoke: called with the name of each spoke of which something changed.
             on_status: called when a kind can be read, or cannot any more.
             fraction: the source of jitter.
@@ -77,7 +81,8 @@ class SpokeInformers:
             informer(MANAGED_CLUSTER, lambda key: key.name),
             informer(MANAGED_SERVICE_ACCOUNT, own_namespace),
             informer(CLUSTER_PERMISSION, own_namespace),
-            informer(CLUSTER_PROFILE, lambda key: key.name, namespace),
+            informer(CLUSTER_PROFILE, lambda key: key.name, settings.namespace),
+            frozenset((MANAGED_CLUSTER, CLUSTER_PERMISSION, *kinds(settings))),
         )
 
     async def run(self) -> None:
@@ -88,7 +93,8 @@ class SpokeInformers:
 
     @property
     def _all(self) -> tuple[Informer, ...]:
-        return (self.clusters, self.accounts, self.permissions, self.profiles)
+        built = (self.clusters, self.accounts, self.permissions, self.profiles)
+        return tuple(informer for informer in built if informer.resource in self.needed)
 
     @property
     def known(self) -> bool:
