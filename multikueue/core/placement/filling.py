@@ -74,9 +74,8 @@ def decided(snapshot: Snapshot) -> Decision:
 
 
 def is_beside(name: str, snapshot: Snapshot) -> bool:
-    """Whether anybody but this process dispatches to the clusters of a config."""
-    own = snapshot.settings.dispatched_as
-    return any(one != own for one in dispatchers_of(name, snapshot.checks.values())) or not own
+    """Whether anybody but this process dispatches to the clusters of a config. While no check tells, somebody may."""
+    return dispatchers_of(name, snapshot.checks.values()) != {snapshot.settings.dispatched_as}
 
 
 def fill(name: str, snapshot: Snapshot, decision: Decision, now: datetime) -> Filling:

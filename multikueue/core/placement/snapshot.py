@@ -19,6 +19,8 @@ from multikueue.core.placement.settings import PlacementSettings
 class Memory:
     """What one decision leaves for the next. A new process begins without it: waits begin anew, nothing is lost."""
 
+    config: str = ""
+    """The config that this is about: a check may come to name another Placement."""
     believed: frozenset[str] | None = None
     doubt: Doubt | None = None
     decided_at: datetime | None = None

@@ -101,6 +101,17 @@ def test_a_workload_that_is_offered_there_holds_it_beside_another_controller() -
     assert ours.listed() == ["c3"]
 
 
+def test_a_missing_multikueue_check_counts_as_somebody_elses() -> None:
+    """It is being made again, and whoever it is for has jobs there."""
+    ground = hub("c2", "c3")
+    ground.settle()
+    ground.workloads = {"old": workload("old", cluster="c2", state="Ready")}
+    del ground.checks["mk"]
+    ground.decide("c3")
+    ground.settle()
+    assert ground.listed() == ["c3", "c2"]
+
+
 def test_evict_sends_back_first_and_drops_then() -> None:
     ground = hub("c2", "c3", controller=FOREIGN, policy=Policy.EVICT)
     ground.settle()
