@@ -17,7 +17,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.placement.settings import PlacementSettings, Policy
+from multikueue.core.placement.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import (
     AdapterError,
@@ -97,6 +97,7 @@ __all__ = [
     "Action",
     "AdapterError",
     "AdapterRegistry",
+    "Adopt",
     "AllAtOnce",
     "AlreadyExists",
     "AnswerLimits",
