@@ -100,9 +100,12 @@ def _wanted(workload: Json, name: str, snapshot: Snapshot, filling: Filling | No
     left = _leaves(workload, filling) if snapshot.settings.policy is Policy.EVICT and filling is not None else ""
     if left:
         return Gate(CheckState.RETRY, f"Cluster {left} is no longer selected: the Workload is sent elsewhere")
-    if state is not CheckState.PENDING or workloads.is_admitted(workload) or _is_rejected(workload, name):
-        return None  # Kueue makes an admitted Workload whose check is Pending not admitted
-    return found
+    if state is not CheckState.PENDING or _is_rejected(workload, name):
+        return None  # once Ready it stays so: Kueue takes the admission of a Workload whose check is Pending
+    placed = workloads.cluster_name(workload)
+    if placed is None:
+        return found
+    return Gate(CheckState.READY, f"It is on {placed}") if filling is not None else None
 
 
 def _leaves(workload: Json, filling: Filling) -> str:

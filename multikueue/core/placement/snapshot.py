@@ -32,6 +32,8 @@ class Memory:
     """The rest of the config's spec as last seen: a config that is made again has it, too."""
     busy: Mapping[str, datetime] = attrs.field(factory=dict)
     """By cluster, when a Workload was seen there last."""
+    joined: Mapping[str, datetime] = attrs.field(factory=dict)
+    """By selected cluster, since when."""
     put_off: tuple[str, ...] = ()
     """A better order that was not written."""
     told: str = ""

@@ -274,6 +274,15 @@ def test_a_workload_that_another_check_has_rejected_waits() -> None:
     assert ground.state("w") == "Pending"
 
 
+def test_what_runs_already_becomes_ready_whatever_holds_up_others() -> None:
+    """Under the addon nobody had made it Ready, and a check that is added to a queue begins Pending."""
+    ground = hub("c2", "c3", controller=FOREIGN)
+    ground.settle()
+    ground.workloads = {"old": workload("old", cluster="c2")}
+    ground.decide("c3")
+    assert (ready(ground), ground.state("old")) == ("Pending", "Ready")
+
+
 def test_our_entry_alone_is_written() -> None:
     ground = hub("a")
     ground.workloads = {"w": workload("w")}
