@@ -13,6 +13,7 @@ from multikueue.core.model.objects import name_of
 from multikueue.core.placement.belief import Doubt
 from multikueue.core.placement.ranking import Coordinate
 from multikueue.core.placement.settings import PlacementSettings
+from multikueue.core.placement.work import Work
 
 
 @attrs.frozen
@@ -87,8 +88,8 @@ class Snapshot:
     """All MultiKueueConfigs by name."""
     clusters: Mapping[str, Json] = attrs.field(factory=dict)
     """All MultiKueueClusters by name."""
-    workloads: tuple[Json, ...] = ()
-    """Those that have one of the checks which stand for the config, in the order of their keys."""
+    workloads: tuple[Work, ...] = ()
+    """Those that have one of the checks which stand for the config."""
     placed: frozenset[str] = frozenset()
     """Clusters of an inventory that any unfinished Workload of the manager names as its own."""
     memory: Memory = attrs.field(factory=Memory)

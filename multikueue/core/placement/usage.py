@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 import attrs
 
 from multikueue.core.config.admission_check import config_name
-from multikueue.core.model import workloads
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.placement.parameters import is_placement_check, name_or_empty
+from multikueue.core.placement.work import Work
 
 
 @attrs.frozen
@@ -39,7 +39,7 @@ def dispatchers_of(config: str, checks: Iterable[Json]) -> set[str]:
     return {str(dig(one, "spec", "controllerName")) for one in found if not is_placement_check(one)}
 
 
-def usage(config: str, checks: Iterable[Json], known: Iterable[Json]) -> Usage:
+def usage(config: str, checks: Iterable[Json], known: Iterable[Work]) -> Usage:
     """Which clusters have work of a config.
 
     Args:
@@ -49,19 +49,14 @@ def usage(config: str, checks: Iterable[Json], known: Iterable[Json]) -> Usage:
     """
     mine = {str(one["metadata"]["name"]) for one in checks_of(config, checks)}
     running, offered = set[str](), set[str]()
-    for workload in _unfinished(known, mine):
-        if (name := workloads.cluster_name(workload)) is not None:
-            running.add(name)
+    for work in known:
+        if work.finished or mine.isdisjoint(work.states):
+            continue
+        if work.cluster is not None:
+            running.add(work.cluster)
         else:
-            offered.update(workloads.nominated(workload))
+            offered.update(work.nominated)
     return Usage(frozenset(running), frozenset(offered))
-
-
-def _unfinished(known: Iterable[Json], checks: set[str]) -> Iterator[Json]:
-    for workload in known:
-        listed = (entry.get("name") for entry in workloads.checks(workload))
-        if not workloads.is_finished(workload) and checks.intersection(map(str, listed)):
-            yield workload
 
 
 def seen_busy(
