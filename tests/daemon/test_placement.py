@@ -16,7 +16,7 @@ from multikueue.runtime.placement.service import Inventory
 from multikueue.sandbox.apiserver import Fault, Refuse
 from multikueued.config import Settings
 from multikueued.dispatching import placement_options
-from multikueued.loading import parse_settings
+from multikueued.loading import parse, parse_settings
 from multikueued.metrics import Metrics
 from multikueued.rbac.rules import in_namespace, on_manager
 from tests.integration.permissions import NotGranted, chart_objects, chart_rules, granted
@@ -64,6 +64,15 @@ def test_bad_settings_say_what_and_where(text: str, what: str) -> None:
     with pytest.raises(SettingsError) as found:
         parse_settings(text)
     assert what in str(found.value)
+
+
+def test_scores_mean_something_to_one_dispatcher_only() -> None:
+    """The daemon says so when it starts."""
+    text = "ocm: {enabled: true}\n"
+    (remark,) = parse(text, source="x").remarks
+    assert (remark.setting, "in no order" in remark.told) == ("ocm", True)
+    best_first = "dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-incremental\n"
+    assert parse(text + best_first, source="x").remarks == ()
 
 
 @pytest.mark.parametrize("text", ["a=b", "a==b,c!=d", "!a", "a", "x.io/a in (b, c),d notin (e)", "a=b, c=d", "a="])
