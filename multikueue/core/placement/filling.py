@@ -99,6 +99,8 @@ def fill(name: str, snapshot: Snapshot, decision: Decision, now: datetime) -> Fi
     if live is None:
         present |= used.all()  # somebody has deleted it
     work = used.all() if beside else used.running
+    if beside and used.undecided:
+        work |= present
     busy = seen_busy(memory.busy, work & present if beside else work, present if beside else (), now)
     waits = lingering({one: at for one, at in busy.items() if one not in work}, now, SETTLE) if beside else {}
     chosen = with_dwelling(belief.names or frozenset(), memory.joined, now, settings.min_dwell)

@@ -10,6 +10,7 @@ import attrs
 from multikueue.core.config.admission_check import config_name
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.placement.parameters import is_placement_check, name_or_empty
 from multikueue.core.placement.work import Work
 
@@ -22,6 +23,8 @@ class Usage:
     """Clusters that an unfinished Workload names as its own."""
     offered: frozenset[str]
     """Clusters that a Workload is offered to which nobody has taken yet."""
+    undecided: bool = False
+    """Whether there is a Workload that may be offered to any listed cluster at this moment: our entry is Ready."""
 
     def all(self) -> frozenset[str]:
         """Both."""
@@ -47,8 +50,10 @@ def usage(config: str, checks: Iterable[Json], known: Iterable[Work]) -> Usage:
         checks: all AdmissionChecks.
         known: Workloads.
     """
-    mine = {str(one["metadata"]["name"]) for one in checks_of(config, checks)}
-    running, offered = set[str](), set[str]()
+    found = checks_of(config, checks)
+    mine = {str(one["metadata"]["name"]) for one in found}
+    placement = {str(one["metadata"]["name"]) for one in found if is_placement_check(one)}
+    running, offered, undecided = set[str](), set[str](), False
     for work in known:
         if work.finished or mine.isdisjoint(work.states):
             continue
@@ -56,7 +61,9 @@ def usage(config: str, checks: Iterable[Json], known: Iterable[Work]) -> Usage:
             running.add(work.cluster)
         else:
             offered.update(work.nominated)
-    return Usage(frozenset(running), frozenset(offered))
+            waits = work.open and not work.nominated
+            undecided = undecided or (waits and any(work.states.get(one) == CheckState.READY for one in placement))
+    return Usage(frozenset(running), frozenset(offered), undecided)
 
 
 def seen_busy(

@@ -101,6 +101,22 @@ def test_a_workload_that_is_offered_there_holds_it_beside_another_controller() -
     assert ours.listed() == ["c3"]
 
 
+def test_a_workload_that_was_told_ready_holds_what_is_listed() -> None:
+    """Beside another controller, which is about to offer it to what it has seen in the list."""
+    ground = hub("c2", "c3", controller=FOREIGN)
+    ground.later(5)
+    ground.workloads = {"w": workload("w", state="Ready")}
+    ground.settle()
+    ground.decide("c3")
+    ground.settle()
+    assert ground.listed() == ["c3", "c2"]
+    ground.workloads = {"w": workload("w", state="Ready", offered=("c3",))}
+    ground.settle()
+    ground.later(61)
+    ground.settle()
+    assert ground.listed() == ["c3"]
+
+
 def test_a_missing_multikueue_check_counts_as_somebody_elses() -> None:
     """It is being made again, and whoever it is for has jobs there."""
     ground = hub("c2", "c3")
