@@ -51,13 +51,7 @@ class SpokeInformers:
             on_status: called when a kind can be read, or cannot any more.
             fraction: the source of jitter.
         """
-        told: dict[Resource, tuple[bool, bool]] = {}
-
-        def tell(resource: Resource, status: InformerStatus) -> None:
-            now = status.synced, bool(status.failures)
-            if told.get(resource, (False, False)) != now:
-                told[resource] = now
-                on_status()
+        tell = _when_readable(on_status)
 
         def informer(resource: Resource, spoke_of: Callable[[ObjectKey], str], within: str = "") -> Informer:
             def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -124,3 +118,16 @@ def _relevant(obj: Json) -> object:
     if obj.get("kind") == CLUSTER_PROFILE.gvk.kind:
         status = {field: status.get(field) for field in ("accessProviders", "credentialProviders")}
     return metadata, marked, obj.get("spec"), status
+
+
+def _when_readable(on_status: Callable[[], None]) -> Callable[[Resource, InformerStatus], None]:
+    """Has it told when a kind is read for the first time, begins to fail, or does not fail any more."""
+    told: dict[Resource, tuple[bool, bool]] = {}
+
+    def tell(resource: Resource, status: InformerStatus) -> None:
+        now = status.synced, bool(status.failures)
+        if told.get(resource, (False, False)) != now:
+            told[resource] = now
+            on_status()
+
+    return tell
