@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.placement.effects import Announce, ApplyEntry, Create, Delete, Effect, Patch
 from multikueue.core.placement.settings import PLACEMENT_CONTROLLER
-from multikueue.errors import ApiError, Conflict, NotFound
+from multikueue.errors import ApiError, NotFound
 from multikueue.protocols import Writer
 from multikueue.runtime.events import EventRecorder
 
@@ -65,8 +65,8 @@ class PlacementExecutor:
                     await self.client.apply(
                         WORKLOAD, effect.object, field_manager=PLACEMENT_CONTROLLER, force=True, subresource="status"
                     )
-            except (Conflict, NotFound):
-                return  # it has changed, or is gone: its event leads to the next decision
+            except NotFound:
+                return
             except ApiError as error:
                 failures.append((effect, error))
 
