@@ -66,8 +66,8 @@ class PlacementExecutor:
                         WORKLOAD, effect.object, field_manager=PLACEMENT_CONTROLLER, force=True, subresource="status"
                     )
             except NotFound:
-                return
-            except ApiError as error:
+                return  # it is gone
+            except ApiError as error:  # also a conflict: what has changed may be nothing that handlers listen to
                 failures.append((effect, error))
 
         async with anyio.create_task_group() as tasks:
