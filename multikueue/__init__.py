@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from multikueue.core.config.access_providers import AccessProvider, PluginCommand, ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher, External, Nomination
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.action import Action
@@ -23,6 +24,7 @@ from multikueue.errors import (
     AdapterError,
     AlreadyExists,
     ApiError,
+    ClusterProfileError,
     Conflict,
     DeadlineExceeded,
     Expired,
@@ -94,6 +96,7 @@ __all__ = [
     "AVAILABLE",
     "BUILTIN",
     "GVK",
+    "AccessProvider",
     "Action",
     "AdapterError",
     "AdapterRegistry",
@@ -110,6 +113,7 @@ __all__ = [
     "ClusterConfig",
     "ClusterName",
     "ClusterPool",
+    "ClusterProfileError",
     "Conflict",
     "Connect",
     "Controller",
@@ -150,7 +154,9 @@ __all__ = [
     "PlacementOptions",
     "PlacementSettings",
     "PlanSettings",
+    "PluginCommand",
     "Policy",
+    "ProfileSettings",
     "Reader",
     "Reconciler",
     "RequestHook",

@@ -65,6 +65,8 @@ class AccessProviderSettings:
     managed_service_account: str | None = None
     """Only for `cp-creds`: the Secret is `<clusterName>-<this>`. By default the one of OCM's set-up for Kueue,
     `multikueue`."""
+    inherit_env: bool = False
+    """Only for `execConfig`: whether the command gets the daemon's variables, too."""
     profile_sourced_cli_args_policy: ArgsPolicy = "Ignore"
     profile_sourced_env_vars_policy: EnvPolicy = "Ignore"
 
@@ -74,7 +76,9 @@ class AccessProviderSettings:
         if self.exec_config is not None:
             own = self.exec_config
             env = tuple((variable.name, variable.value) for variable in own.env)
-            plugin = PluginCommand(own.api_version, own.command, own.args, env, own.provide_cluster_info)
+            plugin = PluginCommand(
+                own.api_version, own.command, own.args, env, own.provide_cluster_info, self.inherit_env
+            )
         account = self.managed_service_account or OCM_ACCOUNT
         return AccessProvider(
             self.name,

@@ -13,6 +13,7 @@ import cattrs
 from cattrs.cols import list_structure_factory
 
 from multikueue.core.model.quantities import exact
+from multikueue.core.spokes.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued import config, inventories
 from multikueued.kinds import UNSUPPORTED, framework_names
@@ -157,6 +158,13 @@ def _byte_size(value: Any, _: Any) -> int:
     return int(size)
 
 
+def _token_validity(value: Any, kind: Any) -> timedelta:
+    length = _duration(value, kind)
+    if not MIN_VALIDITY <= length <= DEFAULT_VALIDITY:
+        raise ValueError(f"{shown(value)} is not between 24h and 168h: a token must outlive a night, and no more")
+    return length
+
+
 def _round_length(value: Any, kind: Any) -> timedelta:
     length = _duration(value, kind)
     if length < timedelta(seconds=1):
@@ -232,6 +240,11 @@ _HOOKS: Final[Mapping[Any, Hook]] = {
     config.DispatcherName: _dispatcher_name,
     config.KueuesDispatcherName: _kueues_dispatcher_name,
     config.FrameworkName: _framework_name,
+    inventories.TokenValidity: _token_validity,
+    inventories.AccountName: _checked(
+        _matches(_OBJECT_NAME),
+        "cannot be the name of a ServiceAccount: use at most 63 lower-case letters, digits and '-'",
+    ),
     inventories.ConfigName: _checked(
         _matches(_OBJECT_NAME),
         "cannot be the name of a MultiKueueConfig that a check refers to: use at most 63 lower-case letters, digits "

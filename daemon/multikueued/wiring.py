@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import random
 import signal
 import socket
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 import anyio.abc
-import attrs
 import structlog
 
 from multikueue import (
@@ -29,6 +27,7 @@ from multikueue import (
     PlanSettings,
 )
 from multikueue.kube.answers import LISTS_UNLIMITED
+from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.config import Settings
@@ -37,12 +36,12 @@ from multikueued.health import serving
 from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.marking import shared_key
 from multikueued.metrics import Metrics
+from multikueued.spokes import granting_client, profile_settings, spoke_settings
+from multikueued.terms import Term
 
 if TYPE_CHECKING:
     from multikueued.webhook.running import Webhook
 
-DRAIN_TIMEOUT: Final = 10.0
-"""Seconds that work under way may take after SIGTERM; then it is cancelled."""
 ELECTION: Final = ClientOptions(connections=2)
 """Connections that only the Lease uses: a renewal must not wait behind our own writes. One may hang while another is
 tried."""
@@ -51,53 +50,6 @@ log = structlog.get_logger(__name__)
 
 Build: TypeAlias = Callable[[AdapterRegistry, datetime | None], Manager]
 """Builds a manager for these kinds; the time is `Elector.led_until`."""
-
-
-@attrs.define(eq=False)
-class Term:
-    """The time in which this process leads: from its election until it loses the Lease, or from start to end."""
-
-    elected: bool
-    """Whether there is leader election: before a term this process is a standby."""
-    manager: Manager | None = None
-    working: bool = False
-    """Whether the manager has started to reconcile: before that nothing is under way."""
-    _ended: anyio.Event = attrs.field(factory=anyio.Event, init=False)
-
-    async def drain(self) -> None:
-        """Let the manager finish what is under way, for `DRAIN_TIMEOUT`."""
-        if self.manager is None or not self.working:
-            return
-        self.manager.drain()
-        with anyio.move_on_after(DRAIN_TIMEOUT):
-            await self._ended.wait()
-
-    async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
-        """Run the manager and register the webhook until cancelled."""
-        self.manager, self._ended = manager, anyio.Event()
-        metrics.began(manager.statistics, manager.cluster.worker_statuses, manager.cluster.counts)
-        try:
-            async with anyio.create_task_group() as beside:
-                if webhook is not None:
-                    beside.start_soon(webhook.registrar.run)
-                async with anyio.create_task_group() as tasks:
-                    await tasks.start(manager.run)
-                    self.working = True
-                    _freeze()
-                    plan = manager.settings.plan
-                    log.info("working", controller=plan.controller_name, origin=plan.origin)
-                beside.cancel_scope.cancel()
-        finally:
-            self.manager, self.working = None, False
-            self._ended.set()
-            metrics.ended()
-
-    def why_not_ready(self) -> str | None:
-        """What readiness waits for; None: ready. A standby is ready."""
-        if self.manager is None:
-            return None if self.elected else "starting"
-        unread = ", ".join(str(resource) for resource in self.manager.cluster.unread)
-        return f"the manager cluster's objects are not all read yet: {unread}" if unread else None
 
 
 async def serve(settings: Settings, config: ClusterConfig) -> None:
@@ -157,11 +109,13 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             return "the manager cluster has not answered yet which kinds it serves"
         return term.why_not_ready() or (hook.why_not_ready() if hook is not None else None)
 
+    connect = functools.partial(KubeClient, config, name="manager", hook=metrics, plugins=Authenticators())
     async with (
-        KubeClient(config, name="manager", options=ClientOptions(limits=LISTS_UNLIMITED), hook=metrics) as client,
-        KubeClient(config, name="manager", options=ELECTION, hook=metrics) as election_client,
+        connect(options=ClientOptions(limits=LISTS_UNLIMITED)) as client,
+        connect(options=ELECTION) as election_client,
         serving(settings.serving, metrics, why_not_ready) as port,
         _secure_metrics(settings, client, metrics),
+        granting_client(settings, config, metrics) as granting,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
         log.info("dispatcher", name=dispatcher_name(settings), type=dispatcher, installed=list(installed_dispatchers()))
@@ -172,7 +126,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
                 known, until = found, led_until
-                build = await _builder(settings, client, metrics)
+                build = await _builder(settings, client, metrics, granting)
                 while await _lead_until_more_served(term, build, client, metrics, known, until, hook):
                     until = utc_now()
                     known = await known_kinds(kinds, client)
@@ -191,10 +145,10 @@ def _elector(settings: Settings, client: ApiClient) -> Elector:
     return Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
 
 
-async def _builder(settings: Settings, client: ApiClient, metrics: Metrics) -> Build:
+async def _builder(settings: Settings, client: ApiClient, metrics: Metrics, granting: ApiClient | None) -> Build:
     """What builds the managers of one term: they mark copies with the key that all replicas share."""
     key = await shared_key(client, ObjectKey(settings.namespace, settings.marks.secret_name))
-    return functools.partial(build_manager, settings, client, metrics, key)
+    return functools.partial(build_manager, settings, client, metrics, key, granting=granting)
 
 
 async def _lead_until_more_served(
@@ -248,6 +202,8 @@ def build_manager(
     mark_key: bytes,
     adapters: AdapterRegistry,
     led_until: datetime | None = None,
+    *,
+    granting: ApiClient | None = None,
 ) -> Manager:
     """The library's manager with these settings.
 
@@ -258,9 +214,9 @@ def build_manager(
         mark_key: by which copies are marked; see `PlanSettings.mark_key`.
         adapters: the job kinds.
         led_until: see `Elector.led_until`.
+        granting: who writes ClusterPermissions; see `granting_client`.
     """
-    limits = settings.worker_limits.answer_limits()
-    options = ClientOptions(limits=limits)
+    limits, plugins = settings.worker_limits.answer_limits(), Authenticators()
     return Manager(
         client,
         adapters,
@@ -280,10 +236,11 @@ def build_manager(
             kubeconfig_prefix=settings.kubeconfig_path_prefix,
             worker_limits=limits,
             quota_automation=settings.quota_automation,
-            profiles=settings.cluster_profile.profile_settings() if settings.cluster_profile is not None else None,
+            profiles=profile_settings(settings),
+            spokes=spoke_settings(settings),
             placement=placement_options(settings),
         ),
-        lambda name, config: KubeClient(config, name=name, options=options, hook=metrics),
+        lambda name, it: KubeClient(it, name=name, options=ClientOptions(limits=limits), hook=metrics, plugins=plugins),
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
@@ -291,11 +248,5 @@ def build_manager(
         fraction=random.random,
         instance=socket.gethostname(),
         led_until=led_until,
+        permissions=granting,
     )
-
-
-def _freeze() -> None:
-    """Exempt the objects in the caches from garbage collection: a full one would stop the loop for 250 ms."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()

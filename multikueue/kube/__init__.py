@@ -1,6 +1,6 @@
 """The only code that talks HTTP to API servers: clients, credentials and informers.
 
-It raises the errors of `multikueue.errors` and no others. Only this layer imports aiohttp and kubernetes-asyncio.
+It raises the errors of `multikueue.errors` and no others. Only this layer imports aiohttp.
 """
 
 from __future__ import annotations

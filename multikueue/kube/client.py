@@ -20,6 +20,7 @@ from multikueue.errors import Expired, NotFound, NotSent, Unreachable, Unreadabl
 from multikueue.kube import requests
 from multikueue.kube.answers import ListTally, read_line
 from multikueue.kube.config import ClusterConfig
+from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
 from multikueue.kube.exchange import ClientOptions, Exchange, open_exchange
 from multikueue.kube.log_stream import IDLE, LogLine, read_log
@@ -58,12 +59,14 @@ class KubeClient:
     """The cluster's name, for errors and metrics."""
     options: ClientOptions = attrs.field(factory=ClientOptions, kw_only=True)
     hook: RequestHook | None = attrs.field(default=None, kw_only=True)
+    plugins: Authenticators = attrs.field(factory=Authenticators, kw_only=True)
+    """The exec plugins. Clients that share this run an equal plugin once for all of them."""
     _lifetime: contextlib.AsyncExitStack = attrs.field(factory=contextlib.AsyncExitStack, init=False)
     _opened: Exchange | None = attrs.field(default=None, init=False)
     """None until the client is used as a context manager; closed afterwards."""
 
     def __repr__(self) -> str:
-        state = "not opened" if self._opened is None else "closed" if self._opened.calls.closed else "open"
+        state = "not opened" if self._opened is None else "closed" if self._opened.closed else "open"
         return f"<KubeClient {self.name}: {self.config.server}, {state}>"
 
     async def __aenter__(self) -> Self:
@@ -72,7 +75,7 @@ class KubeClient:
         Raises:
             KubeconfigError: the certificates cannot be used.
         """
-        opening = open_exchange(self.config, self.name, self.options, self.hook)
+        opening = open_exchange(self.config, self.name, self.options, self.hook, self.plugins)
         self._opened = await self._lifetime.enter_async_context(opening)
         return self
 

@@ -185,7 +185,8 @@ def _plugin(selection: Selection, config: ClusterConfig) -> ExecPlugin | None:
     if not lists or not all(isinstance(word, str) for word in (*args, *itertools.chain(*named))):
         refuse("exec: args must be a list of texts, and env a list of names and values")
     shown = cluster_info(config, exec_extension(selection.cluster)) if section.get("provideClusterInfo") else ""
-    plugin = ExecPlugin(text(section, "command"), args, named, text(section, "apiVersion"), shown, own=True)
+    command, version = text(section, "command"), text(section, "apiVersion")
+    plugin = ExecPlugin(command, args, named, version, shown, search_path=True, inherit_env=True)
     if plugin.problem:
         refuse(plugin.problem)
     return plugin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import perf_counter
@@ -18,14 +19,16 @@ from multikueue.core.model.names import Json
 from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
 from multikueue.kube.answers import AnswerLimits, read_body
 from multikueue.kube.config import ClusterConfig
+from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.credentials.sources import credential_source
 from multikueue.kube.deadlines import CURRENT, CallTime
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of, where
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
+from multikueue.kube.sessions import Opened, Sessions
 from multikueue.kube.single_flight import SingleFlight
-from multikueue.kube.transport import CLOSE_DEADLINE, open_session, ssl_context
+from multikueue.kube.transport import open_session, ssl_context
 from multikueue.protocols import RequestHook
 
 _MAX_THROTTLED_TRIES: Final = 5
@@ -46,13 +49,19 @@ class ClientOptions:
     """Concurrent calls. HTTP/1.1 needs a connection for each, and each connection costs a TLS handshake. A dozen keep
     an API server on the same network busy; 32 allow 300 calls a second to one that is 100 ms away."""
     user_agent: str = "multikueue"
+    impersonate: str = ""
+    """The user as whom each request is made; the identity of the credentials must be allowed to. Empty: itself."""
     limits: AnswerLimits = attrs.field(factory=AnswerLimits)
     """How much of an answer is read."""
 
 
 @asynccontextmanager
 async def open_exchange(
-    config: ClusterConfig, name: str, options: ClientOptions, hook: RequestHook | None
+    config: ClusterConfig,
+    name: str,
+    options: ClientOptions,
+    hook: RequestHook | None,
+    plugins: Authenticators | None = None,
 ) -> AsyncIterator[Exchange]:
     """Open the sessions with a server; this sends nothing yet. They are closed also while being cancelled.
 
@@ -62,30 +71,40 @@ async def open_exchange(
     tls = ssl_context(config)
     async with SingleFlight() as flights:
         names = NameLookup(flights, options.connect_deadline)
-        calls = open_session(config, tls, names, options.connections, options.user_agent)
-        watches = open_session(config, tls, names, 0, options.user_agent)
+
+        def opened(tls: ssl.SSLContext) -> Opened:
+            return Opened(
+                open_session(config, tls, names, options.connections, options.user_agent),
+                open_session(config, tls, names, 0, options.user_agent),
+            )
+
+        patience = options.connection_wait + options.deadline
+        sessions = Sessions(config, opened(tls), open=opened, flights=flights, patience=patience)
+        credentials = credential_source(config, flights, plugins or Authenticators())
         try:
-            yield Exchange(config, name, options, hook, credential_source(config, flights), calls, watches)
+            yield Exchange(config, name, options, hook, credentials, sessions)
         finally:
-            with anyio.move_on_after(CLOSE_DEADLINE, shield=True):
-                await calls.close()
-                await watches.close()
+            await sessions.opened.close()
 
 
 @attrs.frozen(eq=False)
 class Exchange:
-    """The open sessions with one server: one for calls and one for watches, so that no watch waits for a connection."""
+    """The open sessions with one server, and what requests are authenticated with."""
 
     config: ClusterConfig
     name: str
     options: ClientOptions
     hook: RequestHook | None
     credentials: CredentialSource
-    calls: aiohttp.ClientSession
-    watches: aiohttp.ClientSession
+    sessions: Sessions
 
     def __repr__(self) -> str:
-        return f"<Exchange {self.name}: {self.config.server}, {'closed' if self.calls.closed else 'open'}>"
+        return f"<Exchange {self.name}: {self.config.server}, {'closed' if self.closed else 'open'}>"
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self.sessions.opened.calls.closed
 
     async def call(self, request: Request) -> Json:
         """Send a request and parse its answer; see `fetch`."""
@@ -137,10 +156,11 @@ class Exchange:
         raise NotSent(told) if failed is None else Unreachable(told)
 
     async def _authorized(self, request: Request, limit: int, time: CallTime) -> bytes:
-        response = await self._open(self.calls, request, time=time)
-        with ErrorMapping(self.name, request):
-            async with response:
-                body = await read_body(response, limit, where(self.name, request))
+        with self.sessions.call():
+            response = await self._open(request, time=time)
+            with ErrorMapping(self.name, request):
+                async with response:
+                    body = await read_body(response, limit, where(self.name, request))
         if response.status >= 300:
             raise error_of(self.name, request, response.status, body, response.headers)
         return body
@@ -152,8 +172,11 @@ class Exchange:
             ApiError: the server did not accept it.
         """
         try:
-            with anyio.fail_after(self.options.deadline):  # a server may accept a connection and say nothing
-                response = await self._open(self.watches, request, idle)
+            with (
+                anyio.fail_after(self.options.deadline),
+                self.sessions.call(),
+            ):  # a server may accept a connection and say nothing
+                response = await self._open(request, idle)
                 if response.status == 200:
                     return response
                 with ErrorMapping(self.name, request):
@@ -164,14 +187,16 @@ class Exchange:
         raise error_of(self.name, request, response.status, body, response.headers)
 
     async def _open(
-        self, session: aiohttp.ClientSession, request: Request, idle: float | None = None, time: CallTime | None = None
+        self, request: Request, idle: float | None = None, time: CallTime | None = None
     ) -> aiohttp.ClientResponse:
         """Send a request and wait for the answer's headers. After a 401, try once more if there is a newer
         credential."""
         credential = await self.credentials.credential()
-        response = await self._send(session, request, credential, idle, time)
+        response = await self._send(request, credential, idle, time)
         if response.status != 401:
             return response
+        if time is not None:
+            time.waits()  # a request that was refused has had no effect
         try:
             fresh = await self.credentials.credential(refused=credential)
         except BaseException:
@@ -180,16 +205,13 @@ class Exchange:
         if fresh == credential:
             return response
         response.close()
-        return await self._send(session, request, fresh, idle, time)
+        return await self._send(request, fresh, idle, time)
 
     async def _send(
-        self,
-        session: aiohttp.ClientSession,
-        request: Request,
-        credential: Credential,
-        idle: float | None,
-        time: CallTime | None,
+        self, request: Request, credential: Credential, idle: float | None, time: CallTime | None
     ) -> aiohttp.ClientResponse:
+        opened = await self.sessions.of(credential.pair)
+        session = opened.watches if time is None else opened.calls
         headers = {"Content-Type": request.content_type} if request.body is not None else {}
         if request.accept:
             headers["Accept"] = request.accept
@@ -212,6 +234,8 @@ class Exchange:
                     server_hostname=self.config.tls_server_name or None,
                 )
             status = response.status
+            if time is None:
+                opened.streams.add(response)
         except asyncio.CancelledError:
             # When a session closes, aiohttp cancels the futures that wait for a connection or a name. This task was not
             # cancelled then, and the error would end its task group.

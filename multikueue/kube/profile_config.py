@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from multikueue.core.config.access_providers import PluginCommand, ProfileSettings
-from multikueue.core.config.cluster_profiles import Access
+from multikueue.core.config.cluster_profiles import BAD_PROFILE, EXEC_EXTENSION, Access
 from multikueue.errors import ClusterProfileError, KubeconfigError
 from multikueue.kube.config import ClusterConfig, cluster_info
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
@@ -37,7 +37,12 @@ def profile_config(access: Access, settings: ProfileSettings, token: str = "") -
 
 
 def _plugin(command: PluginCommand, access: Access, config: ClusterConfig) -> ExecPlugin:
-    told = cluster_info(config, access.config) if command.provide_cluster_info else ""
-    own = ExecPlugin(command.command, command.args, command.env, command.api_version, told)
+    try:
+        told = cluster_info(config, access.config) if command.provide_cluster_info else ""
+    except RecursionError:  # the profile's extension has up to 1,024 levels
+        raise ClusterProfileError(BAD_PROFILE, f"the extension {EXEC_EXTENSION} is nested too deeply") from None
+    own = ExecPlugin(
+        command.command, command.args, command.env, command.api_version, told, inherit_env=command.inherit_env
+    )
     replace = access.provider.env_policy == "Replace"
     return own.extended(access.more_args, dict(access.more_env), replace=replace)

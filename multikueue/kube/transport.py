@@ -13,6 +13,7 @@ from aiohttp.tracing import Trace
 
 from multikueue.errors import KubeconfigError
 from multikueue.kube.config import ClusterConfig
+from multikueue.kube.credentials.credential import KeyPair
 from multikueue.kube.deadlines import CURRENT
 from multikueue.kube.name_lookup import CACHED, NameLookup
 
@@ -50,8 +51,12 @@ def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     return sock
 
 
-def ssl_context(config: ClusterConfig) -> ssl.SSLContext:
+def ssl_context(config: ClusterConfig, pair: KeyPair | None = None) -> ssl.SSLContext:
     """The TLS settings of a configuration.
+
+    Args:
+        config: how to reach the server.
+        pair: takes the place of the configuration's client certificate.
 
     Raises:
         KubeconfigError: a certificate or key cannot be used.
@@ -65,10 +70,11 @@ def ssl_context(config: ClusterConfig) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     # The self-signed certificates of kube-apiserver lack fields that Python 3.13 requires and Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if config.client_cert_pem:
+    pair = pair or (KeyPair(config.client_cert_pem, config.client_key_pem) if config.client_cert_pem else None)
+    if pair is not None:
         try:
-            load_key_pair(config.client_cert_pem, config.client_key_pem, context)
-        except (ssl.SSLError, OSError) as error:
+            load_key_pair(pair.certificate, pair.key, context)
+        except (OSError, ValueError) as error:
             message = "client-certificate-data and client-key-data are not a PEM pair without a password"
             raise _unusable(config, message) from error
     return context
@@ -109,6 +115,7 @@ def load_key_pair(certificate: str, key: str, *contexts: ssl.SSLContext) -> None
     Raises:
         ssl.SSLError: they are not a pair, or there is a password.
         OSError: the file cannot be written.
+        ValueError: they are no text that can be written.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
         file.write(f"{certificate}\n{key}\n")

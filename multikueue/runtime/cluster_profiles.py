@@ -41,8 +41,8 @@ class ClusterProfiles:
     fraction: Callable[[], float]
     """The source of jitter."""
     informer: Informer = attrs.field(init=False)
-    _unread: str = attrs.field(default="", init=False)
-    """Why they have not been read yet, as the clusters tell it."""
+    _unread: object = attrs.field(default=None, init=False)
+    """Whether they have not been read yet, and why, as the clusters tell it."""
 
     @informer.default
     def _followed(self) -> Informer:
@@ -70,15 +70,17 @@ class ClusterProfiles:
             await self.informer.wait_settled()
             task_status.started()
 
-    def config(self, name: str) -> ClusterConfig:
-        """How the worker is reached that a profile describes.
+    def config(self, name: str) -> ClusterConfig | None:
+        """How the worker is reached that a profile describes; None: they are being read, and the MultiKueueCluster is
+        enqueued after that.
 
         Raises:
             ClusterProfileError: it cannot be; with Kueue's reason and message.
         """
         key = ObjectKey(self.namespace, name)
         settings = enabled(self.settings)
-        self._check_readable(key)
+        if not self._are_read(key):
+            return None
         profile = self.informer.get(key)
         access = chosen_access(profile, name, settings)
         if profile is None or access.provider.builtin is None:
@@ -87,12 +89,18 @@ class ClusterProfiles:
         token = token_in(self.manager.secrets.get(secret), str(secret), profile, access.provider)
         return profile_config(access, settings, token)
 
-    def _check_readable(self, key: ObjectKey) -> None:
+    def _are_read(self, key: ObjectKey) -> bool:
+        """Whether it is known which profiles there are.
+
+        Raises:
+            ClusterProfileError: the server does not give them, or this one cannot be read.
+        """
         status = self.informer.status
-        if not status.synced:
+        if status.refused and not status.synced:
             refuse(f"{CLUSTER_PROFILE.qualified} cannot be read: {status.last_error}")
         if unreadable := self.informer.unreadable.why(key):
             refuse(f'{CLUSTER_PROFILE.gvk.kind} "{key.name}" cannot be read: {unreadable}')
+        return status.synced
 
     def _changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         if _relevant(old) != _relevant(new):
@@ -100,7 +108,7 @@ class ClusterProfiles:
 
     def _health_changed(self, status: InformerStatus) -> None:
         """Before they have been read once, the clusters tell why not."""
-        why = "" if status.synced else status.last_error
+        why = None if status.synced else (status.refused, status.last_error)
         if why != self._unread:
             self._unread = why
             self._enqueue_those_by(None)

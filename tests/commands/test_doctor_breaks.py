@@ -10,7 +10,15 @@ import anyio
 import pytest
 
 from multikueue.adapters import BUILTIN, JobKind
-from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CONFIG, NAMESPACE, SECRET, WORKLOAD
+from multikueue.core.model.kinds import (
+    JOB,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    NAMESPACE,
+    SECRET,
+    WORKLOAD,
+)
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Forbidden, Invalid, NotFound
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
@@ -61,6 +69,20 @@ async def test_wrong_kubeconfig_key() -> None:
 
     assert "--from-file=kubeconfig=FILE" in named(found, "kubeconfig-key").remedy
     assert 'no key "kubeconfig"' in named(found, "kubeconfig-unusable").what
+
+
+async def test_a_worker_by_cluster_profile_is_not_read_by_whoever_asks() -> None:
+    """The daemon alone has its credentials. What it says of the connection is told."""
+
+    async def refer(fleet: Fleet) -> None:
+        source = {"clusterSource": {"clusterProfileRef": {"name": "oslo"}, "kubeConfig": None}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"spec": source})
+
+    found = await diagnosed_after(before=refer)
+
+    assert "clusterProfile.accessProviders" in named(found, "cluster-profile-off").remedy
+    (gap,) = (one for one in found.not_checked if one.what == "worker1 itself")
+    assert gap.why == 'it is reached by ClusterProfile "oslo", whose credentials only the daemon gets'
 
 
 async def test_bad_token() -> None:

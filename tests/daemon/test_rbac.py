@@ -52,6 +52,14 @@ class TestTheChart:
     def test_its_role_in_the_namespace_is_the_commands(self) -> None:
         assert rules(chart_objects(), "Role") == granted(in_namespace(Settings()))
 
+    def test_cluster_profiles_are_read_in_the_namespace_if_the_settings_have_them(self) -> None:
+        """And nowhere else: whoever writes one says which server gets a token."""
+        settings = parse_settings("clusterProfile: {accessProviders: [{name: x, builtin: secretreader}]}")
+        profiles = ("multicluster.x-k8s.io", "clusterprofiles")
+        assert rules(chart_objects("rbac-profiles.yaml"), "Role") == {profiles: {"list", "watch"}}
+        assert granted(in_namespace(settings)) == {**rules(chart_objects(), "Role"), profiles: {"list", "watch"}}
+        assert profiles not in granted(in_namespace(Settings()))
+
 
 class TestWhatIsGranted:
     def test_a_kind_without_a_status_of_its_own_is_only_read(self) -> None:

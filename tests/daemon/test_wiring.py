@@ -21,7 +21,8 @@ from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.kinds import BATCH_JOB, definition
 from multikueued import kinds, wiring
 from multikueued.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
-from multikueued.wiring import Term, work
+from multikueued.terms import Term
+from multikueued.wiring import work
 from tests.daemon.test_declared_kinds import BUS, QUICK, TEMPLATE
 from tests.daemon.test_running import eventually
 from tests.runtime import fleet

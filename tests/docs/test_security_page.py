@@ -8,6 +8,8 @@ from pathlib import Path
 from multikueue.kube import AnswerLimits, ClientOptions
 from multikueue.kube.answers import MAX_LINE, MAX_OBJECT
 from multikueue.kube.bounded_yaml import MAX_DEPTH, MAX_NUMBER, MAX_SIZE, MAX_VALUES
+from multikueue.kube.credentials.authenticator import KEPT, LONGEST_PAUSE, PATIENCE, PAUSE, RUNS
+from multikueue.kube.credentials.exec_run import MAX_OUTPUT, PLUGIN_DEADLINE
 from multikueue.runtime.reconcilers.configuration import SMALL
 
 ROOT = Path(__file__).parents[2]
@@ -35,4 +37,10 @@ def test_the_bounds_are_those_in_the_code() -> None:
     assert ROWS["bytes of a kubeconfig or settings file"] == f"{MAX_SIZE // MIB} MiB"
     assert ROWS["its values and characters, with what aliases repeat"] == f"{MAX_VALUES:,} and {MAX_SIZE // MIB} Mi"
     assert ROWS["its levels of nesting, and the length of a number"] == f"{MAX_DEPTH} and {MAX_NUMBER}"
+    assert ROWS["time of a run"] == f"{PLUGIN_DEADLINE:g} s"
+    assert ROWS["what it prints"] == f"{MAX_OUTPUT // MIB} MiB"
+    assert ROWS["time that a request waits for it"] == f"{PATIENCE:g} s"
+    assert ROWS["runs at a time"] == str(RUNS)
+    assert ROWS["runs of one that fails"] == f"after {PAUSE:g} s, then twice that, up to {LONGEST_PAUSE:g} s"
+    assert ROWS["credentials that nobody asks for"] == f"{KEPT / 60:g} minutes"
     assert ROWS["what is parsed in the event loop of a kubeconfig"] == f"{SMALL >> 10} KiB"

@@ -19,6 +19,7 @@ VALUES: Final[dict[str, Json]] = {
         "settings": {
             "webhook": {"enabled": True},
             "quotaAutomation": {"enabled": True},
+            "multiKueue": {"clusterProfile": {"accessProviders": [{"name": "ocm", "builtin": "cp-creds"}]}},
             "integrations": {"frameworks": ["batch/job", "ray.io/rayjob"]},
             "leaderElection": {"leaseName": "another"},
             "serving": {"metrics": {"secure": True}},

@@ -14,6 +14,7 @@ import anyio
 
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
+    CLUSTER_PROFILE,
     CLUSTER_QUEUE,
     EVENT,
     LEASE,
@@ -32,7 +33,7 @@ from multikueue.sandbox import kinds
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.controlplane.errors import NotReady
 from tests.controlplane.interface import Cluster
-from tests.integration.permissions import WORKER_RULES, grant_daemon, make_marks_secret, withdraw_webhook_permissions
+from tests.integration.permissions import WORKER_RULES, grant_daemon, make_marks_secret, withdraw_optional_permissions
 from tests.integration.planes import WORKER_USER, Planes, connection
 from tests.integration.view import NAMESPACE, POD
 
@@ -50,12 +51,13 @@ EMPTIED: Final = (
     ADMISSION_CHECK,
     MULTIKUEUE_CONFIG,
     MULTIKUEUE_CLUSTER,
+    CLUSTER_PROFILE,
     SECRET,
     LEASE,
     EVENT,
 )
 """All kinds of objects that tests make, and what they run makes."""
-_IN_KUEUES_NAMESPACE: Final = (SECRET, LEASE)
+_IN_KUEUES_NAMESPACE: Final = (CLUSTER_PROFILE, SECRET, LEASE)
 _ANSWERS_WITHIN = 5.0  # seconds; an API server that is well takes a hundredth of that
 _GONE_WITHIN = 40.0  # seconds; what controllers do about it takes one
 
@@ -72,7 +74,7 @@ async def as_at_first(planes: Planes) -> None:
             tasks.start_soon(_clear, plane)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(grant_daemon, planes.manager, [])
-        tasks.start_soon(withdraw_webhook_permissions, planes.manager)
+        tasks.start_soon(withdraw_optional_permissions, planes.manager)
         tasks.start_soon(make_marks_secret, planes.manager)
         for worker in planes.workers.values():
             tasks.start_soon(worker.service_account, WORKER_USER, WORKER_RULES)

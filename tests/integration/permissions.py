@@ -129,9 +129,10 @@ async def grant_daemon(manager: Cluster, rules: list[Json]) -> None:
     )
 
 
-async def withdraw_webhook_permissions(manager: Cluster) -> None:
-    """Take back what the chart grants a daemon that serves the webhook; applying its objects grants it again."""
-    for obj in chart_objects("rbac-webhook.yaml"):
+async def withdraw_optional_permissions(manager: Cluster) -> None:
+    """Take back what the chart grants a daemon that serves the webhook, or that reaches workers by ClusterProfiles;
+    applying its objects grants it again."""
+    for obj in (*chart_objects("rbac-webhook.yaml"), *chart_objects("rbac-profiles.yaml")):
         if "rules" in obj:
             await manager.admin.apply({**obj, "rules": []})
 

@@ -14,6 +14,8 @@ from aiohttp import web
 
 from multikueue.core.model.names import Json
 from multikueue.kube import ClusterConfig, KubeClient
+from multikueue.kube.sessions import Opened, Sessions
+from multikueue.kube.single_flight import SingleFlight
 
 Answer: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -120,6 +122,12 @@ async def hangs(request: web.Request) -> web.StreamResponse:
     del request
     await anyio.sleep_forever()
     raise AssertionError("unreachable")
+
+
+def sessions_of(session: Any) -> Sessions:
+    """Sessions of which both are this one."""
+    opened = Opened(session, session)
+    return Sessions(ClusterConfig("http://w"), opened, open=lambda _: opened, flights=SingleFlight(), patience=0)
 
 
 async def eventually(holds: Callable[[], bool], within: float = 5.0) -> None:

@@ -31,7 +31,7 @@ from multikueue.kube.credentials.sources import StaticToken
 from multikueue.kube.deadlines import CallTime
 from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import Request
-from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, talking
+from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, sessions_of, talking
 
 KEY = ObjectKey("default", "a")
 FAST = ClientOptions(deadline=0.3, connect_deadline=0.2)
@@ -107,7 +107,7 @@ async def test_a_call_is_not_notsent_if_an_earlier_try_was_sent(first: int, told
 
     async with aiohttp.ClientSession() as session:
         config = ClusterConfig("http://127.0.0.1:1")
-        exchange = Going(config, "w1", FAST, None, StaticToken(""), session, session)
+        exchange = Going(config, "w1", FAST, None, StaticToken(""), sessions_of(session))
         with pytest.raises(Unreachable) as caught:
             await exchange.call(Request("create", JOB, "POST", "/jobs"))
     assert type(caught.value) is told

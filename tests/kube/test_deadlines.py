@@ -19,7 +19,7 @@ from multikueue.kube.credentials.sources import StaticToken
 from multikueue.kube.deadlines import CURRENT
 from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import create
-from tests.kube.scripted import eventually, hangs, job, refuses, says, serving
+from tests.kube.scripted import eventually, hangs, job, refuses, says, serving, sessions_of
 
 
 @attrs.define(eq=False)
@@ -64,7 +64,7 @@ class SlowSession:
 
 async def outcomes(session: Any, calls: int, options: ClientOptions) -> collections.Counter[type[ApiError] | None]:
     """What so many creations at once come to; None: an answer."""
-    exchange = Exchange(ClusterConfig("http://w"), "w1", options, None, StaticToken(""), session, session)
+    exchange = Exchange(ClusterConfig("http://w"), "w1", options, None, StaticToken(""), sessions_of(session))
     found: collections.Counter[type[ApiError] | None] = collections.Counter()
 
     async def send() -> None:

@@ -52,12 +52,20 @@ def test_the_plugin_runs_as_the_settings_say_and_is_told_of_the_cluster() -> Non
     plugin = config(**{"certificate-authority-data": ENCODED}).exec_plugin
     assert plugin is not None
     assert (plugin.command, plugin.args, plugin.env) == ("/bin/login", ("--own",), (("A", "own"),))
-    assert (plugin.api_version, plugin.own, plugin.problem) == (V1, False, "")
+    assert (plugin.api_version, plugin.search_path, plugin.inherit_env, plugin.problem) == (V1, False, False, "")
     assert json.loads(plugin.cluster) == {
         "server": "https://c1:6443",
         "certificate-authority-data": ENCODED,
         "config": {"clusterName": "c1", "b": {"c": 2, "d": 1}},
     }
+
+
+def test_a_plugin_gets_the_daemons_variables_if_the_settings_say_so() -> None:
+    assert PLUGIN.plugin is not None
+    open_minded = attrs.evolve(PLUGIN, plugin=attrs.evolve(PLUGIN.plugin, inherit_env=True))
+    plugin = profile_config(access(open_minded), SETTINGS).exec_plugin
+    assert plugin is not None
+    assert plugin.inherit_env
 
 
 def test_a_plugin_that_does_not_ask_for_the_cluster_is_not_told() -> None:
@@ -111,7 +119,8 @@ def test_a_connection_that_must_not_be_used_is_refused_in_kueues_words(cluster: 
 def test_tls_is_not_verified_only_if_the_settings_and_the_profile_say_so() -> None:
     allowing = attrs.evolve(SETTINGS, allow_insecure_tls=True)
 
-    assert not profile_config(access(**{"insecure-skip-tls-verify": True}), allowing).verify_tls
+    insecure: Json = {"insecure-skip-tls-verify": True}
+    assert not profile_config(access(**insecure), allowing).verify_tls
     assert profile_config(access(), allowing).verify_tls
 
 
@@ -124,3 +133,13 @@ def test_equal_profiles_make_equal_configurations() -> None:
     )
     assert config() != config(server="https://c1:6444")
     assert profile_config(access(), SETTINGS, "one") != profile_config(access(), SETTINGS, "two")
+
+
+def test_an_extension_that_is_nested_without_end_is_refused() -> None:
+    nested: Json = {}
+    for _ in range(100_000):
+        nested = {"a": nested}
+    with pytest.raises(ClusterProfileError) as caught:
+        profile_config(attrs.evolve(access(), config=nested), SETTINGS)
+    told = f"the extension {EXEC_EXTENSION} is nested too deeply"
+    assert (caught.value.reason, str(caught.value)) == ("BadClusterProfile", told)

@@ -11,9 +11,11 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig, Informer, KubeClient
+from multikueue.kube.credentials.authenticator import Authenticators
+from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.holder import TokenHolder
-from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
+from multikueue.kube.credentials.sources import StaticToken, TokenFile
 from multikueue.kube.exchange import ClientOptions, open_exchange
 from multikueue.kube.indexer import Indexer
 from multikueue.kube.name_lookup import NameLookup
@@ -54,6 +56,7 @@ async def test_a_client_shows_its_server_and_whether_it_is_open() -> None:
     assert repr(client) == "<KubeClient w1: https://10.0.0.1:6443, closed>"
     async with open_exchange(SECRETS, "w1", ClientOptions(), None) as exchange:
         assert repr(exchange) == "<Exchange w1: https://10.0.0.1:6443, open>"
+        assert repr(exchange.sessions) == "<Sessions: open, 0 calls>"
     assert repr(exchange) == "<Exchange w1: https://10.0.0.1:6443, closed>"
 
 
@@ -93,6 +96,11 @@ async def test_flights_show_how_many_are_under_way() -> None:
     assert repr(flight) == "<Flight: ended>"
 
 
+async def prints(_: ExecPlugin) -> Credential:
+    """What a plugin prints."""
+    return Credential("canary", KeyPair("canary", "canary"))
+
+
 async def test_tokens_are_not_shown(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("canary")
     file = TokenFile(tmp_path / "token")
@@ -100,10 +108,16 @@ async def test_tokens_are_not_shown(tmp_path: Path) -> None:
     await file.credential()
     assert repr(file) == f"<TokenFile {tmp_path}/token: has a token>"
     assert SECRETS.exec_plugin is not None
+    plugins = Authenticators(run=prints)
+    known = plugins.get(SECRETS.exec_plugin)
+    assert repr(known) == "<Authenticator get-token: has none yet>"
     async with SingleFlight() as flights:
-        assert repr(PluginCredential(SECRETS.exec_plugin, flights)) == "<PluginCredential get-token: has none yet>"
+        await known.credential(flights)
+    assert repr(known) == "<Authenticator get-token: has one>"
+    assert repr(plugins) == "<Authenticators: 1 plugins>"
     holder = TokenHolder("Secret n/a")
     assert repr(holder) == "<TokenHolder Secret n/a: is not read yet>"
     holder.set("canary")
     assert repr(holder) == "<TokenHolder Secret n/a: has a token>"
+    assert "canary" not in f"{await prints(SECRETS.exec_plugin)}"
     assert "canary" not in f"{StaticToken('canary')}{SECRETS}"

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from multikueue.adapters.job import KINDS
-from multikueue.core.model.kinds import JOB, POD, SECRET, WORKLOAD
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, POD, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of, uid
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
@@ -196,6 +196,9 @@ async def test_credentials_that_cannot_be_used(tmp_path: Path) -> None:
         unreachable = await here.person.run("pods", "job/train")
         await here.person.admin.delete(SECRET, SECRET_KEY)
         missing = await here.person.run("pods", "job/train")
+        source = {"clusterSource": {"clusterProfileRef": {"name": "oslo"}, "kubeConfig": None}}
+        await here.person.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"spec": source})
+        inventory = await here.person.run("pods", "job/train")
 
     assert refused.exit_code == 1
     assert 'the kubeconfig of worker cluster "worker1" cannot be used' in refused.stderr
@@ -203,6 +206,8 @@ async def test_credentials_that_cannot_be_used(tmp_path: Path) -> None:
     assert 'worker cluster "worker1" cannot be reached from this machine' in unreachable.stderr
     assert missing.exit_code == 3
     assert "name the daemon's namespace with --daemon-namespace" in missing.stderr
+    assert inventory.exit_code == 4
+    assert 'is reached by ClusterProfile "oslo": only the daemon has its credentials' in inventory.stderr
 
 
 async def test_following_a_job_to_another_worker(tmp_path: Path) -> None:

@@ -21,7 +21,43 @@ DENIED = 'pods is forbidden: User "x" cannot create resource "pods" in API group
 WORKERS = [
     ("kubeconfig-key", 'load client config failed: key "kubeconfig" not found in secret "s"'),
     ("kubeconfig-secret", 'load client config failed: Secret "s" not found'),
-    ("cluster-profile", "load client config failed: MultiKueueClusterProfile feature gate is disabled"),
+    ("cluster-profile-off", "load client config failed: MultiKueueClusterProfile feature gate is disabled"),
+    (
+        "cluster-profile-missing",
+        'load client config failed: ClusterProfile.multicluster.x-k8s.io "p" not found',
+    ),
+    (
+        "cluster-profiles-unread",
+        "load client config failed: clusterprofiles.multicluster.x-k8s.io cannot be read: manager: list: not found",
+    ),
+    (
+        "cluster-profile-unreadable",
+        'load client config failed: ClusterProfile "p" cannot be read: spec is not an object',
+    ),
+    ("cluster-profile-no-provider", "load client config failed: no access provider configured"),
+    ("cluster-profile-no-provider", 'load client config failed: no exec config found for provider "x"'),
+    (
+        "cluster-profile-other-provider",
+        'load client config failed: no matching cluster accessor found for cluster profile "p"',
+    ),
+    (
+        "cluster-profile-name",
+        "load client config failed: getting credentials: missing ExecCredential.Spec.Cluster.Config",
+    ),
+    (
+        "cluster-profile-token",
+        "load client config failed: getting credentials: failed to get secret kueue-system/p-multikueue: none is owned",
+    ),
+    (
+        "cluster-profile-token",
+        'load client config failed: getting credentials: secret kueue-system/p-multikueue missing "token" key',
+    ),
+    (
+        "cluster-profile-additions",
+        "load client config failed: failed to unmarshal additional CLI args extension: write it as",
+    ),
+    ("credential-plugin", "getting credentials: exec: executable /bin/login failed with exit code 3"),
+    ("kubeconfig-refused", "load client config failed: untrusted server endpoint"),
     ("kubeconfig-refused", "load client config failed: tokenFile is not allowed"),
     ("bad-token", "w1: list workloads.kueue.x-k8s.io: Unauthorized"),
     ("rbac", f"w1: create pods: {DENIED}"),

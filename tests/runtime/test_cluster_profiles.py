@@ -26,9 +26,11 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.errors import ClusterProfileError
 from multikueue.kube import ClusterConfig
-from multikueue.protocols import ApiClient
-from multikueue.runtime.cluster_profiles import REFUSED
+from multikueue.kube.informer_status import InformerStatus
+from multikueue.protocols import ApiClient, UnreadableObject
+from multikueue.runtime.cluster_profiles import REFUSED, ClusterProfiles
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, kubeconfig_secret, namespace
@@ -346,6 +348,49 @@ async def test_the_definition_may_be_installed_later() -> None:
         inventory.fleet.manager.registry.create_object(DEFINITION)
         await inventory.add("worker1")
         assert await until(inventory.says(*CONNECTED)) < REFUSED.cap * (1 + REFUSED.jitter) + 1
+
+
+async def test_a_moment_in_which_profiles_cannot_be_listed_is_no_loss() -> None:
+    """The manager's server has just started, for one: the workers are not said to be lost for it."""
+    inventory = await Inventory.of("worker1")
+    await inventory.add("worker1")
+    inventory.fleet.manager.faults.add(Refuse(500), on=Match(resource="clusterprofiles", verbs=("list",)), times=2)
+    async with inventory.running():
+        assert await told(inventory.fleet) == CONNECTED
+        await anyio.sleep(1)
+        assert await inventory.fleet.events() == [("Normal", "ClusterConnected", "Connected")]
+
+
+async def test_profiles_that_may_not_be_read_are_told_with_what_the_server_says() -> None:
+    inventory = await Inventory.of("worker1")
+    await inventory.add("worker1")
+    inventory.fleet.manager.faults.add(Refuse(403), on=Match(resource="clusterprofiles", user="multikueue"))
+    async with inventory.running():
+        status, reason, message = await told(inventory.fleet)
+        assert (status, reason) == ("False", "BadClusterProfile")
+        assert message.startswith("load client config failed: clusterprofiles.multicluster.x-k8s.io cannot be read: ")
+
+
+async def test_a_profile_that_cannot_be_decoded_is_told_and_noticed_when_it_can_be() -> None:
+    """A cluster's manager may write extensions that are nested deeper than can be read."""
+    inventory = await Inventory.of("worker1")
+    manager, key = inventory.build(), inventory.key("worker1")
+    found = {"metadata": {"name": "worker1"}, "spec": {"clusterSource": {"clusterProfileRef": {"name": "worker1"}}}}
+    manager.cluster.clusters.put(ObjectKey("", "worker1"), found)
+    enqueued: list[ObjectKey] = []
+    profiles = ClusterProfiles(
+        manager.cluster, SETTINGS, KUEUE_NAMESPACE, enqueued.append, inventory.admin, lambda: 0.0
+    )
+    profiles.informer.status = InformerStatus(synced=True)
+    outline: Json = {"metadata": {"name": "worker1", "namespace": KUEUE_NAMESPACE, "uid": "u", "resourceVersion": "1"}}
+    profiles.informer.unreadable.note(UnreadableObject(outline, "it is nested too deeply"))
+    with pytest.raises(ClusterProfileError) as caught:
+        profiles.config("worker1")
+    assert str(caught.value) == 'ClusterProfile "worker1" cannot be read: it is nested too deeply'
+
+    profiles.informer.on_change(key, outline, {**outline, "spec": {}})
+    profiles.informer.on_change(key, {**outline, "spec": {}}, {**outline, "spec": {}, "status": {"conditions": []}})
+    assert enqueued == [ObjectKey("", "worker1")]
 
 
 async def test_the_definition_may_be_removed_and_come_back() -> None:

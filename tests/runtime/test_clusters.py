@@ -155,20 +155,6 @@ async def test_a_secret_without_the_key_is_told() -> None:
         )
 
 
-async def test_a_cluster_profile_is_said_to_be_off() -> None:
-    """The words of a Kueue whose gate is off."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    source = {"clusterSource": {"clusterProfileRef": {"name": "p"}, "kubeConfig": None}}
-    await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, WORKER, {"spec": source})
-    async with fleet.running():
-        assert await told(fleet) == (
-            "False",
-            "MultiKueueClusterProfileFeatureDisabled",
-            "load client config failed: MultiKueueClusterProfile feature gate is disabled",
-        )
-
-
 @pytest.mark.parametrize(
     ("path", "problem"),
     [

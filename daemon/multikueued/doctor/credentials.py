@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import attrs
 from cryptography import x509
 
+from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
@@ -35,6 +36,10 @@ class Held:
 async def held_for(cluster: Json, sight: Sight, namespace: str) -> Held | None:
     """What the Secret of a MultiKueueCluster holds; None: it may not be read, or is elsewhere, which is noted."""
     worker, secret = name_of(cluster), location(cluster)
+    if (profile := profile_reference(cluster)) is not None:
+        told = f'it is reached by ClusterProfile "{profile}", whose credentials only the daemon gets'
+        sight.blind(f"{worker} itself", told, "look at the condition Active of its MultiKueueCluster")
+        return None
     if not secret:
         told = "its kubeconfig is no Secret" + (
             ": a file beside the daemon" if dig(cluster, "spec", "clusterSource", "kubeConfig") else ""

@@ -31,6 +31,7 @@ from multikueued.rbac.rules import (
     secret_rules,
     webhook_rules,
 )
+from multikueued.rbac.spokes import profile_rules
 
 BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
 END: Final = "# end of rules"
@@ -69,6 +70,7 @@ def blocks() -> dict[str, str]:
         "namespace": _text([*secret_rules(_MARKS), *lease_rules(_LEASE)]),
         "metrics": _text(metrics_rules()),
         "quota": _text(quota_rules()),
+        "profiles": _text(profile_rules()),
         "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),
         "certificate": _text(certificate_rules('{{ include "multikueued.webhook" . }}')),
         "external": _external(),

@@ -10,7 +10,7 @@ import click
 from multikueue.core.model.names import Json
 from multikueued.loading import load_settings
 from multikueued.printing import to_yaml
-from multikueued.rbac.objects import Account, manager_objects, worker_objects
+from multikueued.rbac.objects import Account, manager_objects, spoke_objects, worker_objects
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -50,7 +50,11 @@ def rbac() -> None:
 @_NAME
 @_account("multikueue/multikueue", "The daemon's. Its namespace must exist.")
 def manager(config_file: Path | None, name: str, service_account: Account) -> None:
-    """Print what the daemon needs on the manager cluster."""
+    """Print what the daemon needs on the manager cluster.
+
+    With ocm.clusterPermissions in the settings, also the ServiceAccount that writes these, and the
+    ValidatingAdmissionPolicy by which it can grant nothing else.
+    """
     _print(manager_objects(load_settings(config_file).settings, name, service_account))
 
 
@@ -64,6 +68,20 @@ def worker(config_file: Path | None, name: str, service_account: Account, diagno
     """Print what the user of a worker's kubeconfig needs on that worker."""
     settings = load_settings(config_file).settings
     _print(worker_objects(settings, name, service_account, diagnose=diagnose, logs=logs))
+
+
+@rbac.command()
+@_SETTINGS
+@click.option("--name", default="multikueue-spoke", show_default=True, help="Of the role and its binding.")
+@_account(
+    "open-cluster-management-agent/klusterlet-work-sa", "Of OCM's work agent, which applies ClusterPermissions there."
+)
+def spoke(config_file: Path | None, name: str, service_account: Account) -> None:
+    """Print what OCM's work agent needs on a managed cluster to apply the daemon's ClusterPermission.
+
+    A klusterlet as OCM installs it may grant any role, and needs nothing more. This is for one that may not.
+    """
+    _print(spoke_objects(load_settings(config_file).settings, name, service_account))
 
 
 def _print(objects: list[Json]) -> None:

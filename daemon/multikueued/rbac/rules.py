@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from multikueue import AVAILABLE, JobKind
@@ -13,6 +13,8 @@ from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueued.config import Settings
 from multikueued.kinds import chosen_kinds
+from multikueued.rbac.making import merged, rule
+from multikueued.rbac.spokes import impersonation_rules, profile_rules, spoke_namespace_rules, spoke_rules
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 _JOBS: Final = ("jobs", "batch")
@@ -29,12 +31,6 @@ BETWEEN: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
 }
 """By kind: what stands between a job and its pods, as plural and group. Owners of other kinds are looked up, too, where
 the account may list them."""
-
-
-def rule(group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()) -> Json:
-    """One rule of a role; `names` restricts it to objects of these names."""
-    made: Json = {"apiGroups": [group], "resources": [*resources], "verbs": [*verbs]}
-    return {**made, "resourceNames": [*names]} if names else made
 
 
 def manager_rules() -> list[Json]:
@@ -197,6 +193,8 @@ def on_manager(settings: Settings) -> list[Json]:
         rules += quota_rules()
     if settings.ocm.enabled:
         rules += ocm_rules()
+    if settings.ocm.makes_workers:
+        rules += spoke_rules(settings.ocm)
     if settings.inventory:
         rules += inventory_rules()
     if settings.webhook.enabled:
@@ -213,6 +211,12 @@ def in_namespace(settings: Settings) -> list[Json]:
     rules = secret_rules(settings.marks.secret_name)
     if settings.leader_election.enabled:
         rules += lease_rules(settings.leader_election.lease_name)
+    if settings.ocm.makes_workers:
+        rules += spoke_namespace_rules(settings.ocm)
+    if settings.ocm.grants:
+        rules += impersonation_rules(settings.ocm.cluster_permissions.service_account_name)
+    if settings.cluster_profile is not None:
+        rules += profile_rules()
     if settings.ocm.enabled:
         rules += ocm_namespace_rules()
     if settings.inventory:
@@ -238,16 +242,6 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False)
     rules += diagnosis_rules() if diagnose else []
     rules += log_rules(chosen_kinds(settings)) if logs else []
     return merged(rules)
-
-
-def merged(rules: Iterable[Json]) -> list[Json]:
-    """The same permissions, with the resources of a group that have the same verbs in one rule."""
-    found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    for one in rules:
-        names, verbs = tuple(one.get("resourceNames", ())), tuple(one["verbs"])
-        resources = found.setdefault((one["apiGroups"][0], verbs, names), [])
-        resources += [resource for resource in one["resources"] if resource not in resources]
-    return [rule(group, resources, verbs, names) for (group, verbs, names), resources in found.items()]
 
 
 def framework_rules() -> dict[str, list[Json]]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, Protocol
 
+from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
@@ -64,6 +65,11 @@ async def worker_config(manager: Manager, worker: str, secrets: str) -> ClusterC
         told = f'there is no MultiKueueCluster "{worker}" any more: nothing says how to reach that worker'
         raise CommandError(told, NOT_FOUND) from error
     location = str(dig(cluster, "spec", "clusterSource", "kubeConfig", "location") or "")
+    if (profile := profile_reference(cluster)) is not None:
+        told = (
+            f'worker cluster "{worker}" is reached by ClusterProfile "{profile}": only the daemon has its credentials'
+        )
+        raise CommandError(f"{told}: ask the worker itself with kubectl", NOT_REACHABLE)
     if kubeconfig_path(cluster) is not None or not location:
         told = (
             f'the kubeconfig of worker cluster "{worker}" is in no Secret of the manager, but {location or "elsewhere"}'

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from multikueued.reports.profile_remedies import PROFILE_RULES
 from multikueued.reports.remedies import RETRY, Finding, found_by, row
 
 WORKER_RULES: Final = (
@@ -27,16 +28,11 @@ WORKER_RULES: Final = (
         "create it there with the kubeconfig under the key kubeconfig: kubectl -n {secrets} create secret generic "
         "{secret} --from-file=kubeconfig=FILE; or correct spec.clusterSource of MultiKueueCluster {worker}",
     ),
-    row(
-        "cluster-profile",
-        r"MultiKueueClusterProfile",
-        "workers by ClusterProfile are not supported",
-        "name a Secret with a kubeconfig in spec.clusterSource.kubeConfig of MultiKueueCluster {worker}",
-    ),
+    *PROFILE_RULES,
     row(
         "kubeconfig-refused",
         r"load client config failed: ",
-        "the daemon does not take the kubeconfig of {worker}",
+        "the daemon does not take the kubeconfig of {worker}, or what its ClusterProfile says",
         "correct what it names; certificates and the token must be in the file itself, without paths, plugins, basic "
         "auth or insecure-skip-tls-verify, and the server an https:// address",
     ),
@@ -45,7 +41,7 @@ WORKER_RULES: Final = (
         r"\bUnauthorized\b|\b401\b",
         "{worker} does not accept the daemon's credential: the token is wrong, expired or revoked",
         "make a new one on {worker} and write it into the Secret of its kubeconfig: multikueue worker rotate {worker}; "
-        "the daemon notices by itself",
+        "with a ClusterProfile, whoever manages that has to; the daemon notices by itself",
     ),
     row(
         "rbac",

@@ -38,6 +38,8 @@ class PluginCommand:
     """Names and values."""
     provide_cluster_info: bool = False
     """Whether it is told which cluster the credentials are for."""
+    inherit_env: bool = False
+    """Whether it gets this process's variables, too. Else it has a fixed PATH, HOME and `env` alone."""
 
 
 @attrs.frozen

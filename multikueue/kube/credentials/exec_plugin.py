@@ -48,16 +48,17 @@ class ExecPlugin:
     api_version: str = V1
     cluster: str = attrs.field(default="", repr=False)
     """The cluster as JSON text (see `config.cluster_info`) if the plugin asks for it with `provideClusterInfo`."""
-    own: bool = False
-    """Whether it stands in the operator's own kubeconfig: it gets the daemon's variables, and the command is looked up
-    in PATH. Any other gets a fixed PATH, HOME and `env`, and its command is absolute."""
+    search_path: bool = False
+    """Whether a command without a slash is looked up in PATH, as in the operator's own kubeconfig."""
+    inherit_env: bool = False
+    """Whether it gets the daemon's variables, too; else a fixed PATH, HOME and `env` alone."""
 
     @property
     def problem(self) -> str:
         """Why it cannot be run; empty: nothing is known. It quotes no argument and no value."""
         if self.api_version not in API_VERSIONS:
             return f'exec plugin: invalid apiVersion "{self.api_version}"'
-        if not self.command or not (self.own or os.path.isabs(self.command)):
+        if not self.command or not (self.search_path or os.path.isabs(self.command)):
             return f'exec plugin: command "{self.command}" is not an absolute path'
         if any(not name or "=" in name for name, _ in self.env):
             return "exec plugin: a variable of env has no name, or a name with ="

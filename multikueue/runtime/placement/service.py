@@ -62,6 +62,8 @@ class PlacementController:
     controllers: tuple[Controller[ObjectKey], ...]
     services: tuple[Task, ...]
     """What runs beside the controllers; nothing waits for it."""
+    ocm: OcmCaches | None = None
+    """What OCM's Placements have decided, with placement checks."""
 
     @classmethod
     def build(
@@ -111,7 +113,7 @@ class PlacementController:
             controllers.append(controller("multikueue_inventory", filling, queue=inventories))
             services += [informer.run for informer, _ in profiles.values()]
         handlers.listen(ocm)
-        return cls(hub, tuple(controllers), tuple(services))
+        return cls(hub, tuple(controllers), tuple(services), ocm)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Fill configs until cancelled; ready once the caches of Kueue's kinds are complete."""

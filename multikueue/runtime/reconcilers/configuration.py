@@ -157,7 +157,7 @@ class ClusterReconciler:
         return remembered_loss(cluster, self.clock() - self.workers.running_for, self.led_until)
 
     async def _config(self, name: ClusterName, cluster: Json) -> ClusterConfig | None:
-        """How a worker is reached; None: the file is being read, and `KubeconfigFiles` enqueues the cluster after that.
+        """How a worker is reached; None: that is being read, and whoever reads it enqueues the cluster after that.
 
         Raises:
             KubeconfigError: it cannot be.

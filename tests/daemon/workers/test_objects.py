@@ -178,6 +178,13 @@ class TestConnected:
         assert credentials_status(self.cluster("same"), "same", NOW) is None
         assert credentials_status(self.cluster("same"), "other", NOW) is not None
 
+    def test_of_a_cluster_profile_it_is_said_that_no_kubeconfig_is_in_use(self) -> None:
+        source = {"clusterSource": {"clusterProfileRef": {"name": "oslo"}}}
+        told = credentials_status({**self.cluster("same"), "spec": source}, "same", NOW)
+        assert told is not None
+        assert told["message"] == "The connection uses what its ClusterProfile says, with the digest same"
+        assert digest_in_use({"status": {"conditions": [told]}}) == ""
+
     def test_what_the_daemon_says_instead_is_the_error(self) -> None:
         told = why_not_connected(self.cluster(status="False"), "kueue-system")
         assert told == "ClientConnectionFailed: no route to host"

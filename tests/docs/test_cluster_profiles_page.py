@@ -1,0 +1,57 @@
+"""The page about workers by ClusterProfile: settings and objects to paste, fields that exist, tests that hold it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import dedent
+
+import attrs
+import pytest
+import yaml
+
+from multikueue.core.config.access_providers import ProfileSettings
+from multikueue.core.config.cluster_profiles import chosen_access
+from multikueue.core.config.profile_secrets import is_for, secret_name
+from multikueue.core.model.names import Json
+from multikueued.commands.structured import camel
+from multikueued.loading import parse_settings
+from multikueued.profile_settings import AccessProviderSettings, ExecSettings
+from tests.test_docs import marks_of, named_in
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cluster-profiles.md").read_text()
+BLOCKS = [dedent(text) for text in re.findall(r"^ *```yaml\n(.*?)^ *```$", PAGE, re.DOTALL | re.MULTILINE)]
+SETTINGS = [text for text in BLOCKS if "accessProviders:" in text and "kind:" not in text]
+OBJECTS: dict[str, Json] = {obj["kind"]: obj for obj in map(yaml.safe_load, BLOCKS) if "kind" in obj}
+
+
+def access(text: str) -> ProfileSettings:
+    section = parse_settings(text).cluster_profile
+    assert section is not None
+    return section.profile_settings()
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_the_settings_can_be_pasted(text: str) -> None:
+    assert access(text).providers
+
+
+def test_every_field_of_a_provider_is_told() -> None:
+    for owner in (AccessProviderSettings, ExecSettings):
+        for field in attrs.fields(owner):
+            assert f"`{camel(field.name)}`" in PAGE
+
+
+def test_the_profile_and_the_secret_belong_together() -> None:
+    profile, secret = OBJECTS["ClusterProfile"], OBJECTS["Secret"]
+    (text,) = (text for text in SETTINGS if "builtin: secretreader" in text)
+    found = chosen_access(profile, "oslo", access(text))
+
+    assert secret_name(found) == secret["metadata"]["name"]
+    assert is_for(secret, profile, found.provider)
+
+
+def test_the_tests_it_names_exist() -> None:
+    named = named_in("cluster-profiles.md")
+    assert len(named) > 15
+    assert [name for name in named if marks_of(name) is None] == []

@@ -1,0 +1,100 @@
+"""The connection that an access provider of a ClusterProfile describes."""
+
+from __future__ import annotations
+
+import base64
+
+import attrs
+import pytest
+
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.errors import KubeconfigError
+from multikueue.kube import ClusterConfig
+from multikueue.kube.credentials.exec_plugin import ExecPlugin
+from multikueue.kube.credentials.holder import TokenHolder
+from multikueue.kube.profile_cluster import parse_profile_cluster
+from multikueue.kube.worker_kubeconfig import credentials_digest
+from tests.kube.exec_plugins import CANARY
+from tests.kube.scripted import job, says, talking
+
+PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
+WHOLE: Json = {
+    "server": "https://w1:6443/",
+    "certificate-authority-data": PEM,
+    "tls-server-name": "kubernetes",
+    "proxy-url": "http://proxy:3128",
+    "disable-compression": True,
+    "extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"clusterName": "c1"}}],
+}
+
+
+def test_a_cluster_is_a_value() -> None:
+    """Name and compression are kept, which upstream drops. The same again is the same, whatever else has changed."""
+    config = parse_profile_cluster(WHOLE)
+    assert config == ClusterConfig(
+        "https://w1:6443",
+        ca_pem="-----BEGIN CERTIFICATE-----",
+        tls_server_name="kubernetes",
+        proxy="http://proxy:3128",
+        disable_compression=True,
+    )
+    again = parse_profile_cluster(dict(reversed(list(WHOLE.items()))))
+    assert (config, hash(config)) == (again, hash(again))
+
+
+def test_a_cluster_needs_no_more_than_a_server() -> None:
+    """Without an authority the system's are trusted, and without a proxy there is none."""
+    assert parse_profile_cluster({"server": "https://w1"}) == ClusterConfig("https://w1")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"server": ""}, "server URL is required"),
+        ({"server": "http://w1"}, "server URL must start with https://"),
+        ({"server": "https://W_1"}, "untrusted server endpoint"),
+        ({"server": f"https://a:{CANARY}@w1"}, "basic auth is not allowed"),
+        ({"server": f"https://w1?token={CANARY}"}, "server URL must not have a query or a fragment"),
+        ({"insecure-skip-tls-verify": True}, "insecure TLS verification is not allowed"),
+        (
+            {"certificate-authority": f"/{CANARY}"},
+            "certificate-authority file paths are not allowed, use certificate-authority-data",
+        ),
+        ({"certificate-authority-data": CANARY}, "certificate-authority-data is not base64 of a PEM text"),
+        ({"proxy-url": f"socks5://{CANARY}"}, "proxy-url must be an http:// or https:// URL"),
+        ({"tls-server-name": f"{CANARY} x"}, "tls-server-name must be a host name or an IP address"),
+        ({"server": [CANARY]}, "failed to parse kubeconfig(apiconfig): server is not a text"),
+    ],
+)
+def test_clusters_that_are_refused(wrong: Json, message: str) -> None:
+    with pytest.raises(KubeconfigError) as caught:
+        parse_profile_cluster({**WHOLE, **wrong})
+    assert (caught.value.reason, str(caught.value)) == ("BadRestConfig", message)
+
+
+def test_credentials_are_told_apart_without_being_told() -> None:
+    """A digest of the address and of where the credentials come from; a rotated token is the same place."""
+    config = parse_profile_cluster(WHOLE)
+    holder = TokenHolder("Secret n/a")
+    held = credentials_digest(attrs.evolve(config, holder=holder))
+    holder.set(CANARY)
+    assert credentials_digest(attrs.evolve(config, holder=holder)) == held
+    plugin = ExecPlugin("/plugin", ["a"])
+    others = [attrs.evolve(config, holder=TokenHolder("Secret n/b")), attrs.evolve(config, exec_plugin=plugin), config]
+    assert len({held, *map(credentials_digest, others)}) == 4
+
+
+async def test_no_proxy_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the one that is named."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with talking(says(200, job("1"))) as (server, client):
+        assert await client.get(JOB, ObjectKey("n", "a")) == job("1")
+        assert "gzip" in server.asked[0].headers["Accept-Encoding"]
+
+
+async def test_compression_can_be_turned_off() -> None:
+    async with talking(says(200, job("1")), disable_compression=True) as (server, client):
+        await client.get(JOB, ObjectKey("n", "a"))
+        assert server.asked[0].headers["Accept-Encoding"] == "identity"
