@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.placement.effects import Announce, ApplyEntry, Create, Delete, Effect, Patch
 from multikueue.core.placement.settings import PLACEMENT_CONTROLLER
-from multikueue.errors import ApiError, Conflict, NotFound
+from multikueue.errors import ApiError, NotFound
 from multikueue.protocols import Writer
 from multikueue.runtime.events import EventRecorder
 
@@ -65,9 +65,9 @@ class PlacementExecutor:
                     await self.client.apply(
                         WORKLOAD, effect.object, field_manager=PLACEMENT_CONTROLLER, force=True, subresource="status"
                     )
-            except (Conflict, NotFound):
-                return  # it has changed, or is gone: its event leads to the next decision
-            except ApiError as error:
+            except NotFound:
+                return  # it is gone
+            except ApiError as error:  # also a conflict: what has changed may be nothing that handlers listen to
                 failures.append((effect, error))
 
         async with anyio.create_task_group() as tasks:
