@@ -18,7 +18,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.placement.settings import PlacementSettings, Policy
+from multikueue.core.placement.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import (
     AdapterError,
@@ -100,6 +100,7 @@ __all__ = [
     "Action",
     "AdapterError",
     "AdapterRegistry",
+    "Adopt",
     "AllAtOnce",
     "AlreadyExists",
     "AnswerLimits",

@@ -43,11 +43,14 @@ def chosen_dispatcher(settings: Settings) -> Dispatcher:
 
 
 def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
-    """What is to be told about the choice: a name without a domain may be a typing error."""
+    """What is to be told about the choice: a name without a domain may be an error, and scores may mean nothing."""
     name = dispatcher_name(settings)
     if "/" not in name and name not in installed_dispatchers():
         told = f'no installed package brings "{name}": another controller is to write status.nominatedClusterNames'
         yield Remark("dispatcherName", told, important=True)
+    if settings.ocm.enabled and name != INCREMENTAL:
+        told = f"the order of clusters by score means something to {INCREMENTAL} only: {name} offers a job in no order"
+        yield Remark("ocm", told)
 
 
 def dispatcher_contradictions(settings: Settings) -> Iterator[str]:

@@ -63,6 +63,8 @@ class OcmSettings:
     """What becomes of the jobs on a cluster that is not selected any more. `Drain`: they run to their end there.
     `Evict`: they are sent back, and run elsewhere. `Immediate`: the cluster leaves the config whatever runs there, as
     with OCM's addon: beside another MultiKueue controller jobs then run twice."""
+    min_dwell: timedelta = timedelta(0)
+    """How long a cluster stays selected at least, for a Placement whose choice changes with each score."""
     adopt: Literal["none", "addon", "2024"] = "none"
     """Whose configs are taken over: those of OCM's kueue-addon (`addon`, which must be uninstalled before), or those of
     the recipe that OCM published in 2024 (`2024`). Running jobs stay. `none`: what somebody else has made is left
@@ -86,7 +88,7 @@ class OcmSettings:
         Args:
             controller_name: of the MultiKueue checks that this daemon dispatches for.
         """
-        return PlacementSettings(Policy(self.policy), Adopt(self.adopt), controller_name)
+        return PlacementSettings(Policy(self.policy), Adopt(self.adopt), controller_name, min_dwell=self.min_dwell)
 
 
 @attrs.frozen

@@ -13,11 +13,13 @@ import yaml
 import multikueue.sandbox.crds
 from multikueue.core.model.conditions import condition, new_condition
 from multikueue.core.model.kinds import (
+    ADDON_PLACEMENT_SCORE,
     ADMISSION_CHECK,
     CLUSTER_PROFILE,
     CLUSTER_QUEUE,
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
+    NAMESPACE,
     PLACEMENT,
     PLACEMENT_DECISION,
     WORKLOAD,
@@ -34,6 +36,7 @@ from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from tests.runtime.fleet import Fleet, now
 
 OCM_CRDS = Path(multikueue.sandbox.crds.__file__).parent / "ocm"
+SCORE = "resource-usage-score"
 PLACED = "placed"
 """The name of the placement check."""
 
@@ -114,6 +117,22 @@ class Hub:
         await self.admin.merge_patch(
             PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK), {"status": status}, subresource="status"
         )
+
+    async def weigh(self, name: str) -> None:
+        """The Placement ranks clusters by a score of the addon `resource-usage-score`."""
+        coordinate = {"type": "AddOn", "addOn": {"resourceName": SCORE, "scoreName": name}}
+        spec = {"prioritizerPolicy": {"configurations": [{"scoreCoordinate": coordinate, "weight": 1}]}}
+        await self.admin.merge_patch(PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK), {"spec": spec})
+
+    async def report(self, name: str, **points: int) -> None:
+        """The addon reports a score of each cluster."""
+        for cluster, value in points.items():
+            with suppress(AlreadyExists):
+                await self.admin.create(NAMESPACE, bare(NAMESPACE, cluster))
+                await self.admin.create(ADDON_PLACEMENT_SCORE, bare(ADDON_PLACEMENT_SCORE, SCORE, cluster))
+            patch = {"status": {"scores": [{"name": name, "value": value}]}}
+            key = ObjectKey(cluster, SCORE)
+            await self.admin.merge_patch(ADDON_PLACEMENT_SCORE, key, patch, subresource="status")
 
     async def profile(self, name: str, **labels: str) -> None:
         """Somebody registers a cluster."""

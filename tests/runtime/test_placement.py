@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import anyio
+import attrs
 import pytest
 
+from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -264,6 +266,26 @@ async def test_decisions_replaced_one_by_one_change_nothing() -> None:
             await hub.decide("c1", "c2")
             await anyio.sleep(5)
         assert (await hub.admin.get(MULTIKUEUE_CONFIG, CONFIG))["metadata"]["generation"] == generation
+
+
+async def test_the_cluster_with_most_free_gpus_is_asked_first() -> None:
+    """And another one after its score has fallen, five minutes later at the earliest."""
+    hub = await Hub.of("c1", "c2")
+    await hub.weigh("gpus")
+    await hub.report("gpus", c1=-100, c2=50)
+    await hub.decide("c1", "c2")
+    manager = attrs.evolve(hub.manager(), dispatcher=Incremental(step=1))
+    async with hub.fleet.kueues(), hub.running(manager):
+        await until(lists(hub, "c2", "c1"))
+        await hub.fleet.submit("first")
+        await until(runs(hub, "first", "c2"))
+        await hub.report("gpus", c1=100)
+        await anyio.sleep(200)
+        assert await hub.listed() == ["c2", "c1"]
+        await until(lists(hub, "c1", "c2"), 200)
+        await hub.fleet.submit("second")
+        await until(runs(hub, "second", "c1"))
+        assert await hub.state("first") == ("Ready", "c2")
 
 
 class Noted:

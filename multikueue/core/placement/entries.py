@@ -14,14 +14,15 @@ import attrs
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import is_true, parse_timestamp, timestamp
 from multikueue.core.model.labels import MAX_CONDITION_MESSAGE
-from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, identity, is_terminating, name_of, shortened
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, identity, name_of, shortened
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.placement.effects import ApplyEntry, Effect
 from multikueue.core.placement.filling import Filling
 from multikueue.core.placement.names import WRITTEN_ANNOTATION
 from multikueue.core.placement.settings import Policy
 from multikueue.core.placement.snapshot import Snapshot
+from multikueue.core.placement.work import Work
 
 SEEN: Final = timedelta(seconds=3)
 """How long after a write of the config Workloads wait beside another controller: its cache must show it first, or it
@@ -75,50 +76,43 @@ def write_entries(
         found: what Workloads that wait are told.
         now: the manager's wall clock.
     """
-    name = name_of(check)
-    for workload in snapshot.workloads:
-        if workloads.check(workload, name) is None or not _is_open(workload):
-            continue
-        wanted = _wanted(workload, name, snapshot, filling, found)
-        entry = workloads.check(workload, name) or {}
-        if wanted is not None and (entry.get("state"), entry.get("message")) != (str(wanted.state), wanted.message):
-            yield ApplyEntry(_applied(workload, entry, name, wanted, now))
+    name, made = name_of(check), list[ApplyEntry]()
+    for work in snapshot.workloads:
+        wanted = _wanted(work, name, snapshot, filling, found) if work.open and name in work.states else None
+        if wanted is not None:
+            entry = workloads.check(work.object, name) or {}
+            if (entry.get("state"), entry.get("message")) != (str(wanted.state), wanted.message):
+                made.append(ApplyEntry(_applied(work.object, entry, name, wanted, now)))
+    return iter(sorted(made, key=lambda effect: ObjectKey.of(effect.object)))
 
 
-def _is_open(workload: Json) -> bool:
-    """Whether Kueue listens to checks of a Workload."""
-    if is_terminating(workload) or workloads.is_finished(workload) or not workloads.is_active(workload):
-        return False
-    return workloads.has_quota(workload) and not workloads.is_evicted(workload)
-
-
-def _wanted(workload: Json, name: str, snapshot: Snapshot, filling: Filling | None, found: Gate) -> Gate | None:
+def _wanted(work: Work, name: str, snapshot: Snapshot, filling: Filling | None, found: Gate) -> Gate | None:
     """What our entry should say; None: as it does."""
-    state = workloads.check_state(workload, name)
+    state = work.states[name]
     if state in (CheckState.RETRY, CheckState.REJECTED):
         return None  # Kueue is about to evict it
-    left = _leaves(workload, filling) if snapshot.settings.policy is Policy.EVICT and filling is not None else ""
+    left = _leaves(work, filling) if snapshot.settings.policy is Policy.EVICT and filling is not None else ""
     if left:
         return Gate(CheckState.RETRY, f"Cluster {left} is no longer selected: the Workload is sent elsewhere")
-    if state is not CheckState.PENDING or workloads.is_admitted(workload) or _is_rejected(workload, name):
-        return None  # Kueue makes an admitted Workload whose check is Pending not admitted
-    return found
+    if state != CheckState.PENDING or _is_rejected(work, name):
+        return None  # once Ready it stays so: Kueue takes the admission of a Workload whose check is Pending
+    if work.cluster is None:
+        return found
+    return Gate(CheckState.READY, f"It is on {work.cluster}") if filling is not None else None
 
 
-def _leaves(workload: Json, filling: Filling) -> str:
+def _leaves(work: Work, filling: Filling) -> str:
     """The cluster that a Workload is to leave: it runs there, or is offered to it by another controller."""
     if not filling.members.target:
         return ""
-    placed = workloads.cluster_name(workload)
-    if placed is not None:
-        return placed if placed in filling.members.leaving else ""
-    offered = workloads.nominated(workload) if filling.beside else ()
+    if work.cluster is not None:
+        return work.cluster if work.cluster in filling.members.leaving else ""
+    offered = work.nominated if filling.beside else ()
     return next((one for one in offered if one in filling.members.leaving), "")
 
 
-def _is_rejected(workload: Json, name: str) -> bool:
-    entries = (entry for entry in workloads.checks(workload) if entry.get("name") != name)
-    return any(entry.get("state") == CheckState.REJECTED for entry in entries)
+def _is_rejected(work: Work, name: str) -> bool:
+    return any(state == CheckState.REJECTED for one, state in work.states.items() if one != name)
 
 
 def _applied(workload: Json, entry: Json, name: str, wanted: Gate, now: datetime) -> Json:

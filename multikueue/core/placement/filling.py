@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,6 +16,7 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of, resour
 from multikueue.core.placement.adopting import renamed, renamed_scores
 from multikueue.core.placement.belief import Belief, believe
 from multikueue.core.placement.decisions import Decision, read
+from multikueue.core.placement.dwelling import with_dwelling
 from multikueue.core.placement.effects import Create, Effect, Patch
 from multikueue.core.placement.figures import Figures
 from multikueue.core.placement.members import Members, members
@@ -47,6 +48,7 @@ class Filling:
     """Whether another controller dispatches to it."""
     usage: Usage
     busy: dict[str, datetime]
+    joined: Mapping[str, datetime]
     look_again: float | None
     put_off: tuple[str, ...]
     """A better order that has to wait; empty: none has."""
@@ -74,9 +76,8 @@ def decided(snapshot: Snapshot) -> Decision:
 
 
 def is_beside(name: str, snapshot: Snapshot) -> bool:
-    """Whether anybody but this process dispatches to the clusters of a config."""
-    own = snapshot.settings.dispatched_as
-    return any(one != own for one in dispatchers_of(name, snapshot.checks.values())) or not own
+    """Whether anybody but this process dispatches to the clusters of a config. While no check tells, somebody may."""
+    return dispatchers_of(name, snapshot.checks.values()) != {snapshot.settings.dispatched_as}
 
 
 def fill(name: str, snapshot: Snapshot, decision: Decision, now: datetime) -> Filling:
@@ -98,16 +99,17 @@ def fill(name: str, snapshot: Snapshot, decision: Decision, now: datetime) -> Fi
     if live is None:
         present |= used.all()  # somebody has deleted it
     work = used.all() if beside else used.running
+    if beside and used.undecided:
+        work |= present
     busy = seen_busy(memory.busy, work & present if beside else work, present if beside else (), now)
     waits = lingering({one: at for one, at in busy.items() if one not in work}, now, SETTLE) if beside else {}
-    scores = _scores(snapshot, belief.names or frozenset(), decision, now)
-    found = members(
-        rank(belief.names or (), scores), present, work | waits.keys(), beside=beside, policy=settings.policy
-    )
+    chosen = with_dwelling(belief.names or frozenset(), memory.joined, now, settings.min_dwell)
+    scores = _scores(snapshot, chosen.names, decision, now)
+    found = members(rank(chosen.names, scores), present, work | waits.keys(), beside=beside, policy=settings.policy)
     wanted, order_waits, put_off = _in_order(found, live, listed, scores, snapshot, now)
     ends = [waits[one] for one in found.kept if one in waits]
-    look_again = _earliest(belief.look_again, scores.look_again, order_waits, *ends)
-    return Filling(name, live, belief, found, wanted, scores, beside, used, busy, look_again, put_off)
+    look_again = _earliest(belief.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
+    return Filling(name, live, belief, found, wanted, scores, beside, used, busy, chosen.joined, look_again, put_off)
 
 
 def _scores(snapshot: Snapshot, names: frozenset[str], decision: Decision, now: datetime) -> Scores:
@@ -190,6 +192,7 @@ def remembered(snapshot: Snapshot, decision: Decision, filling: Filling, now: da
         listed=filling.wanted or memory.listed,
         spec={key: value for key, value in spec.items() if key != "clusters"},
         busy=filling.busy,
+        joined=filling.joined,
         put_off=filling.put_off,
     )
     return attrs.evolve(snapshot, memory=noted)

@@ -25,7 +25,7 @@ from multikueue.core.placement.names import ADDON_FINALIZER, CONFIG_LABEL, FINAL
 from multikueue.core.placement.ownership import is_owned, why_foreign, with_owner
 from multikueue.core.placement.parameters import BadParameters, is_placement_check, name_or_empty, placement_name
 from multikueue.core.placement.releasing import leave, release, with_finalizers
-from multikueue.core.placement.snapshot import Snapshot, Unknown, check_key
+from multikueue.core.placement.snapshot import Memory, Snapshot, Unknown, check_key
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:
@@ -78,6 +78,8 @@ def _refuse(snapshot: Snapshot, verdict: Verdict, now: datetime) -> Plan:
 def _keep(name: str, snapshot: Snapshot, now: datetime) -> Plan:
     """Have the config list what is selected, and say so."""
     check, decision = snapshot.own(), decided(snapshot)
+    if snapshot.memory.config != name:
+        snapshot = attrs.evolve(snapshot, memory=Memory(config=name))
     filling = fill(name, snapshot, decision, now)
     put_off = is_put_off(filling, snapshot)
     snapshot = remembered(snapshot, decision, filling, now)

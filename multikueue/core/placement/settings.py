@@ -48,6 +48,8 @@ class PlacementSettings:
     grace: timedelta = timedelta(seconds=60)
     """How long a decision that is empty, or has lost more than half of its clusters, must hold before it is believed:
     OCM empties decisions for a moment when it replaces them, and while it cannot read the Placement."""
+    min_dwell: timedelta = timedelta(0)
+    """How long a cluster stays selected at least: for Placements whose choice changes with each score."""
     hysteresis: int = 10
     """Points by which scores must have changed until the order of a config is rewritten."""
     order_interval: timedelta = timedelta(minutes=5)

@@ -13,12 +13,15 @@ from multikueue.core.model.objects import name_of
 from multikueue.core.placement.belief import Doubt
 from multikueue.core.placement.ranking import Coordinate
 from multikueue.core.placement.settings import PlacementSettings
+from multikueue.core.placement.work import Work
 
 
 @attrs.frozen
 class Memory:
     """What one decision leaves for the next. A new process begins without it: waits begin anew, nothing is lost."""
 
+    config: str = ""
+    """The config that this is about: a check may come to name another Placement."""
     believed: frozenset[str] | None = None
     doubt: Doubt | None = None
     decided_at: datetime | None = None
@@ -30,6 +33,8 @@ class Memory:
     """The rest of the config's spec as last seen: a config that is made again has it, too."""
     busy: Mapping[str, datetime] = attrs.field(factory=dict)
     """By cluster, when a Workload was seen there last."""
+    joined: Mapping[str, datetime] = attrs.field(factory=dict)
+    """By selected cluster, since when."""
     put_off: tuple[str, ...] = ()
     """A better order that was not written."""
     told: str = ""
@@ -83,8 +88,8 @@ class Snapshot:
     """All MultiKueueConfigs by name."""
     clusters: Mapping[str, Json] = attrs.field(factory=dict)
     """All MultiKueueClusters by name."""
-    workloads: tuple[Json, ...] = ()
-    """Those that have one of the checks which stand for the config, in the order of their keys."""
+    workloads: tuple[Work, ...] = ()
+    """Those that have one of the checks which stand for the config."""
     placed: frozenset[str] = frozenset()
     """Clusters of an inventory that any unfinished Workload of the manager names as its own."""
     memory: Memory = attrs.field(factory=Memory)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 import attrs
 
 from multikueue.core.config.admission_check import config_name
-from multikueue.core.model import workloads
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.placement.parameters import is_placement_check, name_or_empty
+from multikueue.core.placement.work import Work
 
 
 @attrs.frozen
@@ -22,6 +23,8 @@ class Usage:
     """Clusters that an unfinished Workload names as its own."""
     offered: frozenset[str]
     """Clusters that a Workload is offered to which nobody has taken yet."""
+    undecided: bool = False
+    """Whether there is a Workload that may be offered to any listed cluster at this moment: our entry is Ready."""
 
     def all(self) -> frozenset[str]:
         """Both."""
@@ -39,7 +42,7 @@ def dispatchers_of(config: str, checks: Iterable[Json]) -> set[str]:
     return {str(dig(one, "spec", "controllerName")) for one in found if not is_placement_check(one)}
 
 
-def usage(config: str, checks: Iterable[Json], known: Iterable[Json]) -> Usage:
+def usage(config: str, checks: Iterable[Json], known: Iterable[Work]) -> Usage:
     """Which clusters have work of a config.
 
     Args:
@@ -47,21 +50,20 @@ def usage(config: str, checks: Iterable[Json], known: Iterable[Json]) -> Usage:
         checks: all AdmissionChecks.
         known: Workloads.
     """
-    mine = {str(one["metadata"]["name"]) for one in checks_of(config, checks)}
-    running, offered = set[str](), set[str]()
-    for workload in _unfinished(known, mine):
-        if (name := workloads.cluster_name(workload)) is not None:
-            running.add(name)
+    found = checks_of(config, checks)
+    mine = {str(one["metadata"]["name"]) for one in found}
+    placement = {str(one["metadata"]["name"]) for one in found if is_placement_check(one)}
+    running, offered, undecided = set[str](), set[str](), False
+    for work in known:
+        if work.finished or mine.isdisjoint(work.states):
+            continue
+        if work.cluster is not None:
+            running.add(work.cluster)
         else:
-            offered.update(workloads.nominated(workload))
-    return Usage(frozenset(running), frozenset(offered))
-
-
-def _unfinished(known: Iterable[Json], checks: set[str]) -> Iterator[Json]:
-    for workload in known:
-        listed = (entry.get("name") for entry in workloads.checks(workload))
-        if not workloads.is_finished(workload) and checks.intersection(map(str, listed)):
-            yield workload
+            offered.update(work.nominated)
+            waits = work.open and not work.nominated
+            undecided = undecided or (waits and any(work.states.get(one) == CheckState.READY for one in placement))
+    return Usage(frozenset(running), frozenset(offered), undecided)
 
 
 def seen_busy(

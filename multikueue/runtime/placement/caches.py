@@ -27,6 +27,7 @@ from multikueue.core.placement.parameters import name_or_empty
 from multikueue.core.placement.ranking import Coordinate
 from multikueue.core.placement.snapshot import Labelled, Scheduled, Source, Unknown
 from multikueue.core.placement.usage import checks_of
+from multikueue.core.placement.work import Work
 from multikueue.kube.indexer import Index
 from multikueue.kube.informer import Handler, Informer, start_informers
 from multikueue.protocols import ApiClient
@@ -34,6 +35,8 @@ from multikueue.runtime.workload_indexes import check_names
 
 HELD: Final = "held by check"
 """The index of Workloads that matter: those that have quota or a worker, and have not ended, by check."""
+PLACED: Final = "placed on cluster"
+"""The index of Workloads that have a worker, and have not ended, by cluster."""
 
 
 def _held_entries(workload: Json) -> list[str]:
@@ -43,7 +46,12 @@ def _held_entries(workload: Json) -> list[str]:
     return check_names(workload) if held else []
 
 
-HUB_INDEXES: Final[dict[str, Index]] = {HELD: _held_entries}
+def _placed_entries(workload: Json) -> list[str]:
+    placed = workloads.cluster_name(workload)
+    return [str(placed)] if placed is not None and not workloads.is_finished(workload) else []
+
+
+HUB_INDEXES: Final[dict[str, Index]] = {HELD: _held_entries, PLACED: _placed_entries}
 
 
 @attrs.define(eq=False)
@@ -54,6 +62,7 @@ class HubCaches:
     checks: Informer
     configs: Informer
     clusters: Informer
+    _read: dict[ObjectKey, Work] = attrs.field(factory=dict, init=False, repr=False)
 
     @classmethod
     def build(cls, client: ApiClient, fraction: Callable[[], float]) -> HubCaches:
@@ -76,22 +85,30 @@ class HubCaches:
         """All of them."""
         return self.workloads, self.checks, self.configs, self.clusters
 
-    def workloads_of(self, config: str) -> Iterator[Json]:
-        """The Workloads that matter for a config, each once and in the order of their keys."""
-        names = sorted(name_of(check) for check in checks_of(config, self.checks.values())) if config else ()
-        held = {key for name in names for key in self.workloads.keys_by(HELD, name)}
-        for key in sorted(held):
-            if (workload := self.workloads.get(key)) is not None:
-                yield workload
+    def work_of(self, config: str) -> dict[ObjectKey, Work]:
+        """The Workloads that matter for a config."""
+        names = [name_of(check) for check in checks_of(config, self.checks.values())] if config else []
+        return {key: self._work(key) for name in names for key in self.workloads.keys_by(HELD, name)}
 
-    def held_by(self, check: str) -> list[Json]:
+    def held_by(self, check: str) -> dict[ObjectKey, Work]:
         """The Workloads that matter for a check."""
-        return self.workloads.by(HELD, check)
+        return {key: self._work(key) for key in self.workloads.keys_by(HELD, check)}
 
     def placed(self) -> frozenset[str]:
         """The clusters that any unfinished Workload names as its own."""
-        found = (workloads.cluster_name(one) for one in self.workloads.values() if not workloads.is_finished(one))
-        return frozenset(str(name) for name in found if name is not None)
+        return frozenset(self.workloads.entries(PLACED))
+
+    def forget(self, key: ObjectKey) -> None:
+        """A Workload has changed, or is gone."""
+        self._read.pop(key, None)
+
+    def _work(self, key: ObjectKey) -> Work:
+        known = self._read.get(key)
+        if known is None:
+            workload = self.workloads.get(key)
+            assert workload is not None, "an index leads to what is not there"
+            known = self._read[key] = Work.of(workload)
+        return known
 
 
 def without_spec(workload: Json) -> Json:

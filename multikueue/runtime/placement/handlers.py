@@ -87,8 +87,9 @@ class PlacementHandlers:
         for name in self.filled:
             self.inventories.enqueue(ObjectKey("", name), BATCH)
 
-    def workload_changed(self, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
+    def workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """A Workload came, went or changed."""
+        self.hub.forget(key)
         if old is not None and new is not None and _of_workload(old) == _of_workload(new):
             return
         names = {name for one in (old, new) if one is not None for name in check_names(one)}

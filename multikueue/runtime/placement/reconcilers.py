@@ -64,9 +64,9 @@ class PlacementReconciler:
         name = name_of(check)
         owned = (one for one in self.hub.configs.values() if _names(one, check))
         concerned = dict.fromkeys((name_or_empty(check), *map(name_of, owned)))
-        found = {ObjectKey.of(one): one for config in concerned for one in self.hub.workloads_of(config)}
-        for one in self.hub.held_by(name):  # also where its parameters name nothing
-            found.setdefault(ObjectKey.of(one), one)
+        found = self.hub.held_by(name)  # also where its parameters name nothing
+        for config in concerned:
+            found |= self.hub.work_of(config)
         return Snapshot(
             source,
             self.settings,
@@ -74,7 +74,7 @@ class PlacementReconciler:
             checks=_by_name(self.hub.checks),
             configs=_by_name(self.hub.configs),
             clusters=_by_name(self.hub.clusters),
-            workloads=tuple(found[one] for one in sorted(found)),
+            workloads=tuple(found.values()),
             memory=self._memory.get(name, Memory()),
         )
 
@@ -136,7 +136,7 @@ class InventoryReconciler:
             checks=_by_name(self.hub.checks),
             configs=_by_name(self.hub.configs),
             clusters=_by_name(self.hub.clusters),
-            workloads=tuple(self.hub.workloads_of(key.name)),
+            workloads=tuple(self.hub.work_of(key.name).values()),
             placed=self.hub.placed(),
             memory=self._memory.get(key.name, Memory()),
         )

@@ -17,6 +17,7 @@ from multikueue.core.placement.names import PLACEMENT_LABEL
 from multikueue.core.placement.plan import plan
 from multikueue.core.placement.settings import PLACEMENT_CONTROLLER, PlacementSettings
 from multikueue.core.placement.snapshot import Labelled, Memory, Scheduled, Snapshot, Source, Unknown
+from multikueue.core.placement.work import Work
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FOREIGN = "example.com/multikueue"
@@ -165,7 +166,7 @@ class Hub:
             dict(self.checks),
             dict(self.configs),
             dict(self.clusters),
-            tuple(self.workloads.values()),
+            tuple(map(Work.of, self.workloads.values())),
             frozenset(placed),
             self.memory.get(key, Memory()),
         )

@@ -215,8 +215,11 @@ def test_another_placement_gives_the_former_config_up_once_nothing_runs() -> Non
     ground.checks["placed"]["spec"]["parameters"]["name"] = "q"
     ground.decisions, ground.placement = [decision("b", of="q")], placement("q", numberOfSelectedClusters=1)
     ground.settle()
-    assert (ground.listed("q"), ground.listed("p")) == (["b"], ["a"])
+    # Somebody else may follow that job by the new config, once the other check names it as well.
+    assert (ground.listed("q"), ground.listed("p")) == (["b", "a"], ["a"])
     ground.workloads = {}
+    ground.settle()
+    ground.later(61)
     ground.settle()
     assert (ground.listed("q"), ground.listed("p")) == (["b"], None)
 

@@ -101,6 +101,33 @@ def test_a_workload_that_is_offered_there_holds_it_beside_another_controller() -
     assert ours.listed() == ["c3"]
 
 
+def test_a_workload_that_was_told_ready_holds_what_is_listed() -> None:
+    """Beside another controller, which is about to offer it to what it has seen in the list."""
+    ground = hub("c2", "c3", controller=FOREIGN)
+    ground.later(5)
+    ground.workloads = {"w": workload("w", state="Ready")}
+    ground.settle()
+    ground.decide("c3")
+    ground.settle()
+    assert ground.listed() == ["c3", "c2"]
+    ground.workloads = {"w": workload("w", state="Ready", offered=("c3",))}
+    ground.settle()
+    ground.later(61)
+    ground.settle()
+    assert ground.listed() == ["c3"]
+
+
+def test_a_missing_multikueue_check_counts_as_somebody_elses() -> None:
+    """It is being made again, and whoever it is for has jobs there."""
+    ground = hub("c2", "c3")
+    ground.settle()
+    ground.workloads = {"old": workload("old", cluster="c2", state="Ready")}
+    del ground.checks["mk"]
+    ground.decide("c3")
+    ground.settle()
+    assert ground.listed() == ["c3", "c2"]
+
+
 def test_evict_sends_back_first_and_drops_then() -> None:
     ground = hub("c2", "c3", controller=FOREIGN, policy=Policy.EVICT)
     ground.settle()
@@ -261,6 +288,15 @@ def test_a_workload_that_another_check_has_rejected_waits() -> None:
     ground.workloads["w"]["status"]["admissionChecks"][0]["state"] = "Rejected"
     ground.settle()
     assert ground.state("w") == "Pending"
+
+
+def test_what_runs_already_becomes_ready_whatever_holds_up_others() -> None:
+    """Under the addon nobody had made it Ready, and a check that is added to a queue begins Pending."""
+    ground = hub("c2", "c3", controller=FOREIGN)
+    ground.settle()
+    ground.workloads = {"old": workload("old", cluster="c2")}
+    ground.decide("c3")
+    assert (ready(ground), ground.state("old")) == ("Pending", "Ready")
 
 
 def test_our_entry_alone_is_written() -> None:

@@ -119,6 +119,37 @@ def test_a_new_cluster_comes_in_by_rank() -> None:
     assert ground.listed() == ["b", "c", "a"]
 
 
+def test_a_cluster_that_has_just_been_selected_stays_for_a_while() -> None:
+    """W20: with one cluster by score the choice may change every minute."""
+    ground = hub("a", "b", min_dwell=timedelta(minutes=10))
+    ground.decide("a")
+    ground.settle()
+    first, seen = len(ground.writes), set[str]()
+    for minute in range(60):
+        ground.later(60)
+        ground.decide("ab"[minute % 2])
+        ground.settle()
+        seen.update(ground.listed() or ())
+    written = [one for one in ground.writes[first:] if "spec" in getattr(one, "patch", {})]
+    assert len(written) <= 2 * len(seen) * 60 / 10  # each comes and goes once in ten minutes at most
+    ground.decide("b")
+    found = ground.settle()
+    assert found.look_again is not None
+    ground.later(600)
+    ground.settle()
+    assert ground.listed() == ["b"]
+
+
+def test_an_empty_selection_does_not_dwell() -> None:
+    ground = hub("a", min_dwell=timedelta(hours=10))
+    ground.settle()
+    ground.decide()
+    ground.settle()
+    ground.later(60)
+    ground.settle()
+    assert ground.said()[1] == "NoClustersAvailable"
+
+
 def test_a_clock_that_was_set_back_delays_no_order() -> None:
     assert due_in(NOW + timedelta(days=1), NOW, timedelta(minutes=5)) == 0
     assert due_in(None, NOW, timedelta(minutes=5)) == 0
