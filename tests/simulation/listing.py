@@ -65,9 +65,7 @@ class Listing:
         Raises:
             BrokenPromise: they do not go together.
         """
-        with anyio.move_on_after(2 * GRACE):
-            while set(self._listed()) != self._decided[-1][1]:
-                await anyio.sleep(1.0)
+        await anyio.sleep(2 * GRACE)
         listed, (_, decided) = self._listed(), self._decided[-1]
         if set(listed) != decided:
             raise BrokenPromise(f"{self.name} lists {listed} in the end, and {sorted(decided)} are decided")
