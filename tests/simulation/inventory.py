@@ -150,7 +150,8 @@ class Inventory:
             await self.manager.api.merge_patch(SECRET, ObjectKey(name, NAME), {"data": data})
 
     async def mend(self) -> None:
-        """Put everything right that somebody has broken."""
+        """Put everything right that somebody has broken; from now on the Placement takes all clusters."""
+        self.best = None
         await self.join()
         placement = await self.manager.api.get(PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK))
         await self.manager.api.replace(PLACEMENT, {**placement, "spec": self.spec})

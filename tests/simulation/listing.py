@@ -57,20 +57,21 @@ class Listing:
             self._note_decision()
             self.world.manager.registry.cluster.listeners.append(self._changed)
 
-    def check_the_end(self) -> None:
+    async def check_the_end(self) -> None:
         """Hold the config against the last decision, and the number of its writes against that of the decisions.
+
+        A cluster that was busy, or that may have been while nobody looked, is kept for a while.
 
         Raises:
             BrokenPromise: they do not go together.
         """
-        if self.world.inventory is None:
-            return
+        await anyio.sleep(2 * GRACE)
         listed, (_, decided) = self._listed(), self._decided[-1]
         if set(listed) != decided:
-            raise BrokenPromise(f"the config lists {listed} in the end, and {sorted(decided)} are decided")
+            raise BrokenPromise(f"{self.name} lists {listed} in the end, and {sorted(decided)} are decided")
         most = len(self._decided) * (2 if self.name == THEIRS else 1)  # with what still runs, and without
         if self.writes > most:
-            raise BrokenPromise(f"the config was written {self.writes} times for {len(self._decided)} decisions")
+            raise BrokenPromise(f"{self.name} was written {self.writes} times for {len(self._decided)} decisions")
 
     def _changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         if row.plural in (DECISION.plural, PLACEMENT.plural):
@@ -113,16 +114,17 @@ class Listing:
             yield from self._faults_of_set(before, after)
 
     def _is_reordered(self, before: list[str], after: list[str]) -> bool:
-        """Whether only the order differs. A cluster that is not selected any more, but is busy, goes to the end."""
-        leaving = set(self._busy()) - self._decided[-1][1] if self._decided else set()
-        return set(before) == set(after) and not leaving & set(after)
+        """Whether only the order differs. What stays listed without being selected goes to the end, and back."""
+        return set(before) == set(after) and set(self._lately(GRACE)) == {frozenset(after)}
 
     def _faults_of_order(self, before: list[str], after: list[str]) -> Iterator[str]:
         past = anyio.current_time() - self._written
         if past < ORDERED_EVERY - ROUNDED - abs(self.world.daemon_skew):
             yield f"the order of the config is written again after {past:.0f} s: {after}"
         pairs = [(one, other) for number, one in enumerate(before) for other in before[number + 1 :]]
-        by_name = after == sorted(after) and not any(self._scored.get(name) for name in after)
+        placement = find(self.world.manager, PLACEMENT, ObjectKey(KUEUE_NAMESPACE, self.name))
+        scored = dig(placement, "spec", "prioritizerPolicy", "configurations")
+        by_name = after == sorted(after) and not (scored and any(self._scored.get(name) for name in after))
         if not by_name and not any(self._most(other) - self._least(one) >= POINTS for one, other in pairs):
             yield f"the order of the config is written for less than {POINTS} points: {before} to {after}"
 
@@ -130,7 +132,7 @@ class Listing:
         lost = {worker: what for worker, what in self._busy().items() if worker in before and worker not in after}
         for worker, what in lost.items():
             yield f"{worker} leaves the config of another controller, which runs {what} there"
-        kept = set(self._busy()) & set(before)
+        kept = set(before) if self.name == THEIRS else set[str]()
         if not any(chosen <= set(after) <= chosen | kept for chosen in self._lately(SEEN_FOR)):
             yield f"the config lists {after}, which no whole decision says: {list(map(sorted, self._lately(SEEN_FOR)))}"
         if 2 * len(after) >= len(before):

@@ -120,7 +120,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             await _wait_until_done(scene)
             _check_the_end(scene, logged, calm=script.calm)
             for listing in listings:
-                listing.check_the_end()
+                await listing.check_the_end()
             tasks.cancel_scope.cancel()
     except* BrokenPromise as failures:
         broken = "; ".join(str(failure) for failure in failures.exceptions)

@@ -59,6 +59,7 @@ class Stories:
         played = self.played[story.name] = Played(story, self.demo.elapsed)
         async with self._user() as client:
             await tell(client, story)
+            await self._until(lambda: story.chosen <= self.demo.tally.reached.intersection(played.clusters))
             await self.demo.submit(submissions(story.jobs, story.name))
             if story.later is not None:
                 await self._until(lambda: all(job.stays and job.ready for job in self.jobs(story)))
