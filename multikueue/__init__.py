@@ -18,6 +18,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.placement.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import (
     AdapterError,
@@ -48,6 +49,7 @@ from multikueue.protocols import (
     ControllerHook,
     ManagerHook,
     ObjectList,
+    PlacementHook,
     Reader,
     Reconciler,
     RequestHook,
@@ -86,6 +88,7 @@ if TYPE_CHECKING:  # the names of `_LAZY`
     from multikueue.runtime.controller import Controller, KeyQueue
     from multikueue.runtime.election import Elector
     from multikueue.runtime.manager import Manager, ManagerSettings
+    from multikueue.runtime.placement.service import Inventory, PlacementController, PlacementOptions
 
     __version__: str
 
@@ -97,6 +100,7 @@ __all__ = [
     "Action",
     "AdapterError",
     "AdapterRegistry",
+    "Adopt",
     "AllAtOnce",
     "AlreadyExists",
     "AnswerLimits",
@@ -129,6 +133,7 @@ __all__ = [
     "Informer",
     "InformerStatus",
     "Invalid",
+    "Inventory",
     "JobKind",
     "Json",
     "KeyQueue",
@@ -145,8 +150,13 @@ __all__ = [
     "NotSent",
     "ObjectKey",
     "ObjectList",
+    "PlacementController",
+    "PlacementHook",
+    "PlacementOptions",
+    "PlacementSettings",
     "PlanSettings",
     "PluginCommand",
+    "Policy",
     "ProfileSettings",
     "Reader",
     "Reconciler",
@@ -201,6 +211,7 @@ _LAZY = {
     "multikueue.runtime.controller": ("Controller", "KeyQueue"),
     "multikueue.runtime.election": ("Elector",),
     "multikueue.runtime.manager": ("Manager", "ManagerSettings"),
+    "multikueue.runtime.placement.service": ("Inventory", "PlacementController", "PlacementOptions"),
 }
 """The names that are imported when they are first used, by module."""
 

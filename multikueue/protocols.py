@@ -15,6 +15,7 @@ import attrs
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.placement.figures import Figures
 
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
@@ -240,6 +241,22 @@ class ManagerHook(Protocol):
 
     def cluster_removed(self, cluster: ClusterName) -> None:
         """The manager does not know a worker any more."""
+        ...
+
+
+class PlacementHook(Protocol):
+    """Observes configs that are filled from an inventory, for metrics. Called in the loop: not to wait or raise."""
+
+    def filled(self, config: str, figures: Figures) -> None:
+        """A MultiKueueConfig was looked at."""
+        ...
+
+    def put_off(self, config: str) -> None:
+        """A better order of a config was not written, because it is too little better, or too early."""
+        ...
+
+    def released(self, config: str) -> None:
+        """A MultiKueueConfig is not filled any more."""
         ...
 
 

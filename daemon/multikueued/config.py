@@ -13,6 +13,7 @@ from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.kube import AnswerLimits
 from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
+from multikueued.inventories import InventorySettings, OcmSettings
 from multikueued.leader_settings import BoundTokenSettings, FindingsSettings
 from multikueued.profile_settings import ClusterProfileSettings
 
@@ -26,12 +27,10 @@ ObjectName = NewType("ObjectName", str)
 """A text that Kubernetes accepts as the name of a namespace or a Lease."""
 ServerUrl = NewType("ServerUrl", str)
 """`https://HOST:PORT`."""
-
 ByteSize = NewType("ByteSize", int)
 """Bytes, written as Kubernetes writes quantities: `16Mi`."""
 Count = NewType("Count", int)
 """How many; at least 1."""
-
 DispatcherName = NewType("DispatcherName", str)
 """One of Kueue's two dispatchers, a dispatcher of an installed package, or another controller's domain and path."""
 KueuesDispatcherName = NewType("KueuesDispatcherName", str)
@@ -40,7 +39,6 @@ StepSize = NewType("StepSize", int)
 """How many workers; at least 1."""
 RoundLength = NewType("RoundLength", timedelta)
 """How long a round lasts; at least a second."""
-
 FrameworkName = NewType("FrameworkName", str)
 """Kueue's name of a kind that is built into it: `batch/job`."""
 
@@ -296,3 +294,7 @@ class Settings:
     webhook: WebhookSettings = attrs.field(factory=WebhookSettings)
     pods: PodSettings = attrs.field(factory=PodSettings)
     retention: RetentionSettings = attrs.field(factory=RetentionSettings)
+    ocm: OcmSettings = attrs.field(factory=OcmSettings)
+    inventory: tuple[InventorySettings, ...] = ()
+    """MultiKueueConfigs that are filled with ClusterProfiles by label, without OCM: each entry has a `selector`, a
+    `config` and a `policy`."""

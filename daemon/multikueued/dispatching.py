@@ -1,4 +1,4 @@
-"""The dispatcher that the settings choose."""
+"""The dispatcher that the settings choose, and which configs they have filled."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental, Order
+from multikueue.runtime.placement.service import Inventory, PlacementOptions
 from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
 from multikueued.config import IncrementalSettings, Settings
 from multikueued.kueue_configuration import Remark
@@ -14,6 +15,16 @@ from multikueued.kueue_configuration import Remark
 def dispatcher_name(settings: Settings) -> str:
     """The name of the dispatcher, from our setting or Kueue's."""
     return settings.dispatcher.name or settings.dispatcher_name or ALL_AT_ONCE
+
+
+def placement_options(settings: Settings) -> PlacementOptions:
+    """Which MultiKueueConfigs are filled from an inventory. What we dispatch for is told by `controllerName`."""
+    own = settings.controller_name
+    return PlacementOptions(
+        settings.ocm.placement_settings(own) if settings.ocm.enabled else None,
+        tuple(Inventory(one.selector, one.config, one.placement_settings(own)) for one in settings.inventory),
+        settings.namespace,
+    )
 
 
 def chosen_dispatcher(settings: Settings) -> Dispatcher:
@@ -32,11 +43,14 @@ def chosen_dispatcher(settings: Settings) -> Dispatcher:
 
 
 def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
-    """What is to be told about the choice: a name without a domain may be a typing error."""
+    """What is to be told about the choice: a name without a domain may be an error, and scores may mean nothing."""
     name = dispatcher_name(settings)
     if "/" not in name and name not in installed_dispatchers():
         told = f'no installed package brings "{name}": another controller is to write status.nominatedClusterNames'
         yield Remark("dispatcherName", told, important=True)
+    if settings.ocm.enabled and name != INCREMENTAL:
+        told = f"the order of clusters by score means something to {INCREMENTAL} only: {name} offers a job in no order"
+        yield Remark("ocm", told)
 
 
 def dispatcher_contradictions(settings: Settings) -> Iterator[str]:

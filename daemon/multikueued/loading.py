@@ -17,6 +17,7 @@ from multikueue.kube.bounded_yaml import fault
 from multikueued.config import IntegrationSettings, ObjectName, Settings
 from multikueued.dispatching import dispatcher_contradictions, dispatcher_remarks
 from multikueued.documents import Loader, read_text, reading
+from multikueued.inventories import ocm_contradictions
 from multikueued.kinds import AUTO, kind_contradictions, kind_remarks
 from multikueued.kueue_configuration import Remark, kind_complaint, without_kueues
 from multikueued.profile_settings import profile_contradictions
@@ -116,6 +117,14 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     if settings.serving.metrics.secure and not settings.serving.metrics.cert_dir:
         advice = "name the folder with tls.crt and tls.key, or leave serving.metrics.secure out"
         yield f"serving.metrics.certDir: there is no certificate for HTTPS: {advice}"
+    yield from ocm_contradictions(settings.ocm)
+    for number, entry in enumerate(settings.inventory):
+        for name, value in (("selector", entry.selector), ("config", entry.config)):
+            if not value:
+                yield f"inventory[{number}].{name}: it is missing: each entry needs a selector and a config"
+    listed = [entry.config for entry in settings.inventory if entry.config]
+    for name in dict.fromkeys(name for name in listed if listed.count(name) > 1):
+        yield f'inventory: two entries fill the config "{name}": write one selector for both, or name two configs'
     if settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
 

@@ -15,6 +15,8 @@ from typing import Final, Literal
 from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
 
 from multikueue.core.model.names import ClusterName
+from multikueue.core.placement.figures import Figures
+from multikueued.placement_metrics import PlacementMetrics
 from multikueued.scraped import (
     Counts,
     CountSource,
@@ -53,7 +55,8 @@ _lag_seconds = functools.partial(Histogram, buckets=(0.1, 0.5, 1.0, 2.0, 5.0, 10
 class Metrics:
     """All metrics of one process.
 
-    Implements `RequestHook`, `ControllerHook`, `ManagerHook` and `ReviewHook` of `multikueue.protocols`.
+    Implements `RequestHook`, `ControllerHook`, `ManagerHook`, `PlacementHook` and `ReviewHook`, all of
+    `multikueue.protocols`.
 
     Args:
         role: `leader` with leader election, `standalone` without; a label of Kueue's own metrics.
@@ -82,6 +85,7 @@ class Metrics:
         )
         self._failures = new(Counter, "reconcile_failures", "Reconciles that failed.", by_controller, 10)
         self._reviews = new(Counter, "webhook_reviews", "Answers about new jobs.", ("outcome",), 10)
+        self._placements = PlacementMetrics(new)
         self._connected = new(
             Gauge, "cluster_connected", "Whether a worker's Workloads are being watched.", ("cluster",), 100
         )
@@ -109,6 +113,18 @@ class Metrics:
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
         self._admitted.of(cluster_queue, self._named(cluster)).inc()
+
+    def filled(self, config: str, figures: Figures) -> None:
+        """See `PlacementHook`."""
+        self._placements.filled(config, figures)
+
+    def put_off(self, config: str) -> None:
+        """See `PlacementHook`."""
+        self._placements.put_off(config)
+
+    def released(self, config: str) -> None:
+        """See `PlacementHook`."""
+        self._placements.released(config)
 
     def round_begun(self, cluster_queue: str) -> None:
         """See `ManagerHook`."""
@@ -171,6 +187,7 @@ class Metrics:
         self._leading.set(0)
         self._queues.source = self._workers.source = self._counts.source = None
         self._connected.clear()
+        self._placements.clear()
 
     def lagged(self, seconds: float) -> None:
         """How late the loop's last heartbeat was."""

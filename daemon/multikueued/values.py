@@ -13,8 +13,9 @@ import cattrs
 from cattrs.cols import list_structure_factory
 
 from multikueue.core.model.quantities import exact
+from multikueue.core.spokes.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
-from multikueued import config, leader_settings
+from multikueued import config, inventories, leader_settings
 from multikueued.kinds import UNSUPPORTED, framework_names
 
 Hook: TypeAlias = Callable[[Any, Any], Any]
@@ -23,6 +24,11 @@ Hook: TypeAlias = Callable[[Any, Any], Any]
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABEL_KEY: Final = r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_REQUIREMENT: Final = (
+    rf" *(!? *{_LABEL_KEY}|{_LABEL_KEY} *(==?|!=) *[-_.A-Za-z0-9]*|{_LABEL_KEY} +(not)?in *\([^()]*\)) *"
+)
+_SELECTOR: Final = re.compile(rf"{_REQUIREMENT}(,{_REQUIREMENT})*")
 _SERVER_URL: Final = re.compile(
     r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
 )
@@ -105,6 +111,7 @@ def _list_of(kind: Any, converter: cattrs.Converter) -> Hook:
 
 
 def _choice(value: Any, kind: Any) -> Any:
+    value = str(value) if type(value) is int else value  # YAML reads 2024 as a number
     if value not in get_args(kind):
         raise ValueError(f"{shown(value)} is not one of {', '.join(get_args(kind))}")
     return value
@@ -155,6 +162,13 @@ def _probe_interval(value: Any, kind: Any) -> timedelta:
     length = _duration(value, kind)
     if length < timedelta(minutes=1):
         raise ValueError(f"{shown(value)} is too short between two looks at a worker: use 1m or more")
+    return length
+
+
+def _token_validity(value: Any, kind: Any) -> timedelta:
+    length = _duration(value, kind)
+    if not MIN_VALIDITY <= length <= DEFAULT_VALIDITY:
+        raise ValueError(f"{shown(value)} is not between 24h and 168h: a token must outlive a night, and no more")
     return length
 
 
@@ -237,4 +251,18 @@ _HOOKS: Final[Mapping[Any, Hook]] = {
     config.DispatcherName: _dispatcher_name,
     config.KueuesDispatcherName: _kueues_dispatcher_name,
     config.FrameworkName: _framework_name,
+    inventories.TokenValidity: _token_validity,
+    inventories.AccountName: _checked(
+        _matches(_OBJECT_NAME),
+        "cannot be the name of a ServiceAccount: use at most 63 lower-case letters, digits and '-'",
+    ),
+    inventories.ConfigName: _checked(
+        _matches(_OBJECT_NAME),
+        "cannot be the name of a MultiKueueConfig that a check refers to: use at most 63 lower-case letters, digits "
+        "and '-', beginning and ending with a letter or digit",
+    ),
+    inventories.Selector: _checked(
+        _matches(_SELECTOR),
+        "is not a label selector: write it as for kubectl get -l, like accelerator=nvidia-tesla-t4,region in (eu,us)",
+    ),
 }

@@ -7,14 +7,13 @@ import random
 import signal
 import socket
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 import anyio.abc
-import attrs
 import structlog
 
 from multikueue import (
@@ -33,18 +32,17 @@ from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.beside import run_beside
 from multikueued.config import Settings
-from multikueued.dispatching import chosen_dispatcher, dispatcher_name
+from multikueued.dispatching import chosen_dispatcher, dispatcher_name, placement_options
 from multikueued.health import serving
 from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.marking import shared_key
-from multikueued.memory import freeze
 from multikueued.metrics import Metrics
+from multikueued.spokes import granting_client, profile_settings, spoke_settings
+from multikueued.terms import Beside, Term
 
 if TYPE_CHECKING:
     from multikueued.webhook.running import Webhook
 
-DRAIN_TIMEOUT: Final = 10.0
-"""Seconds that work under way may take after SIGTERM; then it is cancelled."""
 ELECTION: Final = ClientOptions(connections=2)
 """Connections that only the Lease uses: a renewal must not wait behind our writes. One may hang, another is tried."""
 
@@ -52,59 +50,6 @@ log = structlog.get_logger(__name__)
 
 Build: TypeAlias = Callable[[AdapterRegistry, datetime | None], Manager]
 """Builds a manager for these kinds; the time is `Elector.led_until`."""
-Beside: TypeAlias = Callable[[Manager], Coroutine[Any, Any, None]]
-"""What a leader does beside dispatching."""
-
-
-@attrs.define(eq=False)
-class Term:
-    """The time in which this process leads: from its election until it loses the Lease, or from start to end."""
-
-    elected: bool
-    """Whether there is leader election: before a term this process is a standby."""
-    manager: Manager | None = None
-    working: bool = False
-    """Whether the manager has started to reconcile: before that nothing is under way."""
-    _ended: anyio.Event = attrs.field(factory=anyio.Event, init=False)
-
-    async def drain(self) -> None:
-        """Let the manager finish what is under way, for `DRAIN_TIMEOUT`."""
-        if self.manager is None or not self.working:
-            return
-        self.manager.drain()
-        with anyio.move_on_after(DRAIN_TIMEOUT):
-            await self._ended.wait()
-
-    async def lead(
-        self, manager: Manager, metrics: Metrics, webhook: Webhook | None, beside_it: Beside | None = None
-    ) -> None:
-        """Run the manager, what it does beside dispatching, and register the webhook until cancelled."""
-        self.manager, self._ended = manager, anyio.Event()
-        metrics.began(manager.statistics, manager.cluster.worker_statuses, manager.cluster.counts)
-        try:
-            async with anyio.create_task_group() as beside:
-                if webhook is not None:
-                    beside.start_soon(webhook.registrar.run)
-                async with anyio.create_task_group() as tasks:
-                    await tasks.start(manager.run)
-                    self.working = True
-                    freeze()
-                    plan = manager.settings.plan
-                    log.info("working", controller=plan.controller_name, origin=plan.origin)
-                    if beside_it is not None:
-                        beside.start_soon(beside_it, manager)
-                beside.cancel_scope.cancel()
-        finally:
-            self.manager, self.working = None, False
-            self._ended.set()
-            metrics.ended()
-
-    def why_not_ready(self) -> str | None:
-        """What readiness waits for; None: ready. A standby is ready."""
-        if self.manager is None:
-            return None if self.elected else "starting"
-        unread = ", ".join(str(resource) for resource in self.manager.cluster.unread)
-        return f"the manager cluster's objects are not all read yet: {unread}" if unread else None
 
 
 async def serve(settings: Settings, config: ClusterConfig) -> None:
@@ -170,6 +115,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         connect(options=ELECTION) as election_client,
         serving(settings.serving, metrics, why_not_ready) as port,
         _secure_metrics(settings, client, metrics),
+        granting_client(settings, config, metrics) as granting,
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
         log.info("dispatcher", name=dispatcher_name(settings), type=dispatcher, installed=list(installed_dispatchers()))
@@ -181,7 +127,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
                 known, until = found, led_until
-                build = await _builder(settings, client, metrics)
+                build = await _builder(settings, client, metrics, granting)
                 while await _lead_until_more_served(term, build, client, metrics, known, until, hook, beside):
                     until = utc_now()
                     known = await known_kinds(kinds, client)
@@ -200,10 +146,10 @@ def _elector(settings: Settings, client: ApiClient) -> Elector:
     return Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
 
 
-async def _builder(settings: Settings, client: ApiClient, metrics: Metrics) -> Build:
+async def _builder(settings: Settings, client: ApiClient, metrics: Metrics, granting: ApiClient | None) -> Build:
     """What builds the managers of one term: they mark copies with the key that all replicas share."""
     key = await shared_key(client, ObjectKey(settings.namespace, settings.marks.secret_name))
-    return functools.partial(build_manager, settings, client, metrics, key)
+    return functools.partial(build_manager, settings, client, metrics, key, granting=granting)
 
 
 async def _lead_until_more_served(
@@ -258,6 +204,8 @@ def build_manager(
     mark_key: bytes,
     adapters: AdapterRegistry,
     led_until: datetime | None = None,
+    *,
+    granting: ApiClient | None = None,
 ) -> Manager:
     """The library's manager with these settings.
 
@@ -268,34 +216,43 @@ def build_manager(
         mark_key: by which copies are marked; see `PlanSettings.mark_key`.
         adapters: the job kinds.
         led_until: see `Elector.led_until`.
+        granting: who writes ClusterPermissions; see `granting_client`.
     """
     limits, plugins = settings.worker_limits.answer_limits(), Authenticators()
     return Manager(
         client,
         adapters,
         ManagerSettings(
-            plan=PlanSettings(
-                controller_name=settings.controller_name,
-                origin=settings.origin,
-                mark_key=mark_key,
-                worker_lost_timeout=settings.worker_lost_timeout,
-                finished_retention=settings.retention.finished,
-                orchestrated_preemption=settings.preemption.orchestrated,
-                pods_ready=settings.pods.check == "Ready",
-                preemption_timeout=settings.preemption.timeout,
-            ),
+            plan=_plan_settings(settings, mark_key),
             namespace=settings.namespace,
             gc_interval=settings.gc_interval,
             kubeconfig_prefix=settings.kubeconfig_path_prefix,
             worker_limits=limits,
             quota_automation=settings.quota_automation,
-            profiles=settings.cluster_profile.profile_settings() if settings.cluster_profile is not None else None,
+            profiles=profile_settings(settings),
+            spokes=spoke_settings(settings),
+            placement=placement_options(settings),
         ),
         lambda name, it: KubeClient(it, name=name, options=ClientOptions(limits=limits), hook=metrics, plugins=plugins),
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
+        placement_hook=metrics,
         fraction=random.random,
         instance=socket.gethostname(),
         led_until=led_until,
+        permissions=granting,
+    )
+
+
+def _plan_settings(settings: Settings, mark_key: bytes) -> PlanSettings:
+    return PlanSettings(
+        controller_name=settings.controller_name,
+        origin=settings.origin,
+        mark_key=mark_key,
+        worker_lost_timeout=settings.worker_lost_timeout,
+        finished_retention=settings.retention.finished,
+        orchestrated_preemption=settings.preemption.orchestrated,
+        pods_ready=settings.pods.check == "Ready",
+        preemption_timeout=settings.preemption.timeout,
     )

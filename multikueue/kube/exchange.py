@@ -49,6 +49,8 @@ class ClientOptions:
     """Concurrent calls. HTTP/1.1 needs a connection for each, and each connection costs a TLS handshake. A dozen keep
     an API server on the same network busy; 32 allow 300 calls a second to one that is 100 ms away."""
     user_agent: str = "multikueue"
+    impersonate: str = ""
+    """The user as whom each request is made; the identity of the credentials must be allowed to. Empty: itself."""
     limits: AnswerLimits = attrs.field(factory=AnswerLimits)
     """How much of an answer is read."""
 
@@ -215,6 +217,8 @@ class Exchange:
             headers["Accept"] = request.accept
         if credential.token:
             headers["Authorization"] = f"Bearer {credential.token}"
+        if self.options.impersonate:
+            headers["Impersonate-User"] = self.options.impersonate
         limits = aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle)
         started, status = perf_counter(), 0
         if time is not None:

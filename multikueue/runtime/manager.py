@@ -17,23 +17,28 @@ from multikueue.core.config.access_providers import ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube.answers import AnswerLimits
-from multikueue.protocols import ApiClient, ControllerHook, ManagerHook
+from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.cluster_profiles import ClusterProfiles
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
+from multikueue.runtime.inventories import fill_configs
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.placement.service import PlacementOptions
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
+from multikueue.runtime.spokes.selection import Selection
+from multikueue.runtime.spokes.spokes import Spokes
 from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool, workloads_on
@@ -65,8 +70,12 @@ class ManagerSettings:
     quota_automation: bool = False
     """Whether MultiKueueConfigs may ask for ClusterQueues of the manager to have the sum of the workers' quotas. Off as
     in Kueue: it changes the spec of ClusterQueues, and needs the permission to."""
+    spokes: SpokeSettings | None = None
+    """Of the MultiKueueClusters that are made for selected ManagedClusters. None: none are."""
     profiles: ProfileSettings | None = None
     """By which access providers of ClusterProfiles workers may be reached. None as in Kueue: by none."""
+    placement: PlacementOptions = attrs.field(factory=PlacementOptions)
+    """Which MultiKueueConfigs are filled from an inventory. None by default."""
 
 
 def utc_now() -> datetime:
@@ -88,6 +97,7 @@ class Manager:
     dispatcher: Dispatcher = attrs.field(factory=AllAtOnce, kw_only=True)
     hook: ManagerHook | None = attrs.field(default=None, kw_only=True)
     controller_hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
+    placement_hook: PlacementHook | None = attrs.field(default=None, kw_only=True)
     clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
@@ -96,6 +106,11 @@ class Manager:
     led_until: datetime | None = attrs.field(default=None, kw_only=True)
     """When another leader was at work last, see `Elector.led_until`: the time since then does not count for
     `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
+    selection: Selection | None = attrs.field(default=None, kw_only=True)
+    """Which ManagedClusters become workers, with `ManagerSettings.spokes`. None: those that placement checks select."""
+    permissions: ApiClient | None = attrs.field(default=None, kw_only=True)
+    """Who writes ClusterPermissions: whoever may create one can grant any role on a spoke. None: `client`."""
+    spokes: Spokes | None = attrs.field(default=None, init=False)
     cluster: ManagerCluster = attrs.field(init=False)
     workers: WorkerPool = attrs.field(init=False)
     _work: WorkQueues = attrs.field(factory=WorkQueues, init=False)
@@ -151,9 +166,20 @@ class Manager:
         )
         self._services = (events.run, cluster_events.run, files.run)
         if settings.quota_automation:
-            quotas = QuotaReconciler(cluster, workers, queues, settings.plan.worker_lost_timeout, self.clock)
-            self._controllers += (controller("multikueue_clusterqueue", quotas, queue=work.quotas),)
-            self._services += (queues.run,)
+            self._automate_quotas(queues)
+        filling = fill_configs(self)
+        self.spokes = filling.spokes
+        self._controllers += filling.controllers
+        self._services += filling.services
+
+    def _automate_quotas(self, queues: QueueInformers) -> None:
+        """Have quotas of ClusterQueues follow those of the workers."""
+        timeout = self.settings.plan.worker_lost_timeout
+        quotas = QuotaReconciler(self.cluster, self.workers, queues, timeout, self.clock)
+        queue, jitter, hook = self._work.quotas, self.fraction, self.controller_hook
+        made = Controller[ObjectKey]("multikueue_clusterqueue", quotas, queue=queue, fraction=jitter, hook=hook)
+        self._controllers += (made,)
+        self._services += (queues.run,)
 
     def _cluster_reconciler(self, files: KubeconfigFiles, events: EventRecorder) -> ClusterReconciler:
         settings, cluster = self.settings, self.cluster

@@ -15,9 +15,10 @@ from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, identity, name_of, resource_version, uid
+from multikueue.core.model.objects import dig, identity, labels_of, name_of, resource_version, uid
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.workloads import Owner, has_members, is_made_for, is_replaced, owner, owner_names
+from multikueue.core.spokes.ownership import OWNER_LABEL
 from multikueue.errors import NotFound
 from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
@@ -260,7 +261,9 @@ def kubeconfig_path(cluster: Json) -> str | None:
 
 def _credentials_only(secret: Json) -> Json | None:
     """Of the namespace's Secrets only those that may hold a worker's credentials are kept in memory."""
-    kept = "kubeconfig" in (secret.get("data") or {}) or may_be_for_a_profile(secret)
+    kept = (
+        "kubeconfig" in (secret.get("data") or {}) or may_be_for_a_profile(secret) or OWNER_LABEL in labels_of(secret)
+    )
     return drop_managed_fields(secret) if kept else identity(secret)
 
 

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import anyio
+import anyio.abc
 import attrs
 
 from multikueue.core.model.names import Json
@@ -18,15 +19,17 @@ from multikueue.errors import SandboxError
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer
-from multikueue.sandbox.crds import load_crds
+from multikueue.sandbox.crds import install_ocm, load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed, define
 from multikueue.sandbox.kueue import SmallKueue
-from multikueue.sandbox.setting_up import CHECK, await_workers, connect_workers, set_up_queues
+from multikueue.sandbox.ocm import OcmHub, join, spoke_of
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, await_workers, connect_workers, set_up_queues
 from multikueue.sandbox.tokens import TokenController
 
-USERS: Final = ("admin", "multikueue", "kueue", "kube-controller-manager")
-"""Who has a token: a person, the dispatcher, Kueue and the job runner."""
+USERS: Final = ("admin", "multikueue", "kueue", "kube-controller-manager", "open-cluster-management")
+"""Who has a token: a person, the dispatcher, Kueue, the job runner, and what looks after the inventory."""
+_OCM: Final = USERS[-1]
 
 
 @attrs.frozen
@@ -45,6 +48,8 @@ class SandboxOptions:
     """Whether the manager knows the workers; without, there is an AdmissionCheck, and workers are yours to add."""
     roles: bool = False
     """Whether service accounts may only do what RBAC allows them. The sandbox's own users may do everything."""
+    ocm: bool = False
+    """Whether the manager is a hub of Open Cluster Management, and the workers its ManagedClusters."""
     port: int = 0
     """The manager's port; workers take those after it. 0: any free ones."""
 
@@ -109,6 +114,8 @@ class Sandbox:
         self.manager = self._cluster("manager", 0)
         names = [f"worker{number}" for number in range(1, workers + 1)]
         self.workers = {name: self._cluster(name, number) for number, name in enumerate(names, 1)}
+        self.hub: OcmHub | None = None
+        """What looks after the inventory, once it runs."""
         self._stack = AsyncExitStack()
 
     @property
@@ -129,6 +136,8 @@ class Sandbox:
                     cluster.server.access.enforce_roles()
                 await stack.enter_async_context(cluster.server)
                 define(cluster.server.registry, self.kinds, (*load_crds(), *self._crds))
+            if self.options.ocm:
+                install_ocm(self.manager.server.registry)
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             if self.options.connect:
@@ -146,6 +155,8 @@ class Sandbox:
                 await tasks.start(kueue.run)
                 await tasks.start(runner.run)
                 await tasks.start(TokenController(cluster.server, cluster.client("kube-controller-manager")).run)
+            if self.options.ocm:
+                await self._start_hub(tasks)
             self._stack = stack.pop_all()
         return self
 
@@ -158,6 +169,14 @@ class Sandbox:
         tokens = {secrets.token_urlsafe(24): user for user in USERS}
         port = self.options.port + number if self.options.port else 0
         return SandboxCluster(name, ApiServer(name, port=port, tokens=tokens, clock=self._clock, seed=self._seed))
+
+    async def _start_hub(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Open Cluster Management on the manager, with an agent on each worker."""
+        spokes = {name: spoke_of(worker.server, worker.client(_OCM)) for name, worker in self.workers.items()}
+        client = self.manager.client(_OCM)
+        await join(client, KUEUE_NAMESPACE, spokes)
+        self.hub = OcmHub(client, spokes, clock=self._clock)
+        await tasks.start(self.hub.run)
 
     async def _set_up(self) -> None:
         total = {

@@ -46,7 +46,7 @@ def resource_flavor() -> Json:
     return _object(RESOURCE_FLAVOR, FLAVOR, {})
 
 
-def cluster_queue(quota: Mapping[str, str], checks: Iterable[str] = ()) -> Json:
+def cluster_queue(quota: Mapping[str, str], checks: Iterable[str] = (), name: str = CLUSTER_QUEUE_NAME) -> Json:
     """A ClusterQueue with this much of each resource, guarded by these checks."""
     resources = [{"name": name, "nominalQuota": amount} for name, amount in quota.items()]
     group = {"coveredResources": list(quota), "flavors": [{"name": FLAVOR, "resources": resources}]}
@@ -54,18 +54,27 @@ def cluster_queue(quota: Mapping[str, str], checks: Iterable[str] = ()) -> Json:
     named = [{"name": check} for check in checks]
     if named:
         spec["admissionChecksStrategy"] = {"admissionChecks": named}
-    return _object(CLUSTER_QUEUE, CLUSTER_QUEUE_NAME, spec)
+    return _object(CLUSTER_QUEUE, name, spec)
 
 
-def local_queue(in_namespace: str = "default") -> Json:
+def local_queue(in_namespace: str = "default", name: str = LOCAL_QUEUE_NAME, of: str = CLUSTER_QUEUE_NAME) -> Json:
     """The queue users name on their jobs."""
-    return _object(LOCAL_QUEUE, LOCAL_QUEUE_NAME, {"clusterQueue": CLUSTER_QUEUE_NAME}, in_namespace)
+    return _object(LOCAL_QUEUE, name, {"clusterQueue": of}, in_namespace)
 
 
-def admission_check(controller_name: str = CONTROLLER_NAME) -> Json:
-    """The check that stands for "runs on a worker cluster"."""
-    parameters = {"apiGroup": MULTIKUEUE_CONFIG.gvk.group, "kind": MULTIKUEUE_CONFIG.gvk.kind, "name": CHECK}
-    return _object(ADMISSION_CHECK, CHECK, {"controllerName": controller_name, "parameters": parameters})
+def admission_check(
+    controller_name: str = CONTROLLER_NAME, name: str = CHECK, of: Resource = MULTIKUEUE_CONFIG, named: str = CHECK
+) -> Json:
+    """The check that stands for "runs on a worker cluster", or another one.
+
+    Args:
+        controller_name: of whoever answers it.
+        name: its own.
+        of: the kind of the object that its parameters name.
+        named: that object.
+    """
+    parameters = {"apiGroup": of.gvk.group, "kind": of.gvk.kind, "name": named}
+    return _object(ADMISSION_CHECK, name, {"controllerName": controller_name, "parameters": parameters})
 
 
 def config(clusters: Iterable[str]) -> Json:

@@ -13,7 +13,8 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueued.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
-from multikueued.wiring import Term, work
+from multikueued.terms import Term
+from multikueued.wiring import work
 from tests.controlplane.polling import poll_until
 from tests.daemon.test_running import LEASE_KEY, delegated_job
 

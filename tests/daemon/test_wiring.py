@@ -21,7 +21,8 @@ from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.kinds import BATCH_JOB, definition
 from multikueued import kinds, wiring
 from multikueued.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
-from multikueued.wiring import Term, work
+from multikueued.terms import Term
+from multikueued.wiring import work
 from tests.daemon.test_declared_kinds import BUS, QUICK, TEMPLATE
 from tests.daemon.test_running import eventually
 from tests.runtime import fleet
@@ -36,7 +37,7 @@ async def test_a_term_begins_with_what_the_lease_says_of_the_one_before(monkeypa
     """How long nobody led does not count for lost workers, so the manager is told."""
     told: list[object] = []
 
-    def build(*arguments: object) -> Manager:
+    def build(*arguments: object, **_: object) -> Manager:
         told.append(arguments[-1])
         raise ZeroDivisionError
 

@@ -10,7 +10,8 @@ from multikueue.kube import ClusterConfig
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.config import ObjectName, Port, ServingSettings, Settings
-from multikueued.wiring import Term, work
+from multikueued.terms import Term
+from multikueued.wiring import work
 from tests.controlplane.polling import poll_until
 
 SETTINGS = Settings(

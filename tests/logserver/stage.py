@@ -25,8 +25,8 @@ from multikueued.kinds import chosen_kinds
 from multikueued.logserver.answers import GROUP, VERSION
 from multikueued.logserver.frontproxy import CONFIG_KEY, CONFIG_MAP
 from multikueued.logserver.running import Options, running
+from multikueued.rbac.logs import logs_on_worker
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
-from multikueued.rbac.rules import logs_on_worker
 from tests.integration.permissions import NotGranted, granted
 from tests.remote.test_on_servers import Fleet, fleet
 

@@ -10,7 +10,6 @@ import anyio
 
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ObjectKey
-from multikueue.sandbox.setting_up import cluster
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Death
 from tests.simulation.objects import find, has_ended
 from tests.simulation.scene import Scene
@@ -142,7 +141,7 @@ async def remove_cluster(scene: Scene) -> None:
     scene.note(worker)
     await scene.world.manager.api.delete(MULTIKUEUE_CLUSTER, ObjectKey("", worker))
     await anyio.sleep(scene.seconds(5, 60))
-    await scene.world.manager.api.create(MULTIKUEUE_CLUSTER, cluster(worker))
+    await scene.world.manager.api.create(MULTIKUEUE_CLUSTER, scene.world.cluster_of(worker))
 
 
 async def remove_for_good(scene: Scene) -> None:
@@ -160,7 +159,7 @@ async def rotate_token(scene: Scene) -> None:
     """A credential is replaced, and the new one is known on the manager at once or later."""
     worker = scene.worker()
     scene.tokens += 1
-    worker.link.token = f"{CANARY}-{worker.name}-{scene.tokens}"
+    worker.link.revoke(f"{CANARY}-{worker.name}-{scene.tokens}")
     worker.link.on_change()
     worker.link.cut()
     await anyio.sleep(scene.dice.choice((0.0, 30.0)))

@@ -17,6 +17,7 @@ import attrs
 
 from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.placement.settings import PlacementSettings
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
@@ -26,8 +27,10 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.draining import with_draining
 from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.runtime.placement.service import PlacementOptions
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.electing import LEASE_SETTINGS, LeaseLine, Terms
+from tests.simulation.inventory import PROFILES
 from tests.simulation.objects import MARKS
 from tests.simulation.serving import Net
 from tests.simulation.session import Session
@@ -97,6 +100,9 @@ class Daemon:
 
     def __attrs_post_init__(self) -> None:
         self.adapters = self.world.population.adapters
+        if self.world.inventory is not None:
+            filled = PlacementOptions(PlacementSettings(), namespace=KUEUE_NAMESPACE)
+            self.settings = attrs.evolve(self.settings, profiles=PROFILES, placement=filled)
         if self.world.orchestrated:
             self.settings = with_plan(
                 self.settings, orchestrated_preemption=True, preemption_timeout=PREEMPTION_TIMEOUT

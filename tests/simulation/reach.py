@@ -10,7 +10,7 @@ from typing import Any, Final
 import anyio
 import attrs
 
-from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.model.kinds import CLUSTER_PROFILE, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.kube.informer import LOOK_AGAIN
@@ -75,7 +75,7 @@ class Reach:
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         del old, new
-        if row.plural in (SECRET.plural, MULTIKUEUE_CLUSTER.plural):
+        if row.plural in (SECRET.plural, MULTIKUEUE_CLUSTER.plural, CLUSTER_PROFILE.plural):
             self._look()
 
     def _look(self) -> None:
@@ -105,8 +105,10 @@ class Reach:
         link = self.world.workers[worker].link
         if not link.is_up or find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) is None:
             return False
+        if self.world.inventory is not None:
+            return self.world.inventory.leads_to(self.world.workers[worker])
         secret = find(self.world.manager, SECRET, ObjectKey(KUEUE_NAMESPACE, f"{worker}-secret"))
-        return secret is not None and _token(secret) == link.token
+        return secret is not None and link.accepts(_token(secret) or "")
 
 
 def is_calm(weather: Weather) -> bool:

@@ -19,6 +19,7 @@ from multikueue.core.model.workloads import (
     replaces_slice,
 )
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from tests.simulation.beside import is_theirs
 from tests.simulation.objects import MARKS, is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
@@ -65,6 +66,8 @@ class Recording:
     def _recorded(self, old: Json, new: Json) -> None:
         """A worker is recorded only for an attempt that it has admitted. A slice joins the job of the one before."""
         chosen, key = cluster_name(new), ObjectKey.of(new)
+        if is_theirs(new):
+            return  # another controller records what is its own
         if chosen is None or cluster_name(old) is not None or replaces_slice(new):
             return
         if (chosen, key, MARKS.of(new, attempt(new), chosen)) not in self._admitted:

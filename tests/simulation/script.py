@@ -13,7 +13,7 @@ import attrs
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, NotFound
 from multikueue.sandbox.kinds.sets import SetKind
-from tests.simulation import breaking, creating, hostile, meddling, operating, resizing, rivals
+from tests.simulation import breaking, creating, hostile, meddling, operating, placing, resizing, rivals
 from tests.simulation.breaking import Trouble, fine_weather
 from tests.simulation.objects import objects
 from tests.simulation.population import Submission
@@ -61,7 +61,7 @@ class Script:
             for trouble in () if self.calm else self._certain:
                 if self._happens():
                     tasks.start_soon(self._later, trouble, dice.uniform(20, TROUBLE_ENDS - 60))
-            for trouble, seconds in self._unusual():
+            for trouble, seconds in (*self._unusual(), *self._of_the_inventory()):
                 if self._happens():
                     tasks.start_soon(self._later, trouble, seconds)
         await anyio.sleep_until(max(TROUBLE_ENDS, anyio.current_time()))
@@ -98,6 +98,14 @@ class Script:
         if dice.random() < UNLISTED:
             timed.append((meddling.delete_behind_a_410, dice.uniform(5, TROUBLE_ENDS - 60)))
         return timed
+
+    def _of_the_inventory(self) -> list[tuple[Trouble, float]]:
+        """What is drawn where a hub looks after the workers, and when."""
+        if self.calm or self.scene.world.inventory is None:
+            return []
+        dice = random.Random(f"inventory script/{self.scene.world.seed}")
+        drawn = [dice.choice(placing.TROUBLES) for _ in range(dice.randint(2, 5))]
+        return [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in drawn]
 
     def _happens(self) -> bool:
         self.events += 1
@@ -141,6 +149,8 @@ class Script:
         for place in world.clusters:
             fine = {"down": False, "silent": False, "deaf": False, "hidden": frozenset(), "hostility": None}
             place.link.change(**fine, hung_deletes=False)
+        if world.inventory is not None:
+            await world.inventory.mend()
         await world.configure(sorted(world.workers))
         for name in world.workers:
             await world.write_kubeconfig(name)

@@ -66,7 +66,7 @@ class Front:
         await self._read(request, found)
 
         async def act() -> web.StreamResponse:
-            if request.headers.get("Authorization") != f"Bearer {link.token}":
+            if not link.accepts(request.headers.get("Authorization", "").removeprefix("Bearer ")):
                 raise Unauthorized(f"{link.name}: {what}: Unauthorized", status=401)
             for hidden in link.weather.hidden:
                 if (hidden.gvk.group, hidden.plural) == (row.group, row.plural):

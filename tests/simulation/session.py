@@ -203,7 +203,7 @@ class Session:
         what = f"{verb} {resource}"
 
         async def authorized() -> T:
-            if self.token != self.link.token:
+            if not self.link.accepts(self.token):
                 raise Unauthorized(f"{self.link.name}: {what}: Unauthorized", status=401)
             self.link.look_for(resource)
             return await act()

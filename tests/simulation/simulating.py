@@ -8,10 +8,13 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 import anyio
+import anyio.abc
 import attrs
 import structlog
 
 from multikueue.core.dispatchers.dispatcher import External
+from multikueue.sandbox.setting_up import CHECK
+from tests.simulation.beside import THEIRS, Neighbour
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.electing import Terms
 from tests.simulation.endings import leaks, orphans, overspent, unfinished
@@ -19,6 +22,8 @@ from tests.simulation.foreign import Foreigners
 from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
 from tests.simulation.impostors import Impostors
+from tests.simulation.inventory import Inventory
+from tests.simulation.listing import Listing
 from tests.simulation.nominating import DISPATCHERS, Nominator
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
@@ -71,6 +76,7 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
 
 async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> Run:
     world = World.draw(seed)
+    world.inventory = Inventory.draw(world)
     world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
@@ -87,6 +93,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
         + ", one preempts" * world.orchestrated
         + ", two elect" * bool(world.replica_skews)
         + ", over HTTP" * world.over_http
+        + ", by an inventory" * (world.inventory is not None)
     )
     broken = ""
     try:
@@ -99,6 +106,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             impostors.listen()
             Recording(world, reach, promises).listen()
             await tasks.start(world.run)
+            listings = await _inventory(world, promises, tasks)
             if world.dispatcher == External():
                 tasks.start_soon(Nominator(world, promises).run)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
@@ -111,11 +119,26 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             await script.end_serving()
             await _wait_until_done(scene)
             _check_the_end(scene, logged, calm=script.calm)
+            for listing in listings:
+                await listing.check_the_end()
             tasks.cancel_scope.cancel()
     except* BrokenPromise as failures:
         broken = "; ".join(str(failure) for failure in failures.exceptions)
     requests = sum(cluster.link.requests.total() for cluster in world.clusters)
     return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, script.events, requests)
+
+
+async def _inventory(world: World, promises: Promises, tasks: anyio.abc.TaskGroup) -> list[Listing]:
+    """Start what belongs to a run with a hub, and follow what is written to configs."""
+    if world.inventory is None:
+        return []
+    neighbour = Neighbour(world.inventory, world.seed)
+    await neighbour.set_up()
+    tasks.start_soon(neighbour.run)
+    listings = [Listing(world, promises, name) for name in (CHECK, THEIRS)]
+    for listing in listings:
+        listing.listen()
+    return listings
 
 
 def _net(world: World) -> AbstractAsyncContextManager[Net | None]:

@@ -92,6 +92,8 @@ class Link:
     dice: random.Random
     token: str
     """The credential the cluster accepts."""
+    former: str = ""
+    """One that it accepts still; empty: none."""
     weather: Weather = FINE
     requests: collections.Counter[str] = attrs.field(factory=collections.Counter)
     """How many of each were sent: `create workloads.v1beta2.kueue.x-k8s.io`."""
@@ -119,6 +121,18 @@ class Link:
         if self.weather.down:
             self.cut()
         self.on_change()
+
+    def accepts(self, token: str) -> bool:
+        """Whether a credential is good."""
+        return bool(token) and token in (self.token, self.former)
+
+    def renew(self, token: str) -> None:
+        """From now on a new credential is good, and the one before as well."""
+        self.token, self.former = token, self.token
+
+    def revoke(self, token: str) -> None:
+        """From now on only a new credential is good."""
+        self.token, self.former = token, ""
 
     def cut(self) -> None:
         """Break everything that is under way."""

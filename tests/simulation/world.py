@@ -6,7 +6,7 @@ import base64
 import json
 import random
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
@@ -29,12 +29,16 @@ from multikueue.sandbox.setting_up import (
     CHECK,
     CLUSTER_QUEUE_NAME,
     KUEUE_NAMESPACE,
+    cluster,
     connect_workers,
     set_up_queues,
 )
 from tests.simulation.population import JOBS, POPULATIONS, PRIORITIES, Population
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Link
+
+if TYPE_CHECKING:
+    from tests.simulation.inventory import Inventory
 
 CANARY = "canary-credential"
 """Part of every token: found in a log, an event or a status, it is a leak."""
@@ -110,6 +114,8 @@ class World:
     """Whether the daemon uses its real HTTP client."""
     bare: frozenset[str] = frozenset()
     """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
+    inventory: Inventory | None = None
+    """The hub that looks after the workers and the config; None: they are configured by hand."""
     gone: set[str] = attrs.field(factory=set)
     """Workers whose MultiKueueCluster was deleted for good."""
     dice: random.Random = attrs.field(init=False)
@@ -173,15 +179,27 @@ class World:
                 runner = JobRunner(client, seed=self.seed, clock=clock, options=self.runner, kinds=kinds, events=False)
                 await tasks.start(kueue.run)
                 await tasks.start(runner.run)
+            if self.inventory is not None:
+                await tasks.start(self.inventory.run)
             task_status.started()
 
+    def cluster_of(self, worker: str) -> Json:
+        """The MultiKueueCluster of a worker."""
+        return cluster(worker) if self.inventory is None else self.inventory.cluster_of(worker)
+
     async def configure(self, clusters: list[str]) -> None:
-        """Change which workers the MultiKueueConfig lists."""
+        """Change which workers the MultiKueueConfig lists, or which ones the Placement is to select."""
+        if self.inventory is not None:
+            await self.inventory.list(clusters)
+            return
         patch = {"spec": {"clusters": clusters}}
         await self.manager.api.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), patch)
 
     async def write_kubeconfig(self, worker: str, text: str | None = None) -> None:
-        """Change the Secret with a worker's kubeconfig; without a text to the one that works."""
+        """Change the Secret with a worker's kubeconfig, or its token; without a text to the one that works."""
+        if self.inventory is not None:
+            await self.inventory.write_token(worker, self.workers[worker].link.token if text is None else "broken")
+            return
         text = json.dumps(kubeconfig(worker, self.workers[worker].link.token)) if text is None else text
         data = {"kubeconfig": base64.b64encode(text.encode()).decode()}
         key = ObjectKey(KUEUE_NAMESPACE, f"{worker}-secret")
@@ -196,6 +214,9 @@ class World:
         if self.population.preempting:
             for cluster in self.clusters:
                 await self._set_up_priorities(cluster)
+        if self.inventory is not None:
+            await self.inventory.set_up()
+            return
         kubeconfigs = {name: kubeconfig(name, worker.link.token) for name, worker in self.workers.items()}
         await connect_workers(self.manager.api, kubeconfigs)
 

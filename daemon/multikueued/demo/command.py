@@ -13,7 +13,6 @@ import anyio
 import click
 import orjson
 from rich.console import Console
-from rich.live import Live
 
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind
@@ -23,12 +22,13 @@ from multikueued.demo.breaking import break_worker, check_broken, with_short_pat
 from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
 from multikueued.demo.keeping import keep
-from multikueued.demo.running import CPUS, Demo, config_of
-from multikueued.demo.showing import giving_up, print_table, problems, progress_line, render, summary
+from multikueued.demo.ocm.command import check_alone, tell_stories
+from multikueued.demo.running import Demo, config_of
+from multikueued.demo.showing import giving_up, print_table, problems, summary
+from multikueued.demo.watching import watch
 from multikueued.logs import configure_logging
 from multikueued.wiring import work
 
-_FRAMES_PER_SECOND = 8
 _DAEMON = Settings(
     namespace=ObjectName(KUEUE_NAMESPACE),
     logging=LoggingSettings(format="console", level="error"),
@@ -70,6 +70,11 @@ class Output(Console):
 @click.option(
     "--break", "broken", metavar="WORKER", help="Cut the way to this worker while it runs jobs, then mend it."
 )
+@click.option(
+    "--ocm",
+    is_flag=True,
+    help="Show clusters of an inventory instead: the three stories of Open Cluster Management's guide.",
+)
 @click.option("--keep", "keep_up", is_flag=True, help="Leave the clusters up, with a kubeconfig for each.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object, as the last line.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn: jobs and their times.")
@@ -82,9 +87,13 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], **options: Any) -
     dispatcher is the real one. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
     run for a while. Exits with 0 if every job finished, and ran only on the worker that the manager names.
     """
-    jobs = load_jobs(files) if files else []
     if options["port"] and options["port"] + options["workers"] > 65_535:
         raise SettingsError("--port: leaves no room for the workers' ports above it")
+    if options["ocm"]:
+        check_alone(click.get_current_context())
+        configure_logging(_DAEMON.logging, sys.stderr)
+        raise SystemExit(anyio.run(tell_stories, _DAEMON, Output(stderr=options["as_json"]), options))
+    jobs = load_jobs(files) if files else []
     if options["broken"] is not None:
         check_broken(options["broken"], options["workers"])
     kinds = tuple(dict.fromkeys(job.kind for job in jobs)) or kinds_named(kind_names)
@@ -107,7 +116,7 @@ async def _demo(
         tasks.start_soon(running.retire)
         if options["broken"]:
             tasks.start_soon(break_worker, running, options["broken"])
-        in_time = await _watch(running, jobs, options["timeout"], console)
+        in_time = await watch(running, jobs, options["timeout"], console)
         outcome = summary(running.tally, list(running.sandbox.workers), running.elapsed)
         _report(running, outcome, console, in_time=in_time)
         if options["as_json"]:
@@ -116,38 +125,6 @@ async def _demo(
             await keep(running.sandbox, console)
         tasks.cancel_scope.cancel()
     return 1 if problems(running.tally) or running.tally.leftovers else 0
-
-
-async def _watch(running: Demo, jobs: Sequence[Submission], timeout: float, console: Console) -> bool:
-    """Submit the jobs and show them until all have ended; False if that takes too long."""
-    async with anyio.create_task_group() as drawing:
-        drawing.start_soon(_draw if console.is_terminal else _print_progress, running, console)
-        await running.submit(jobs)
-        with anyio.move_on_after(timeout) as limit:
-            await running.wait()
-        drawing.cancel_scope.cancel()
-    return not limit.cancelled_caught
-
-
-async def _draw(running: Demo, console: Console) -> None:
-    quota = dict.fromkeys(running.sandbox.workers, CPUS)
-    with Live(console=console, auto_refresh=False, transient=True) as live:
-        while True:
-            size = console.size
-            view = render(running.tally, quota, running.elapsed, width=size.width, height=size.height)
-            live.update(view, refresh=True)
-            await anyio.sleep(1 / _FRAMES_PER_SECOND)
-
-
-async def _print_progress(running: Demo, console: Console) -> None:
-    """A line each second in which something has changed."""
-    said = ""
-    while True:
-        await anyio.sleep(1)
-        line = progress_line(running.tally, running.sandbox.workers, running.elapsed)
-        if line.partition("  ")[2] != said:
-            console.print(line, highlight=False, soft_wrap=True)
-        said = line.partition("  ")[2]
 
 
 def _report(running: Demo, outcome: Mapping[str, Any], console: Console, *, in_time: bool) -> None:

@@ -39,7 +39,7 @@ def gantt(tally: Tally, workers: Sequence[str], width: int, *, colours: bool = T
     lines += [_loss(loss, names, room / end, room) for loss in tally.losses]
     if len(tally.stories) > MOST_ROWS:
         lines.append(Text(f"… and {len(tally.stories) - MOST_ROWS} more jobs", style="dim"))
-    return [*lines, *_legend(marks, names, room, end)]
+    return [*lines, *_legend(marks, names, room, end, losses=bool(tally.losses))]
 
 
 def _mark(number: int, *, colours: bool) -> Cell:
@@ -68,10 +68,13 @@ def _fill(line: list[Cell], since: float, until: float | None, scale: float, cel
         line[column] = cell
 
 
-def _legend(marks: Mapping[str, Cell], names: int, room: int, end: float) -> list[Text]:
+def _legend(marks: Mapping[str, Cell], names: int, room: int, end: float, *, losses: bool) -> list[Text]:
     until = f"{end:.1f} s"
     scale = Text(f"{'':<{names}}  0 s{until:>{max(len(until), room - 3)}}", style="dim", no_wrap=True)
     parts: list[Cell] = []
     for worker, mark in marks.items():
         parts += [mark, (f" {worker}  ", "")]
-    return [scale, Text.assemble(*parts, ("·", "dim"), " queued  ", LOST, " out of reach")]
+    parts += [("·", "dim"), (" queued", "")]
+    if losses:
+        parts += [("  ", ""), LOST, (" out of reach", "")]
+    return [scale, Text.assemble(*parts)]

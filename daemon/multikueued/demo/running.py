@@ -97,7 +97,7 @@ class Demo:
         active = condition(new or {}, "Active")
         if active is not None:
             self.tally.saw_worker(key.name, active["status"] == "True", self.elapsed)
-            self._tell()
+            self.noticed()
 
     async def wait(self) -> None:
         """Wait until every job has ended, and then until no copy is left on a worker, for `SETTLE_TIMEOUT`."""
@@ -120,9 +120,10 @@ class Demo:
             tally.saw_workload(new, self.elapsed)
         elif new is not None:
             tally.saw_offer(worker, new)
-        self._tell()
+        self.noticed()
 
-    def _tell(self) -> None:
+    def noticed(self) -> None:
+        """Something has changed: whoever waits looks again."""
         self._changed.set()
         self._changed = anyio.Event()
 

@@ -117,11 +117,11 @@ def summary(tally: Tally, workers: list[str], seconds: float) -> dict[str, Any]:
         "moved": sum(story.moves for story in tally.stories.values()),
         "first_finished_s": round(min(ends), 3) if ends else None,
         "seconds": round(seconds, 3),
-        "items": [_item(story) for story in tally.stories.values()],
+        "items": [item(story) for story in tally.stories.values()],
     }
 
 
-def _item(story: Story) -> dict[str, Any]:
+def item(story: Story) -> dict[str, Any]:
     """One job in the object that `--json` prints; times are seconds since the start, null: it never came."""
     return {
         "kind": story.kind.name,

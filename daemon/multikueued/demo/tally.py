@@ -166,6 +166,8 @@ class Tally:
     """Our objects on each worker now."""
     offers: dict[str, set[str]] = attrs.field(factory=dict)
     """The workers that have a copy of each Workload now."""
+    reached: set[str] = attrs.field(factory=set)
+    """The workers that can be reached, as the manager says."""
     lost: dict[str, float] = attrs.field(factory=dict)
     """Since when which workers cannot be reached, as the manager says."""
     losses: list[Stay] = attrs.field(factory=list)
@@ -201,6 +203,7 @@ class Tally:
 
     def saw_worker(self, name: str, active: bool, at: float) -> None:
         """The manager says whether a worker can be reached."""
+        (self.reached.add if active else self.reached.discard)(name)
         if active and name in self.lost:
             self.losses.append(Stay(name, self.lost.pop(name), at))
             self.news.append((at, f"{name} is back"))

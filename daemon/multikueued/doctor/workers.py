@@ -19,7 +19,7 @@ from multikueued.config import Settings
 from multikueued.doctor.probing import Measure, probe
 from multikueued.doctor.seeing import Client, Sight, needed, permissions
 from multikueued.rbac.objects import Account
-from multikueued.rbac.rules import on_worker, token_rules
+from multikueued.rbac.rules import on_worker, own_token_rules
 from multikueued.reports.doctor.facts import NotChecked, WorkerFacts
 from multikueued.workers.fitting import Queues
 
@@ -126,7 +126,7 @@ class Visit:
         unneeded = self.lacking | self.facts.lacking
         asked = needed(permissions(on_worker(self.settings)), self.kinds, unneeded)
         if self.account is not None:
-            asked += permissions(token_rules(self.account.name), self.account.namespace)
+            asked += permissions(own_token_rules(self.account.name), self.account.namespace)
         found = await sight.reviewed(asked, f"permissions on {self.name}")
         self.facts = attrs.evolve(self.facts, permissions=found)
 

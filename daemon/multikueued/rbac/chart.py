@@ -18,21 +18,31 @@ from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.names import Json
 from multikueued.kinds import ALIASES, AUTO
 from multikueued.logserver.answers import API_SERVICE_NAME
+from multikueued.rbac.logs import logs_server_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.rules import (
     bound_rules,
     certificate_rules,
     findings_rules,
     framework_rules,
+    inventory_namespace_rules,
+    inventory_rules,
     lease_rules,
-    logs_server_rules,
     manager_rules,
     metrics_rules,
-    named_secret_rules,
-    own_certificate_rules,
-    profile_rules,
+    ocm_namespace_rules,
+    ocm_rules,
     quota_rules,
     secret_rules,
     webhook_rules,
+)
+from multikueued.rbac.spokes import (
+    account_rules,
+    impersonation_rules,
+    kubeconfig_rules,
+    profile_rules,
+    replaced_rules,
+    token_rules,
+    worker_rules,
 )
 
 BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
@@ -45,6 +55,9 @@ _BOUND_NAMES: Final = """\
 {{- end }}
 """
 _FINDINGS: Final = '{{ (.Values.settings.findings).configMapName | default "multikueue-findings" }}'
+_GRANTING: Final = (
+    '{{ ((.Values.settings.ocm).clusterPermissions).serviceAccountName | default "multikueue-permissions" }}'
+)
 _EXTERNAL: Final = """\
 {{- range $external }}
 {{- $declared := ternary (dict "name" .) . (kindIs "string" .) }}
@@ -86,6 +99,17 @@ def blocks() -> dict[str, str]:
         "logs": _text(logs_server_rules(API_SERVICE_NAME)),
         "logsown": _own_secrets(),
         "logsmarks": _text(named_secret_rules([_MARKS])),
+        "ocm": _text(ocm_rules()),
+        "ocmnamespace": _text(ocm_namespace_rules()),
+        "inventory": _text(inventory_rules()),
+        "workers": _text(worker_rules()),
+        "accounts": _text(account_rules()),
+        "tokens": _text(token_rules()),
+        "ocmprofiles": _text(profile_rules()),
+        "kubeconfigs": _text(kubeconfig_rules()),
+        "replaced": _text(replaced_rules()),
+        "impersonation": _text(impersonation_rules(_GRANTING)),
+        "inventorynamespace": _text(inventory_namespace_rules()),
     }
 
 

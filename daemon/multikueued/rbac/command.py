@@ -15,6 +15,7 @@ from multikueued.rbac.objects import (
     logs_server_objects,
     logs_worker_objects,
     manager_objects,
+    spoke_objects,
     worker_objects,
 )
 
@@ -56,7 +57,11 @@ def rbac() -> None:
 @_NAME
 @_account("multikueue/multikueue", "The daemon's. Its namespace must exist.")
 def manager(config_file: Path | None, name: str, service_account: Account) -> None:
-    """Print what the daemon needs on the manager cluster."""
+    """Print what the daemon needs on the manager cluster.
+
+    With ocm.clusterPermissions in the settings, also the ServiceAccount that writes these, and the
+    ValidatingAdmissionPolicy by which it can grant nothing else.
+    """
     _print(manager_objects(load_settings(config_file).settings, name, service_account))
 
 
@@ -97,6 +102,20 @@ def logs_server(config_file: Path | None, name: str, service_account: Account, s
 def logs_worker(config_file: Path | None, name: str, service_account: Account) -> None:
     """Print what multikueue logs-server needs on a worker: to read copies, their pods and logs."""
     _print(logs_worker_objects(load_settings(config_file).settings, name, service_account))
+
+
+@rbac.command()
+@_SETTINGS
+@click.option("--name", default="multikueue-spoke", show_default=True, help="Of the role and its binding.")
+@_account(
+    "open-cluster-management-agent/klusterlet-work-sa", "Of OCM's work agent, which applies ClusterPermissions there."
+)
+def spoke(config_file: Path | None, name: str, service_account: Account) -> None:
+    """Print what OCM's work agent needs on a managed cluster to apply the daemon's ClusterPermission.
+
+    A klusterlet as OCM installs it may grant any role, and needs nothing more. This is for one that may not.
+    """
+    _print(spoke_objects(load_settings(config_file).settings, name, service_account))
 
 
 def _print(objects: list[Json]) -> None:

@@ -8,20 +8,20 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.spokes.objects import permission_spec
 from multikueued.config import Settings
 from multikueued.kinds import chosen_kinds
 from multikueued.logserver.answers import API_SERVICE_NAME
+from multikueued.rbac.logs import logs_on_worker, logs_server_rules, named_secret_rules, own_certificate_rules
+from multikueued.rbac.policies import policy_objects
 from multikueued.rbac.rules import (
     RBAC_GROUP,
     in_namespace,
-    logs_on_worker,
-    logs_server_rules,
-    named_secret_rules,
     on_manager,
     on_worker,
-    own_certificate_rules,
-    token_rules,
+    own_token_rules,
 )
+from multikueued.rbac.spokes import granting_rules, spoke_agent_rules
 
 CLUSTER_ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "ClusterRole"), "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Resource(
@@ -45,6 +45,11 @@ class Account:
     def subject(self) -> Json:
         """As a role binding names it."""
         return {"kind": "ServiceAccount", "namespace": self.namespace, "name": self.name}
+
+    @property
+    def user(self) -> str:
+        """As API servers name it."""
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
 
     @property
     def object(self) -> Json:
@@ -74,6 +79,11 @@ def binding(name: str, account: Account, namespace: str = "") -> Json:
     }
 
 
+def granting_account(settings: Settings) -> Account:
+    """The ServiceAccount as which ClusterPermissions are written."""
+    return Account(settings.namespace, settings.ocm.cluster_permissions.service_account_name)
+
+
 def manager_objects(settings: Settings, name: str, account: Account) -> list[Json]:
     """What the daemon's account needs on the manager."""
     namespace = str(settings.namespace)
@@ -83,7 +93,27 @@ def manager_objects(settings: Settings, name: str, account: Account) -> list[Jso
         binding(name, account),
         role(name, in_namespace(settings), namespace),
         binding(name, account, namespace),
+        *(granting_objects(settings) if settings.ocm.grants else ()),
     ]
+
+
+def granting_objects(settings: Settings) -> list[Json]:
+    """The ServiceAccount that writes ClusterPermissions, and the policy by which it can grant nothing else."""
+    account = granting_account(settings)
+    return [
+        account.object,
+        role(account.name, granting_rules()),
+        binding(account.name, account),
+        *policy_objects(account.name, account.user, permission_spec(on_worker(settings))),
+    ]
+
+
+def spoke_objects(settings: Settings, name: str, account: Account) -> list[Json]:
+    """What OCM's work agent needs on a spoke to apply our ClusterPermission.
+
+    It writes the role and its binding, and has the rules itself: nobody can grant what he does not have.
+    """
+    return [role(name, spoke_agent_rules(on_worker(settings), RBAC_GROUP)), binding(name, account)]
 
 
 def logs_server_objects(settings: Settings, name: str, account: Account, secrets: Sequence[str]) -> list[Json]:
@@ -130,7 +160,7 @@ def worker_objects(
         options: those of `on_worker`.
     """
     own = [
-        role(name, token_rules(account.name), account.namespace),
+        role(name, own_token_rules(account.name), account.namespace),
         binding(name, account, account.namespace),
     ]
     everywhere = [account.object, role(name, on_worker(settings, **options)), binding(name, account)]

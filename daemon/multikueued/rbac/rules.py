@@ -5,36 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from multikueue import AVAILABLE, JobKind
-from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP
+from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueued.config import Settings
 from multikueued.kinds import chosen_kinds
+from multikueued.rbac.logs import log_rules
+from multikueued.rbac.making import merged, rule
+from multikueued.rbac.spokes import impersonation_rules, profile_rules, spoke_namespace_rules, spoke_rules
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
-_JOBS: Final = ("jobs", "batch")
-_RAY: Final = ("rayclusters", "ray.io")
-BETWEEN: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
-    "jobsets.jobset.x-k8s.io": (_JOBS,),
-    "trainjobs.trainer.kubeflow.org": (("jobsets", "jobset.x-k8s.io"), _JOBS),
-    "mpijobs.kubeflow.org": (_JOBS,),
-    "rayjobs.ray.io": (_RAY, _JOBS),
-    "rayservices.ray.io": (_RAY,),
-    "deployments.apps": (("replicasets", "apps"),),
-    "leaderworkersets.leaderworkerset.x-k8s.io": (("statefulsets", "apps"),),
-    "appwrappers.workload.codeflare.dev": (_JOBS, _RAY, ("jobsets", "jobset.x-k8s.io")),
-}
-"""By kind: what stands between a job and its pods, as plural and group. Owners of other kinds are looked up, too, where
-the account may list them."""
-
-
-def rule(group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()) -> Json:
-    """One rule of a role; `names` restricts it to objects of these names."""
-    made: Json = {"apiGroups": [group], "resources": [*resources], "verbs": [*verbs]}
-    return {**made, "resourceNames": [*names]} if names else made
 
 
 def manager_rules() -> list[Json]:
@@ -86,8 +69,30 @@ def quota_rules() -> list[Json]:
     ]
 
 
-def profile_rules() -> list[Json]:
-    """In the namespace, for workers that ClusterProfiles describe."""
+def ocm_rules() -> list[Json]:
+    """In the whole manager cluster, for the placement check."""
+    return [
+        rule(KUEUE_GROUP, ["admissionchecks"], ["patch"]),  # for a finalizer of ours
+        rule(KUEUE_GROUP, ["multikueueconfigs"], ["create", "delete", "patch"]),
+        rule(OCM_GROUP, ["addonplacementscores"], ["list", "watch"]),  # in the namespaces of all clusters
+    ]
+
+
+def ocm_namespace_rules() -> list[Json]:
+    """In the namespace of the Placements, for the placement check."""
+    return [rule(OCM_GROUP, ["placements", "placementdecisions"], ["list", "watch"])]
+
+
+def inventory_rules() -> list[Json]:
+    """In the whole manager cluster, for configs that are filled by label."""
+    return [
+        rule(KUEUE_GROUP, ["multikueueconfigs"], ["create", "patch"]),
+        rule(KUEUE_GROUP, ["multikueueclusters"], ["create", "delete", "patch"]),
+    ]
+
+
+def inventory_namespace_rules() -> list[Json]:
+    """In the namespace of the ClusterProfiles, for configs that are filled by label."""
     return [rule(CLUSTER_PROFILE.gvk.group, [CLUSTER_PROFILE.plural], ["list", "watch"])]
 
 
@@ -167,54 +172,9 @@ def diagnosis_rules() -> list[Json]:
     ]
 
 
-def token_rules(account: str) -> list[Json]:
+def own_token_rules(account: str) -> list[Json]:
     """In the account's own namespace on a worker: to ask for tokens of itself, and of nobody else."""
     return [rule("", ["serviceaccounts/token"], ["create"], [account])]
-
-
-def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
-    """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, and what stands between a job and
-    its pods."""
-    between = sorted({one for kind in kinds for one in BETWEEN.get(kind.resource.qualified, ())})
-    return [
-        rule("", ["pods"], ["list"]),
-        rule("", ["pods/log"], ["get"]),
-        *(rule(group, [plural], ["list"]) for plural, group in between),
-    ]
-
-
-def logs_server_rules(service: str) -> list[Json]:
-    """In the whole manager cluster, for `multikueue logs-server`; `service` is the APIService's name.
-
-    Whether a user may read a log is asked by SubjectAccessReviews: the role `system:auth-delegator` would allow more.
-    """
-    return [
-        rule(KUEUE_GROUP, ["workloads"], ["get", "list"]),
-        rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
-        rule("apiregistration.k8s.io", ["apiservices"], ["get", "patch"], [service]),
-    ]
-
-
-def named_secret_rules(names: Sequence[str]) -> list[Json]:
-    """In a namespace, to read these Secrets and no other: kubeconfigs, or the key of marks."""
-    return [rule("", ["secrets"], ["get"], names)] if names else []
-
-
-def own_certificate_rules(secret: str) -> list[Json]:
-    """In its namespace, for a certificate that `multikueue logs-server` makes; `secret` is the Secret's name."""
-    return [rule("", ["secrets"], ["get", "patch"], [secret])]
-
-
-def logs_on_worker(kinds: Sequence[JobKind]) -> list[Json]:
-    """In a whole worker cluster, for `multikueue logs-server`: it reads our copies, their pods and logs."""
-    read = [kind.resource for kind in kinds if not kind.workload_only]
-    return merged(
-        [
-            rule(KUEUE_GROUP, ["workloads"], ["list"]),
-            *(rule(one.gvk.group, [one.plural], ["list"]) for one in read),
-            *log_rules(kinds),
-        ]
-    )
 
 
 def on_manager(settings: Settings) -> list[Json]:
@@ -222,6 +182,12 @@ def on_manager(settings: Settings) -> list[Json]:
     rules = manager_rules()
     if settings.quota_automation:
         rules += quota_rules()
+    if settings.ocm.enabled:
+        rules += ocm_rules()
+    if settings.ocm.makes_workers:
+        rules += spoke_rules(settings.ocm)
+    if settings.inventory:
+        rules += inventory_rules()
     if settings.webhook.enabled:
         rules += [*webhook_rules(settings.webhook.configuration_name), *webhook_creation()]
     if settings.serving.metrics.secure:
@@ -240,8 +206,16 @@ def in_namespace(settings: Settings) -> list[Json]:
         rules += bound_rules(settings.bound_tokens.secret_names)
     if settings.leader_election.enabled:
         rules += lease_rules(settings.leader_election.lease_name)
+    if settings.ocm.makes_workers:
+        rules += spoke_namespace_rules(settings.ocm)
+    if settings.ocm.grants:
+        rules += impersonation_rules(settings.ocm.cluster_permissions.service_account_name)
     if settings.cluster_profile is not None:
         rules += profile_rules()
+    if settings.ocm.enabled:
+        rules += ocm_namespace_rules()
+    if settings.inventory:
+        rules += inventory_namespace_rules()
     if settings.webhook.enabled and not settings.webhook.cert_dir:
         rules += [*certificate_rules(settings.webhook.secret_name), *certificate_creation()]
     return merged(rules)
@@ -263,16 +237,6 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False)
     rules += diagnosis_rules() if diagnose else []
     rules += log_rules(chosen_kinds(settings)) if logs else []
     return merged(rules)
-
-
-def merged(rules: Iterable[Json]) -> list[Json]:
-    """The same permissions, with the resources of a group that have the same verbs in one rule."""
-    found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    for one in rules:
-        names, verbs = tuple(one.get("resourceNames", ())), tuple(one["verbs"])
-        resources = found.setdefault((one["apiGroups"][0], verbs, names), [])
-        resources += [resource for resource in one["resources"] if resource not in resources]
-    return [rule(group, resources, verbs, names) for (group, verbs, names), resources in found.items()]
 
 
 def framework_rules() -> dict[str, list[Json]]:

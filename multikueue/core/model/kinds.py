@@ -38,3 +38,8 @@ MUTATING_WEBHOOKS = Resource(
 )
 CLUSTER_PROFILE = Resource(GVK("multicluster.x-k8s.io", "v1alpha1", "ClusterProfile"), "clusterprofiles")
 """An entry of a cluster inventory: https://github.com/kubernetes-sigs/cluster-inventory-api."""
+
+OCM_GROUP = "cluster.open-cluster-management.io"
+PLACEMENT = Resource(GVK(OCM_GROUP, "v1beta1", "Placement"), "placements")
+PLACEMENT_DECISION = Resource(GVK(OCM_GROUP, "v1beta1", "PlacementDecision"), "placementdecisions")
+ADDON_PLACEMENT_SCORE = Resource(GVK(OCM_GROUP, "v1alpha1", "AddOnPlacementScore"), "addonplacementscores")

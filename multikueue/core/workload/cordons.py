@@ -19,6 +19,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import retry
+from multikueue.core.workload.company import has_company
 from multikueue.core.workload.effects import MANAGER, Announce, Effect, PatchWorkload, Plan
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
@@ -37,14 +38,10 @@ def why_withheld(situation: Situation, worker: Worker) -> str:
 
 def _has_its_job(situation: Situation, worker: Worker) -> bool:
     """Whether this attempt's job is there without being recorded, or what it belongs to runs there."""
-    if worker.name in situation.group_workers:
-        return True
-    shared, jobs = situation.shared_job_on(worker), situation.jobs_on(worker)
+    shared = situation.shared_job_on(worker)
     if situation.has_job(worker) or (shared is not None and situation.is_current(worker, shared)):
         return True
-    slices = [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or workloads.is_live(one)]
-    elastic = workloads.is_elastic(situation.workload)
-    return elastic and bool(jobs) and any(workloads.cluster_name(one) == worker.name for one in slices)
+    return has_company(situation, worker)
 
 
 def leaves(situation: Situation) -> ClusterName | None:

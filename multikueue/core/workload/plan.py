@@ -27,6 +27,7 @@ from multikueue.core.model.workloads import (
 )
 from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
 from multikueue.core.workload.check_updates import reject
+from multikueue.core.workload.company import with_company
 from multikueue.core.workload.earlier_attempts import may_run_for
 from multikueue.core.workload.effects import Announce, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
@@ -53,7 +54,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    situation = Situation(with_carried_jobs(snapshot), settings, dispatcher, now)
+    situation = with_company(Situation(with_carried_jobs(snapshot), settings, dispatcher, now))
     row = next(row for row in TABLE if row.applies(situation))
     try:
         decided = row.decide(situation)

@@ -112,10 +112,22 @@ class TestFollowing:
         seen = group(local, worker("w1", copy_of(local, admitted=True)), worker("w2"), siblings=self.PLACED)
         assert sorted(words(seen)) == ["create workload on w2", "delete workload on w1", "nominate w2"]
 
-    def test_a_group_on_a_worker_that_left_the_config_is_not_joined(self) -> None:
-        """It is drained: the others wait until the group has a new place."""
+    def test_a_group_on_a_worker_that_left_the_config_is_joined(self) -> None:
+        """It is one job: with a part of it missing the others would wait, and never leave their worker."""
         seen = group(part(1), worker("w1"), worker("w2", configured=False), siblings=self.PLACED)
+        assert words(seen) == ["nominate w2", "create workload on w2"]
+        local = part(1, nominated=("w2",))
+        gone = worker("w2", copy_of(local, admitted=True), configured=False, shared=job_copy_of(part(0), of=None))
+        assert words(group(local, worker("w1"), gone, siblings=self.PLACED))[0] == "admit on w2 as Ready"
+
+    def test_a_group_on_a_worker_that_is_removed_is_not_joined(self) -> None:
+        """It is kept for what it runs, and gets nothing more."""
+        seen = group(part(1), worker("w1"), worker("w2", configured=False, removed=True), siblings=self.PLACED)
         assert words(seen) == []
+
+    def test_nothing_else_goes_to_a_worker_that_left_the_config(self) -> None:
+        seen = group(part(0), worker("w1"), worker("w2", configured=False), siblings=(part(1), part(2)))
+        assert words(seen) == ["nominate w1", "create workload on w1"]
 
     def test_a_split_group_is_told_and_left_alone(self) -> None:
         """An operator must evict one of the two parts."""

@@ -234,13 +234,17 @@ class TestGrowing:
             (worker("w1", reach=Lost()), []),
             (worker("w1", reach=Lost(NOW - timedelta(hours=1))), ["retry: Admitting remote lost"]),
             (worker("w1", kind=Unserved()), []),
-            (worker("w1", configured=False, shared=OLD_JOB), []),
+            (worker("w1", configured=False, removed=True, shared=OLD_JOB), []),
         ],
-        ids=["out of reach", "lost", "kind not seen", "drained"],
+        ids=["out of reach", "lost", "kind not seen", "removed"],
     )
     def test_a_worker_that_cannot_take_it_is_waited_for(self, where: Worker, expected: list[str]) -> None:
         """The job is there: going elsewhere would run it twice."""
         assert words(growing(where)) == expected
+
+    def test_a_worker_that_left_the_config_takes_the_slice_of_the_job_it_runs(self) -> None:
+        """A Placement does not select it any more: the running job stays, and may grow."""
+        assert words(growing(worker("w1", configured=False, shared=OLD_JOB))) == ["create workload on w1"]
 
     def test_a_finished_old_slice_does_not_end_the_job(self) -> None:
         """While our cache still shows the old slice as the job's owner, the job is handed over all the same."""

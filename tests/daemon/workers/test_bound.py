@@ -23,9 +23,10 @@ from multikueued.config import LeaderElectionSettings
 from multikueued.findings import watching
 from multikueued.leader_settings import BoundTokenSettings
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.terms import Term
 from multikueued.tokens import renewing
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
-from multikueued.wiring import Term, work
+from multikueued.wiring import work
 from multikueued.workers.connecting import digest_in_use, digest_of
 from multikueued.workers.places import decoded
 from multikueued.workers.tokens import token_in

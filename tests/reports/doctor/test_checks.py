@@ -105,6 +105,7 @@ def manager_cases() -> Iterator[Case]:
     told = "system:serviceaccount:kueue-system:multikueue may not watch workloads.kueue.x-k8s.io"
     yield "permission-missing", healthy(permissions=refused), "the manager", told
     yield from chain_cases()
+    yield from placement_cases()
     yield from credential_cases()
 
 
@@ -144,6 +145,25 @@ def chain_cases() -> Iterator[Case]:
     yield "worker-unlisted", alone, "MultiKueueCluster worker2", "no MultiKueueConfig of a check lists it"
     closed = worker("worker2", annotations={"multikueue.dev/cordoned": "repair"})
     yield "worker-cordoned", with_objects(clusters=(worker("worker1"), closed)), "worker2", "cordoned"
+
+
+def placement_cases() -> Iterator[Case]:
+    """Of placement checks and the configs they fill."""
+    (check,) = healthy().objects.checks
+    spec = {"controllerName": "open-cluster-management.io/placement"}
+    mine: Json = {**check, "metadata": {"name": "placed"}, "spec": spec, "status": {}}
+    where = "AdmissionCheck placed"
+    yield "placement-inactive", with_objects(checks=(check, mine)), where, "nobody handles it"
+    told = {"type": "Active", "status": "False", "reason": "PlacementNotFound", "message": "Placement p not found"}
+    gone = {**mine, "status": {"conditions": [told]}}
+    yield "placement-inactive", with_objects(checks=(check, gone)), where, "PlacementNotFound: Placement p not found"
+    both = [{**told, "status": "True"}, {"type": "PlacementConflict", "status": "True", "reason": "Conflict"}]
+    addons = {**mine, "status": {"conditions": both}}
+    yield "placement-inactive", with_objects(checks=(check, addons)), where, "Conflict: "
+    (filled,) = healthy().objects.configs
+    filled = {**filled, "metadata": {**filled["metadata"], "labels": {"multikueue.dev/placement": CHECK}}}
+    ordered = attrs.evolve(with_objects(configs=(filled,)), settings_known=True)
+    yield "order-unused", ordered, f"MultiKueueConfig {CHECK}", "does not ask its first clusters first"
 
 
 def credential_cases() -> Iterator[Case]:

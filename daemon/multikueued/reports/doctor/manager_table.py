@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueued.reports.doctor import access, configuration, kueue
+from multikueued.reports.doctor import access, configuration, kueue, placement
 from multikueued.reports.doctor.findings import Check, Severity
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
@@ -155,6 +155,24 @@ MANAGER_CHECKS: Final = (
         "it gets nothing new",
         "multikueue worker uncordon {worker}, if that is over",
         configuration.cordoned_workers,
+    ),
+    Check(
+        "placement-inactive",
+        ERROR,
+        "manager",
+        "a placement check is not active, or OCM's addon handles it as well",
+        "queues with this check admit nothing, or nobody fills their list of workers",
+        "do what its words say; docs/ocm.md has a table of them",
+        placement.inactive_checks,
+    ),
+    Check(
+        "order-unused",
+        INFO,
+        "manager",
+        "a Placement orders a MultiKueueConfig, and the dispatcher offers jobs to all workers at once",
+        "scores choose nobody: whoever admits a job first gets it",
+        "set dispatcher.name: kueue.x-k8s.io/multikueue-dispatcher-incremental to have the best cluster asked first",
+        placement.orders_without_use,
     ),
     Check(
         "credentials-expire",

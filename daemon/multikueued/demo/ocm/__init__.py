@@ -1,0 +1,1 @@
+"""`multikueue demo --ocm`: the three stories of Open Cluster Management's guide, with the real placement check."""

@@ -1,0 +1,120 @@
+"""Runs the three stories: a hub in the sandbox, the daemon with its placement check, a picture of each story."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import anyio
+import attrs
+import click
+import orjson
+from click.core import ParameterSource
+from rich.console import Console
+
+from multikueue.errors import SettingsError
+from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
+from multikueue.sandbox.kinds import BATCH_JOB
+from multikueue.sandbox.ocm.kinds import MANAGER
+from multikueued.config import Settings
+from multikueued.demo.jobs import with_kinds
+from multikueued.demo.keeping import keep
+from multikueued.demo.ocm.inventory import set_up_hub, set_up_worker
+from multikueued.demo.ocm.pictures import print_story, story_item
+from multikueued.demo.ocm.playing import Stories
+from multikueued.demo.ocm.stories import STORIES, WORKERS
+from multikueued.demo.running import CPUS, Demo, config_of
+from multikueued.demo.showing import giving_up, problems, summary
+from multikueued.demo.watching import shown
+from multikueued.inventories import OcmSettings
+from multikueued.profile_settings import AccessProviderSettings, ClusterProfileSettings
+from multikueued.wiring import work
+
+QUOTA: Final = {"cpu": str(CPUS), "memory": "16Gi"}
+"""Of each worker."""
+_OTHERS: Final = {
+    "workers": "--workers",
+    "jobs": "--jobs",
+    "files": "--filename",
+    "kind_names": "--kind",
+    "broken": "--break",
+}
+TOTAL: Final = {"cpu": str(CPUS * WORKERS), "memory": "48Gi"}
+
+
+def with_inventory(settings: Settings) -> Settings:
+    """The daemon's settings for the stories: what a user of Open Cluster Management sets."""
+    providers = (AccessProviderSettings(MANAGER, builtin="cp-creds"),)
+    return attrs.evolve(
+        settings, ocm=OcmSettings(enabled=True), cluster_profile=ClusterProfileSettings(access_providers=providers)
+    )
+
+
+def check_alone(context: click.Context) -> None:
+    """Refuse options that say what the stories say themselves.
+
+    Raises:
+        SettingsError: one was given.
+    """
+    for name, option in _OTHERS.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise SettingsError(f"--ocm: the stories have their own jobs and clusters: leave {option} out")
+
+
+async def tell_stories(daemon: Settings, console: Console, options: Mapping[str, Any]) -> int:
+    """Play the stories one after the other, and print a picture of each.
+
+    Args:
+        daemon: its settings.
+        console: where the pictures go.
+        options: those of the command line.
+
+    Returns:
+        The exit code: 0 if every job ran where its Placement wanted it, and nothing is left.
+    """
+    runner = RunnerOptions(mean=2.0, minimum=0.8, maximum=4.0)
+    box = SandboxOptions(runner=runner, connect=False, ocm=True, port=options["port"])
+    demo = Demo(Sandbox(WORKERS, seed=options["seed"], options=box, kinds=(BATCH_JOB,)))
+    async with demo.sandbox, anyio.create_task_group() as tasks:
+        manager = demo.sandbox.manager
+        await set_up_hub(manager.client("admin"), TOTAL)
+        for worker in demo.sandbox.workers.values():
+            await set_up_worker(worker.client("admin"), QUOTA)
+        settings = with_kinds(with_inventory(daemon), demo.sandbox.kinds)
+        tasks.start_soon(work, settings, config_of(manager.server.kubeconfig("multikueue")))
+        tasks.start_soon(demo.follow_workers)
+        for cluster in demo.sandbox.clusters:
+            tasks.start_soon(demo.follow, cluster)
+        stories = Stories(demo)
+        tasks.start_soon(stories.follow_configs)
+        in_time = await _tell(stories, options["timeout"], console)
+        if not in_time:
+            console.print(giving_up(demo.tally), style="red")
+        wrong = [*problems(demo.tally), *stories.strays()]
+        for line in wrong:
+            console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
+        if options["as_json"]:
+            click.echo(orjson.dumps(outcome(stories)).decode())
+        if options["keep_up"]:
+            await keep(demo.sandbox, console)
+        tasks.cancel_scope.cancel()
+    return 1 if wrong or demo.tally.leftovers or not in_time else 0
+
+
+async def _tell(stories: Stories, timeout: float, console: Console) -> bool:
+    """Play all stories; False if that takes too long."""
+    workers = list(stories.demo.sandbox.workers)
+    with anyio.move_on_after(timeout) as limit:
+        for story in STORIES:
+            async with shown(stories.demo, console):
+                await stories.play(story)
+            print_story(console, stories.played[story.name], stories.jobs(story), workers)
+    return not limit.cancelled_caught
+
+
+def outcome(stories: Stories) -> dict[str, Any]:
+    """The object that `--json` prints: that of the other demos, and a part for each story."""
+    demo = stories.demo
+    found = summary(demo.tally, list(demo.sandbox.workers), demo.elapsed)
+    parts = [story_item(played, stories.jobs(played.story)) for played in stories.played.values()]
+    return {**found, "stories": parts, "strays": stories.strays()}

@@ -1,0 +1,122 @@
+"""The picture of a story: the inventory, what the Placement made of it, and where each job ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from multikueue import ObjectKey
+from multikueued.demo.gantt import gantt
+from multikueued.demo.ocm.playing import Played
+from multikueued.demo.ocm.stories import LABEL, STORIES, Story, score_of
+from multikueued.demo.showing import item
+from multikueued.demo.tally import Stay, Tally
+from multikueued.demo.tally import Story as JobStory
+
+
+def print_story(console: Console, played: Played, jobs: Sequence[JobStory], workers: Sequence[str]) -> None:
+    """Print the picture of a story."""
+    story = played.story
+    console.print()
+    console.print(Text(f"{STORIES.index(story) + 1} · {story.title}", style="bold"))
+    console.print(Text(story.told))
+    console.print(inventory(story, workers))
+    for line in bars(played, jobs, workers, console.width, colours=console.color_system is not None):
+        console.print(line, no_wrap=True, crop=True)
+    console.print(Text(outcome(story, jobs)))
+
+
+def inventory(story: Story, workers: Sequence[str]) -> Table:
+    """A line for each cluster: what the Placement looks at, and whether it was chosen."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    table.add_column("cluster", no_wrap=True)
+    if story.labels:
+        table.add_column(LABEL, no_wrap=True)
+    if story.gpus:
+        table.add_column("free GPUs", justify="right", no_wrap=True)
+        table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("chosen", no_wrap=True)
+    for worker in workers:
+        row = [worker]
+        if story.labels:
+            row.append(story.labels.get(worker, {}).get(LABEL, "-"))
+        if story.gpus:
+            row += _gpus(story, worker)
+        table.add_row(*row, _chosen(story, worker))
+    return table
+
+
+def _gpus(story: Story, worker: str) -> list[str]:
+    counts = [story.gpus[worker], *([story.later.gpus[worker]] if story.later else [])]
+    return [" → ".join(map(str, dict.fromkeys(found))) for found in (counts, list(map(score_of, counts)))]
+
+
+def _chosen(story: Story, worker: str) -> str:
+    if story.later is None:
+        return "yes" if worker in story.chosen else "no"
+    first, then = worker in story.chosen, worker in story.later.chosen
+    if first == then:
+        return "yes" if first else "no"
+    return "first" if first else "later"
+
+
+def bars(
+    played: Played, jobs: Sequence[JobStory], workers: Sequence[str], width: int, *, colours: bool = True
+) -> list[Text]:
+    """A bar for each job, and above them one for the config where it lists one cluster at a time."""
+    tally = Tally()
+    if played.story.later is not None and jobs:
+        listed = [_shifted(stay, played.since) for stay in played.listed]
+        end = max((job.ended or 0.0 for job in jobs), default=0.0) - played.since
+        for stay in listed:
+            stay.until = end if stay.until is None else min(stay.until, end)
+        row = JobStory(jobs[0].kind, ObjectKey("", "Placement"), 0.0, 0.0, ended=end, stays=listed)
+        tally.stories[jobs[0].kind.resource, row.key.name] = row
+    for job in jobs:
+        tally.stories[job.kind.resource, job.key.name] = attrs.evolve(
+            job,
+            queued=job.queued - played.since,
+            ended=None if job.ended is None else job.ended - played.since,
+            stays=[_shifted(stay, played.since) for stay in job.stays],
+        )
+    return gantt(tally, workers, width, colours=colours)
+
+
+def _shifted(stay: Stay, by: float) -> Stay:
+    return Stay(stay.worker, max(0.0, stay.since - by), None if stay.until is None else max(0.0, stay.until - by))
+
+
+def outcome(story: Story, jobs: Sequence[JobStory]) -> str:
+    """What came of it, in a sentence or two."""
+    first = [job for job in jobs if story.later is None or (job.key.name, 1) not in story.later.jobs]
+    counts = {name: sum(name in job.clusters for job in first) for name in sorted({job.cluster for job in first})}
+    spread = ", ".join(f"{count} on {name or 'no cluster'}" for name, count in counts.items())
+    said = f"{sum(job.went_well for job in jobs)} of {len(jobs)} jobs finished: {spread}"
+    if story.later is None:
+        return f"{said}."
+    later = [job for job in jobs if job not in first]
+    there = ", ".join(sorted({job.cluster or "no cluster" for job in later}))
+    stayed = [f"{job.key.name} stayed on {job.cluster}" for job in first if job.key.name.endswith("-long")]
+    return f"{said}, and after the change {len(later)} on {there}. {'; '.join(stayed)}, where it ran."
+
+
+def story_item(played: Played, jobs: Sequence[JobStory]) -> dict[str, Any]:
+    """One story in the object that `--json` prints."""
+    return {
+        "placement": played.story.name,
+        "title": played.story.title,
+        "listed": [_stay(stay) for stay in played.listed],
+        "changed_s": None if played.changed is None else round(played.changed, 3),
+        "items": [item(job) for job in jobs],
+    }
+
+
+def _stay(stay: Stay) -> Mapping[str, Any]:
+    until = None if stay.until is None else round(stay.until, 3)
+    return {"cluster": stay.worker, "since_s": round(stay.since, 3), "until_s": until}

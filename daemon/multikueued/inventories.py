@@ -1,0 +1,121 @@
+"""The settings of configs that are filled from an inventory: by OCM's Placements, or by labels of ClusterProfiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Literal, NewType
+
+import attrs
+
+from multikueue.core.placement.settings import Adopt, PlacementSettings, Policy
+from multikueue.core.spokes.settings import DEFAULT_VALIDITY
+
+ConfigName = NewType("ConfigName", str)
+"""A text that Kubernetes accepts as the name of a MultiKueueConfig that an AdmissionCheck can name."""
+Selector = NewType("Selector", str)
+"""A label selector as kubectl takes it: `accelerator=nvidia-tesla-t4,region in (eu, us)`."""
+
+
+TokenValidity = NewType("TokenValidity", timedelta)
+"""From a day to a week."""
+WEEK = TokenValidity(DEFAULT_VALIDITY)
+AccountName = NewType("AccountName", str)
+"""A text that Kubernetes accepts as the name of a ServiceAccount."""
+
+
+@attrs.frozen
+class OcmClusterSettings:
+    """MultiKueueClusters and credentials of the ManagedClusters that Placements select."""
+
+    source: Literal["clusterProfile", "kubeconfig", "none"] = "clusterProfile"
+    """How a selected cluster is reached. `clusterProfile`: by the ClusterProfile that OCM keeps for it, through
+    cluster-proxy. `kubeconfig`: by a kubeconfig that the daemon writes into a Secret, from the ManagedCluster's address
+    and a token. `none`: MultiKueueClusters are made by somebody else."""
+    credentials: Literal["managedServiceAccount", "external"] = "managedServiceAccount"
+    """Whose token is used. `managedServiceAccount`: that of a ManagedServiceAccount that the daemon makes for each
+    selected cluster. `external`: the access provider of the ClusterProfile knows one, and nothing is made."""
+    token_validity: TokenValidity = WEEK
+    """How long a token is valid: a day to a week. OCM's agent on the cluster renews it when a fifth of that is left."""
+
+
+@attrs.frozen
+class OcmPermissionSettings:
+    """What the daemon may do on the clusters: by ClusterPermissions, which OCM applies there."""
+
+    enabled: bool = False
+    """On: each selected cluster gets a ClusterPermission with what `multikueue rbac worker` prints. Off: somebody else
+    grants it. Whoever may create a ClusterPermission can grant any role on a cluster, so it is off by default, is done
+    as a ServiceAccount of its own, and a ValidatingAdmissionPolicy lets nothing else pass."""
+    service_account_name: AccountName = AccountName("multikueue-permissions")
+    """As whom they are written: a ServiceAccount in the daemon's namespace, which the daemon impersonates."""
+
+
+@attrs.frozen
+class OcmSettings:
+    """The placement check: OCM's Placements fill MultiKueueConfigs."""
+
+    enabled: bool = False
+    """On: AdmissionChecks of `open-cluster-management.io/placement` are ours: a MultiKueueConfig named as the Placement
+    gets its clusters, and the check becomes Ready on Workloads. It takes the place of OCM's kueue-addon; see
+    `multikueue.core.placement`."""
+    policy: Literal["Drain", "Evict", "Immediate"] = "Drain"
+    """What becomes of the jobs on a cluster that is not selected any more. `Drain`: they run to their end there.
+    `Evict`: they are sent back, and run elsewhere. `Immediate`: the cluster leaves the config whatever runs there, as
+    with OCM's addon: beside another MultiKueue controller jobs then run twice."""
+    min_dwell: timedelta = timedelta(0)
+    """How long a cluster stays selected at least, for a Placement whose choice changes with each score."""
+    adopt: Literal["none", "addon", "2024"] = "none"
+    """Whose configs are taken over: those of OCM's kueue-addon (`addon`, which must be uninstalled before), or those of
+    the recipe that OCM published in 2024 (`2024`). Running jobs stay. `none`: what somebody else has made is left
+    alone and the check says `Conflict`."""
+    clusters: OcmClusterSettings = attrs.field(factory=OcmClusterSettings)
+    cluster_permissions: OcmPermissionSettings = attrs.field(factory=OcmPermissionSettings)
+
+    @property
+    def makes_workers(self) -> bool:
+        """Whether selected ManagedClusters become workers."""
+        return self.enabled and self.clusters.source != "none"
+
+    @property
+    def grants(self) -> bool:
+        """Whether ClusterPermissions are written."""
+        return self.makes_workers and self.cluster_permissions.enabled
+
+    def placement_settings(self, controller_name: str) -> PlacementSettings:
+        """The same as the library's settings.
+
+        Args:
+            controller_name: of the MultiKueue checks that this daemon dispatches for.
+        """
+        return PlacementSettings(Policy(self.policy), Adopt(self.adopt), controller_name, min_dwell=self.min_dwell)
+
+
+@attrs.frozen
+class InventorySettings:
+    """One entry of `inventory`: the ClusterProfiles with these labels fill a MultiKueueConfig, without OCM."""
+
+    selector: Selector = Selector("")
+    """Which ClusterProfiles in the daemon's namespace: a label selector, as kubectl takes it."""
+    config: ConfigName = ConfigName("")
+    """The MultiKueueConfig that lists them."""
+    policy: Literal["Drain", "Evict", "Immediate"] = "Drain"
+    """As `ocm.policy`."""
+
+    def placement_settings(self, controller_name: str) -> PlacementSettings:
+        """The same as the library's settings.
+
+        Args:
+            controller_name: of the MultiKueue checks that this daemon dispatches for.
+        """
+        return PlacementSettings(Policy(self.policy), Adopt.NONE, controller_name)
+
+
+def ocm_contradictions(settings: OcmSettings) -> Iterator[str]:
+    """Settings of OCM that cannot be used together: the setting, and why."""
+    clusters = settings.clusters
+    if clusters.source == "kubeconfig" and clusters.credentials == "external":
+        yield "ocm.clusters.credentials: a kubeconfig needs a token: write managedServiceAccount, or leave it out"
+    if settings.cluster_permissions.enabled and (clusters.source == "none" or not settings.enabled):
+        advice = "turn on ocm.enabled and choose an ocm.clusters.source, or leave it out"
+        yield f"ocm.clusterPermissions.enabled: no cluster gets one: {advice}"

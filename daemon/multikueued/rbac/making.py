@@ -1,0 +1,23 @@
+"""One rule of a role, and several merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from multikueue.core.model.names import Json
+
+
+def rule(group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()) -> Json:
+    """One rule of a role; `names` restricts it to objects of these names."""
+    made: Json = {"apiGroups": [group], "resources": [*resources], "verbs": [*verbs]}
+    return {**made, "resourceNames": [*names]} if names else made
+
+
+def merged(rules: Iterable[Json]) -> list[Json]:
+    """The same permissions, with the resources of a group that have the same verbs in one rule."""
+    found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for one in rules:
+        names, verbs = tuple(one.get("resourceNames", ())), tuple(one["verbs"])
+        resources = found.setdefault((one["apiGroups"][0], verbs, names), [])
+        resources += [resource for resource in one["resources"] if resource not in resources]
+    return [rule(group, resources, verbs, names) for (group, verbs, names), resources in found.items()]

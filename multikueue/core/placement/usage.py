@@ -1,0 +1,88 @@
+"""Which clusters have work of a config: Workloads that run there, or that are offered to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+import attrs
+
+from multikueue.core.config.admission_check import config_name
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import CheckState
+from multikueue.core.placement.parameters import is_placement_check, name_or_empty
+from multikueue.core.placement.work import Work
+
+
+@attrs.frozen
+class Usage:
+    """The work of a config, by cluster."""
+
+    running: frozenset[str]
+    """Clusters that an unfinished Workload names as its own."""
+    offered: frozenset[str]
+    """Clusters that a Workload is offered to which nobody has taken yet."""
+    undecided: bool = False
+    """Whether there is a Workload that may be offered to any listed cluster at this moment: our entry is Ready."""
+
+    def all(self) -> frozenset[str]:
+        """Both."""
+        return self.running | self.offered
+
+
+def checks_of(config: str, checks: Iterable[Json]) -> list[Json]:
+    """The AdmissionChecks that stand for a config: MultiKueue's that name it, and those of its Placement."""
+    return [one for one in checks if config in (name_or_empty(one) if is_placement_check(one) else config_name(one),)]
+
+
+def dispatchers_of(config: str, checks: Iterable[Json]) -> set[str]:
+    """The controllers that dispatch to the clusters of a config."""
+    found = checks_of(config, checks)
+    return {str(dig(one, "spec", "controllerName")) for one in found if not is_placement_check(one)}
+
+
+def usage(config: str, checks: Iterable[Json], known: Iterable[Work]) -> Usage:
+    """Which clusters have work of a config.
+
+    Args:
+        config: its name.
+        checks: all AdmissionChecks.
+        known: Workloads.
+    """
+    found = checks_of(config, checks)
+    mine = {str(one["metadata"]["name"]) for one in found}
+    placement = {str(one["metadata"]["name"]) for one in found if is_placement_check(one)}
+    running, offered, undecided = set[str](), set[str](), False
+    for work in known:
+        if work.finished or mine.isdisjoint(work.states):
+            continue
+        if work.cluster is not None:
+            running.add(work.cluster)
+        else:
+            offered.update(work.nominated)
+            waits = work.open and not work.nominated
+            undecided = undecided or (waits and any(work.states.get(one) == CheckState.READY for one in placement))
+    return Usage(frozenset(running), frozenset(offered), undecided)
+
+
+def seen_busy(
+    before: Mapping[str, datetime], busy: Iterable[str], listed: Iterable[str], now: datetime
+) -> dict[str, datetime]:
+    """By cluster of a config, when a Workload was seen there last. One that is seen for the first time counts as busy:
+    nobody has looked before.
+
+    Args:
+        before: the same, the last time.
+        busy: clusters with work.
+        listed: the clusters that matter.
+        now: the manager's wall clock.
+    """
+    at_work = set(busy)
+    return {name: now if name in at_work else before.get(name, now) for name in sorted({*listed, *at_work})}
+
+
+def lingering(busy: Mapping[str, datetime], now: datetime, settle: timedelta) -> dict[str, float]:
+    """Clusters that had work a moment ago: another controller may still be removing it. With the seconds left."""
+    left = {name: (since + settle - now).total_seconds() for name, since in busy.items()}
+    return {name: seconds for name, seconds in left.items() if seconds > 0}

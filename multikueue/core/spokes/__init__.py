@@ -1,0 +1,1 @@
+"""Spokes: the MultiKueueClusters and credentials of the ManagedClusters that OCM's Placements select."""

@@ -1,0 +1,123 @@
+"""Why a spoke cannot be a worker yet: in words that say what is missing, where, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from multikueue.core.model.conditions import find, parse_timestamp
+from multikueue.core.model.kinds import CLUSTER_PROFILE
+from multikueue.core.model.names import Json, Resource
+from multikueue.core.model.objects import dig, labels_of
+from multikueue.core.spokes.kubeconfig import address_of, token_in
+from multikueue.core.spokes.names import (
+    BASE_NAME,
+    CLUSTER_MANAGER,
+    CLUSTER_NAME_LABEL,
+    CLUSTER_PERMISSION,
+    MANAGED_SERVICE_ACCOUNT,
+    MANAGER_LABEL,
+    TOKEN_LABEL,
+    synced_secret,
+)
+from multikueue.core.spokes.settings import Source, SpokeSettings
+from multikueue.core.spokes.spoke import Spoke
+
+_APPLIED = ("AppliedRBACManifestWork", "Applied")
+"""The condition of a ClusterPermission, and its newer name."""
+
+
+def kinds(settings: SpokeSettings) -> Iterator[Resource]:
+    """The kinds that these settings cannot do without."""
+    if settings.accounts:
+        yield MANAGED_SERVICE_ACCOUNT
+    if settings.rules is not None:
+        yield CLUSTER_PERMISSION
+    if settings.source is Source.CLUSTER_PROFILE:
+        yield CLUSTER_PROFILE
+
+
+def obstacle(spoke: Spoke, settings: SpokeSettings, now: datetime) -> str:
+    """Why no worker can be made of a spoke that is wanted; empty: one can."""
+    return next(_obstacles(spoke, settings, now), "")
+
+
+def expires_at(account: Json | None) -> datetime | None:
+    """When the token of a ManagedServiceAccount expires; None if that is not known."""
+    told = dig(account, "status", "expirationTimestamp")
+    return parse_timestamp(told) if isinstance(told, str) else None
+
+
+def _obstacles(spoke: Spoke, settings: SpokeSettings, now: datetime) -> Iterator[str]:
+    for resource in kinds(settings):
+        if resource in spoke.unserved:
+            advice = "install what brings them, or grant list and watch"
+            yield f"the manager cluster does not give {resource}: {spoke.unserved[resource]}: {advice}"
+    if settings.accounts:
+        yield from _token(spoke, now)
+    yield from _permission(spoke, settings)
+    if settings.source is Source.CLUSTER_PROFILE:
+        yield from _profile(spoke, settings)
+    else:
+        yield from _connection(spoke)
+
+
+def _token(spoke: Spoke, now: datetime) -> Iterator[str]:
+    account, told = spoke.account, f"ManagedServiceAccount {spoke.name}/{BASE_NAME}"
+    if account is None or not dig(account, "status", "tokenSecretRef", "name"):
+        yield f"{told} has no token yet: does the addon managed-serviceaccount run on the cluster?"
+        return
+    end = expires_at(account)
+    if end is None:
+        yield f"{told} does not say when its token expires"
+    elif end <= now:
+        yield f"the token of {told} has expired at {end.isoformat()}: does the addon's agent on the cluster run?"
+
+
+def _permission(spoke: Spoke, settings: SpokeSettings) -> Iterator[str]:
+    told = f"ClusterPermission {spoke.name}/{BASE_NAME}"
+    if spoke.permission is None:
+        if settings.rules is not None:
+            yield f"{told} is being made"
+        return  # somebody grants what is needed in another way, or the worker will say what is forbidden
+    listed = dig(spoke.permission, "status", "conditions")
+    known = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    applied = next((one for kind in _APPLIED if (one := find(known, kind)) is not None), None)
+    if applied is None or applied.get("status") != "True":
+        why = str(dig(applied, "message") or "its status says nothing yet: does the controller cluster-permission run?")
+        yield f"{told} is not applied on the cluster: {why}"
+
+
+def _profile(spoke: Spoke, settings: SpokeSettings) -> Iterator[str]:
+    profile, told = spoke.profile, f"ClusterProfile {settings.namespace}/{spoke.name}"
+    if profile is None:
+        bound = f"is a cluster set of the cluster bound to namespace {settings.namespace} (ManagedClusterSetBinding)"
+        yield f"there is no {told}: {bound}, and OCM's feature gate ClusterProfile on?"
+        return
+    for what, label, wanted in (("manager", MANAGER_LABEL, CLUSTER_MANAGER), ("name", CLUSTER_NAME_LABEL, spoke.name)):
+        found = labels_of(profile).get(label, "")
+        if found != wanted:
+            yield f'{told}: cluster {what} mismatch: the label {label} is "{found}" and not "{wanted}"'
+    if CLUSTER_MANAGER not in _providers(profile):
+        advice = "does cluster-proxy run with its gate ClusterProfile on?"
+        yield f'{told} has no access provider "{CLUSTER_MANAGER}": {advice}'
+    if settings.accounts and not spoke.synced:
+        secret = f"{settings.namespace}/{synced_secret(spoke.name)}"
+        yield f"the token is not copied to Secret {secret}: is the gate ClusterProfile of managed-serviceaccount on?"
+
+
+def _providers(profile: Json) -> set[str]:
+    listed = [dig(profile, "status", field) for field in ("accessProviders", "credentialProviders")]
+    return {str(dig(one, "name")) for entries in listed if isinstance(entries, list) for one in entries}
+
+
+def _connection(spoke: Spoke) -> Iterator[str]:
+    if spoke.managed is None or address_of(spoke.managed) is None:
+        yield f"ManagedCluster {spoke.name} has no https address in spec.managedClusterClientConfigs"
+    told = f"Secret {spoke.name}/{BASE_NAME}"
+    if spoke.token is None:
+        yield f"{told} with the token cannot be read: {spoke.token_unread or 'it is not there yet'}"
+    elif labels_of(spoke.token).get(TOKEN_LABEL) != "true":
+        yield f"{told} is not the token of a ManagedServiceAccount: it lacks the label {TOKEN_LABEL}"
+    elif not token_in(spoke.token):
+        yield f"{told} has no token"

@@ -1,0 +1,105 @@
+"""The agent of managed service accounts: accounts on a cluster, and their tokens in Secrets on the hub."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+import attrs
+
+from multikueue.core.machinery.action import Action
+from multikueue.core.model.conditions import new_condition, parse_timestamp, timestamp
+from multikueue.core.model.kinds import NAMESPACE, SECRET
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, is_terminating, name_of
+from multikueue.protocols import ApiClient
+from multikueue.sandbox.ocm.kinds import (
+    ACCOUNT,
+    AGENT_NAMESPACE,
+    SERVICE_ACCOUNT,
+    TOKEN_LABEL,
+    built,
+    owned_by,
+)
+from multikueue.sandbox.ocm.spokes import Spoke, Token
+from multikueue.sandbox.ocm.writing import ensure, found, remove, write_status
+
+RENEWED: Final = 0.2
+"""The part of a token's validity that is left when it is replaced."""
+SHORTEST: Final = 600
+"""Seconds: no API server issues a token for less."""
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
+_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def seconds_of(duration: str) -> float:
+    """A duration as Go writes it, such as `8640h0m0s`, in seconds."""
+    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(duration))
+
+
+@attrs.define(eq=False)
+class AccountReconciler:
+    """Keeps the ManagedServiceAccounts of a hub. Keys are theirs; the namespace is the cluster's name."""
+
+    client: ApiClient
+    clock: Callable[[], datetime]
+    spokes: Mapping[str, Spoke]
+
+    async def reconcile(self, key: ObjectKey) -> Action:
+        """Make an account and its token, or replace a token that ends soon."""
+        spoke, account = self.spokes.get(key.namespace), await found(self.client, ACCOUNT, key)
+        if spoke is None or not spoke.available:
+            return Action.done()
+        if account is None or is_terminating(account):
+            await self._forget(spoke, key.name)
+            return Action.done()
+        await ensure(spoke.client, NAMESPACE, built(NAMESPACE, AGENT_NAMESPACE))
+        await ensure(spoke.client, SERVICE_ACCOUNT, built(SERVICE_ACCOUNT, key.name, AGENT_NAMESPACE))
+        secret, now = await found(self.client, SECRET, key), self.clock()
+        renewal = self._renewal(account)
+        if secret is None or not dig(secret, "data", "token") or (renewal is not None and renewal <= now):
+            token = spoke.issue(AGENT_NAMESPACE, key.name, max(SHORTEST, int(_validity(account))))
+            await self._report(account, spoke, token)
+            account = await self.client.get(ACCOUNT, key)
+            renewal = self._renewal(account)
+        return Action.done() if renewal is None else Action.after((renewal - now).total_seconds())
+
+    def _renewal(self, account: Json) -> datetime | None:
+        """When the token is to be replaced; None: it is not, or there is none."""
+        expires = parse_timestamp(dig(account, "status", "expirationTimestamp"))
+        if expires is None or dig(account, "spec", "rotation", "enabled") is False:
+            return None
+        return expires - timedelta(seconds=RENEWED * max(SHORTEST, _validity(account)))
+
+    async def _report(self, account: Json, spoke: Spoke, token: Token) -> None:
+        """Write the Secret with a token, and tell of it in the account's status."""
+        namespace, name = account["metadata"]["namespace"], name_of(account)
+        data = {"token": token.text, "ca.crt": spoke.ca_pem}
+        encoded = {field: base64.b64encode(text.encode()).decode() for field, text in data.items()}
+        secret = built(SECRET, name, namespace, labels={TOKEN_LABEL: "true"}, type="Opaque", data=encoded)
+        secret["metadata"]["ownerReferences"] = [owned_by(ACCOUNT, account)]
+        await ensure(self.client, SECRET, secret, "data")
+        now = self.clock()
+        status: Json = {
+            "tokenSecretRef": {"name": name, "lastRefreshTimestamp": timestamp(now)},
+            "conditions": [
+                new_condition("SecretCreated", True, "SecretCreated", "", now=now),
+                new_condition("TokenReported", True, "TokenReported", "", now=now),
+            ],
+        }
+        if token.expires is not None:
+            status["expirationTimestamp"] = timestamp(token.expires)
+        await write_status(self.client, ACCOUNT, account, status)
+
+    async def _forget(self, spoke: Spoke, name: str) -> None:
+        """Remove the account on the cluster: its tokens are worth nothing then."""
+        there = await found(spoke.client, SERVICE_ACCOUNT, ObjectKey(AGENT_NAMESPACE, name))
+        if there is not None:
+            await remove(spoke.client, SERVICE_ACCOUNT, there)
+
+
+def _validity(account: Json) -> float:
+    return seconds_of(dig(account, "spec", "rotation", "validity") or "8640h")

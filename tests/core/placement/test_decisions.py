@@ -1,0 +1,83 @@
+"""PlacementDecisions: their union, found by label and owner."""
+
+from __future__ import annotations
+
+from multikueue.core.model.conditions import new_condition
+from multikueue.core.placement.belief import Doubt, believe
+from multikueue.core.placement.decisions import Decision, placements_of, read
+from multikueue.core.placement.names import PLACEMENT_LABEL, SCHEDULING_DISABLED
+from multikueue.core.placement.settings import PlacementSettings
+from tests.core.placement.ground import NOW, decision, placement
+
+INDEX = "cluster.open-cluster-management.io/decision-group-index"
+GRACE = PlacementSettings().grace
+
+
+def test_gaps_missing_labels_and_empty_names() -> None:
+    """W12: the addon failed on a missing index, lost clusters behind a gap, and listed the empty name."""
+    listed = [
+        decision("a", "", number=1, labels={PLACEMENT_LABEL: "p", INDEX: "0"}),
+        decision("b", "a", number=2, labels={PLACEMENT_LABEL: "p", INDEX: "2"}),
+        decision("c", number=3, labels={PLACEMENT_LABEL: "p"}),
+        decision("d", number=4, labels={PLACEMENT_LABEL: "p", INDEX: "garbled"}),
+    ]
+    assert read(placement(), listed) == Decision(frozenset("abcd"))
+
+
+def test_a_decision_is_found_by_its_owner_alone() -> None:
+    assert read(placement(), [decision("a", labels={})]).names == {"a"}
+    assert list(placements_of(decision("a", labels={}))) == ["p"]
+    assert list(placements_of(decision("a"))) == ["p"]
+
+
+def test_a_decision_is_found_by_its_label_alone() -> None:
+    found = decision("a")
+    del found["metadata"]["ownerReferences"]
+    assert read(placement(), [found]).names == {"a"}
+
+
+def test_decisions_of_others_do_not_count() -> None:
+    former = decision("a")
+    former["metadata"]["ownerReferences"][0]["uid"] = "of a Placement of this name that was deleted"
+    assert read(placement(), [former, decision("b", of="q")]).names == frozenset()
+
+
+def test_a_decision_that_is_being_deleted_does_not_count() -> None:
+    going = decision("a")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert read(placement(), [going, decision("b", number=2)]).names == {"b"}
+
+
+def test_what_is_no_whole_answer() -> None:
+    group = {"decisions": ["p-decision-1", "p-decision-2"]}
+    bad = new_condition("PlacementMisconfigured", True, "X", "why", now=NOW)
+    told = {
+        "not scheduled yet": read(placement(), []),
+        "p-decision-2 is not there": read(placement(decisionGroups=[group]), [decision("a")]),
+        "has selected 2 clusters": read(placement(numberOfSelectedClusters=2), [decision("a")]),
+        "is misconfigured: why": read(placement(conditions=[bad]), [decision()]),
+    }
+    assert [words for words, found in told.items() if words not in found.problem] == []
+
+
+def test_another_scheduler_need_not_write_the_status() -> None:
+    found = placement(numberOfSelectedClusters=0)
+    found["metadata"]["annotations"] = {SCHEDULING_DISABLED: "true"}
+    assert read(found, [decision("a")]) == Decision(frozenset("a"))
+
+
+def test_a_doubt_begins_anew_with_another_decision() -> None:
+    before = frozenset("abcdef")
+    first = believe(Decision(frozenset()), before, None, NOW, GRACE)
+    assert first.doubt == Doubt(frozenset(), NOW)
+    later = believe(Decision(frozenset("a")), before, first.doubt, NOW + GRACE, GRACE)
+    assert (later.names, later.look_again) == (before, 60)
+    held = believe(Decision(frozenset("a")), before, later.doubt, NOW + 2 * GRACE, GRACE)
+    assert held.names == frozenset("a")
+
+
+def test_a_moment_that_is_no_whole_answer_ends_a_doubt() -> None:
+    before = frozenset("abcdef")
+    first = believe(Decision(frozenset()), before, None, NOW, GRACE)
+    between = believe(Decision(frozenset(), problem="x"), before, first.doubt, NOW + GRACE, GRACE)
+    assert (between.names, between.doubt) == (before, None)

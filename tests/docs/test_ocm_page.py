@@ -1,0 +1,59 @@
+"""The page about placements: its tests exist, its settings and objects can be used, its reasons are all there are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import yaml
+
+import multikueue.core.placement
+import multikueue.runtime.placement
+from multikueue.core.placement.parameters import placement_name
+from multikueue.core.placement.settings import PLACEMENT_CONTROLLER
+from multikueued.loading import parse_settings
+from tests.test_docs import marks_of, named_in
+
+PAGE = (Path(__file__).parents[2] / "docs" / "ocm.md").read_text()
+FOLDERS = [Path(str(module.__file__)).parent for module in (multikueue.core.placement, multikueue.runtime.placement)]
+SOURCE = "".join(file.read_text() for folder in FOLDERS for file in sorted(folder.glob("*.py")))
+YAML = [re.sub(r"(?m)^   ", "", text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+
+
+def test_the_tests_it_names_exist() -> None:
+    named = named_in("ocm.md")
+    assert len(named) > 15
+    assert [test for test in named if marks_of(test) is None] == []
+
+
+def test_the_reasons_of_the_check_are_all_there_are() -> None:
+    table = PAGE.split("## What the check says\n", 1)[1].split("\n## ", 1)[0]
+    told = {
+        one
+        for row in re.findall(r"^\| (?:True|False) \| (.+?) \|", table, re.MULTILINE)
+        for one in row.split("`")[1::2]
+    }
+    written = set(re.findall(r'(?:Verdict\(\s*(?:True|False),|Unknown\()\s*"(\w+)"', SOURCE))
+    assert told == written - {"ClusterProfileError"}  # an inventory has no check
+
+
+def test_its_settings_can_be_used() -> None:
+    found = [parse_settings(text) for text in YAML if "# settings" in text]
+    assert [(one.ocm.enabled, len(one.inventory)) for one in found] == [(True, 0), (False, 1)]
+
+
+def test_its_checks_name_one_config() -> None:
+    objects = [one for text in YAML for one in yaml.safe_load_all(text) if "kind" in one]
+    checks = {one["spec"]["controllerName"]: one for one in objects if one["kind"] == "AdmissionCheck"}
+    name = placement_name(checks[PLACEMENT_CONTROLLER])
+    assert name == checks["kueue.x-k8s.io/multikueue"]["spec"]["parameters"]["name"]
+    assert name == next(one["metadata"]["name"] for one in objects if one["kind"] == "Placement")
+
+
+def test_its_program_imports_what_there_is() -> None:
+    (text,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            module = __import__(node.module, fromlist=["x"])
+            assert [name.name for name in node.names if not hasattr(module, name.name)] == []
