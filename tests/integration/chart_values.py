@@ -19,11 +19,11 @@ VALUES: Final[dict[str, Json]] = {
         "settings": {
             "webhook": {"enabled": True},
             "quotaAutomation": {"enabled": True},
-            "ocm": {"enabled": True},
-            "inventory": [{"selector": "accelerator=nvidia-tesla-t4", "config": "gpus"}],
             "integrations": {"frameworks": ["batch/job", "ray.io/rayjob"]},
             "leaderElection": {"leaseName": "another"},
             "serving": {"metrics": {"secure": True}},
+            "ocm": {"enabled": True},
+            "inventory": [{"selector": "accelerator=nvidia-tesla-t4", "config": "gpus"}],
         },
         "imagePullSecrets": [{"name": "registry"}],
         "extraVolumes": [{"name": "plugins", "emptyDir": {}}],
