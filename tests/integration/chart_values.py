@@ -25,6 +25,8 @@ VALUES: Final[dict[str, Json]] = {
             "serving": {"metrics": {"secure": True}},
             "boundTokens": {"enabled": True, "secretNames": ["worker1-kubeconfig"]},
             "findings": {"configMapName": "seen"},
+            "ocm": {"enabled": True},
+            "inventory": [{"selector": "accelerator=nvidia-tesla-t4", "config": "gpus"}],
         },
         "imagePullSecrets": [{"name": "registry"}],
         "extraVolumes": [{"name": "plugins", "emptyDir": {}}],
