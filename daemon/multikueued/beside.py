@@ -19,7 +19,7 @@ from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager import Manager, utc_now
 from multikueued.config import Settings
-from multikueued.findings.watching import Reached, Watcher
+from multikueued.findings.reached import Reached
 from multikueued.kinds import chosen_kinds
 from multikueued.tokens.metrics import TokenMetrics
 from multikueued.tokens.renewing import Renewer
@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 
 async def run_beside(settings: Settings, client: KubeClient, tokens: TokenMetrics, manager: Manager) -> None:
     """Work until cancelled, with the caches of a manager that runs."""
+    from multikueued.findings.watching import Watcher  # imports what reads certificates, which only a leader needs
+
     events = EventRecorder(client, "multikueue-cluster", socket.gethostname(), utc_now)
     cluster = manager.cluster
     renewer = Renewer(

@@ -58,7 +58,6 @@ def test_a_good_one_is_read() -> None:
         "token": CANARY,
         "token_file": "",
         "exec_plugin": None,
-        "holder": None,
         "client_cert_pem": "-----BEGIN CERTIFICATE-----",
         "client_key_pem": "-----BEGIN CERTIFICATE-----",
         "tls_server_name": "k",

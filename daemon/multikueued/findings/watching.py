@@ -21,13 +21,13 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
-from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
 from multikueued.config import Settings
 from multikueued.doctor.credentials import certificate_expires, token_expires
 from multikueued.doctor.probing import Measure, probe
 from multikueued.doctor.seeing import MANAGER, Client, Sight
 from multikueued.doctor.workers import DIAGNOSE, Connect, Rounds, connected, lacking_of
+from multikueued.findings.reached import Reached
 from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, WorkerFacts
 from multikueued.reports.published import MOST, TOGETHER, Published, config_map, seen, slim, written
 from multikueued.tokens.bound import bound_in
@@ -50,17 +50,6 @@ _SILENT: Final = "it did not answer by another connection than the one that the 
 _MANY: Final = f"there are more than {MOST_QUEUES} queues"
 
 log = structlog.get_logger(__name__)
-
-
-@attrs.frozen
-class Reached:
-    """A worker that the daemon is connected to."""
-
-    name: str
-    config: ClusterConfig
-    client: ApiClient
-    """In use for everything else, too."""
-    cluster: Json
 
 
 Reach: TypeAlias = Callable[[], Iterable[Reached]]
