@@ -221,16 +221,7 @@ def build_manager(
         client,
         adapters,
         ManagerSettings(
-            plan=PlanSettings(
-                controller_name=settings.controller_name,
-                origin=settings.origin,
-                mark_key=mark_key,
-                worker_lost_timeout=settings.worker_lost_timeout,
-                finished_retention=settings.retention.finished,
-                orchestrated_preemption=settings.preemption.orchestrated,
-                pods_ready=settings.pods.check == "Ready",
-                preemption_timeout=settings.preemption.timeout,
-            ),
+            plan=_plan_settings(settings, mark_key),
             namespace=settings.namespace,
             gc_interval=settings.gc_interval,
             kubeconfig_prefix=settings.kubeconfig_path_prefix,
@@ -249,4 +240,17 @@ def build_manager(
         instance=socket.gethostname(),
         led_until=led_until,
         permissions=granting,
+    )
+
+
+def _plan_settings(settings: Settings, mark_key: bytes) -> PlanSettings:
+    return PlanSettings(
+        controller_name=settings.controller_name,
+        origin=settings.origin,
+        mark_key=mark_key,
+        worker_lost_timeout=settings.worker_lost_timeout,
+        finished_retention=settings.retention.finished,
+        orchestrated_preemption=settings.preemption.orchestrated,
+        pods_ready=settings.pods.check == "Ready",
+        preemption_timeout=settings.preemption.timeout,
     )

@@ -217,6 +217,8 @@ class Exchange:
             headers["Accept"] = request.accept
         if credential.token:
             headers["Authorization"] = f"Bearer {credential.token}"
+        if self.options.impersonate:
+            headers["Impersonate-User"] = self.options.impersonate
         limits = aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle)
         started, status = perf_counter(), 0
         if time is not None:

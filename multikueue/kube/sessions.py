@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Final
 
 import aiohttp
 import anyio
@@ -18,6 +19,10 @@ from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.credential import KeyPair
 from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import CLOSE_DEADLINE, ssl_context
+
+SETTLED: Final = 10.0
+"""Seconds for which watches go on when their certificate is replaced. One that was just opened, by the request that had
+the certificate renewed perhaps, would count as a failure of the worker if it ended at once (`WATCH_BACKOFF`)."""
 
 
 @attrs.frozen(eq=False)
@@ -46,7 +51,7 @@ class Sessions:
     """The sessions of a client.
 
     When an exec plugin gives another client certificate, new sessions take the place of those in use. The watches of
-    these end at once, and begin again with the new one; calls that are under way end first.
+    these end soon, and begin again with the new one; calls that are under way end first.
     """
 
     config: ClusterConfig
@@ -101,10 +106,11 @@ class Sessions:
 
     async def _retire(self, earlier: Opened) -> None:
         """Close sessions that are not used any more."""
-        earlier.end_streams()
         begun = set(self._calls)
         try:
             with anyio.move_on_after(self.patience):
+                await anyio.sleep(SETTLED)
+                earlier.end_streams()
                 while begun & self._calls:
                     if self._call_ended.is_set():
                         self._call_ended = anyio.Event()

@@ -103,6 +103,8 @@ class ClusterProfiles:
         return status.synced
 
     def _changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        if _has_old_field(new) and not _has_old_field(old):
+            log.warning("status.credentialProviders is deprecated: use accessProviders", profile=key.name)
         if _relevant(old) != _relevant(new):
             self._enqueue_those_by(key.name)
 
@@ -119,6 +121,10 @@ class ClusterProfiles:
             reference = profile_reference(cluster)
             if reference is not None and name in (None, reference):
                 self.enqueue(ObjectKey.of(cluster))
+
+
+def _has_old_field(profile: Json | None) -> bool:
+    return bool(dig(profile, "status", "credentialProviders"))
 
 
 def _relevant(profile: Json | None) -> object:

@@ -29,6 +29,7 @@ from multikueued.reports.doctor.findings import Diagnosis, Severity
 from tests.commands.breaking import Change, Refusals, seen_after
 from tests.commands.diagnosing import diagnosed, named
 from tests.runtime.fleet import Fleet, kubeconfig
+from tests.runtime.test_cluster_profiles import DEFINITION, Inventory
 
 pytestmark = pytest.mark.looptime
 
@@ -71,18 +72,44 @@ async def test_wrong_kubeconfig_key() -> None:
     assert 'no key "kubeconfig"' in named(found, "kubeconfig-unusable").what
 
 
-async def test_a_worker_by_cluster_profile_is_not_read_by_whoever_asks() -> None:
-    """The daemon alone has its credentials. What it says of the connection is told."""
+async def refer(fleet: Fleet, profile: str) -> None:
+    source = {"clusterSource": {"clusterProfileRef": {"name": profile}, "kubeConfig": None}}
+    await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"spec": source})
 
-    async def refer(fleet: Fleet) -> None:
-        source = {"clusterSource": {"clusterProfileRef": {"name": "oslo"}, "kubeConfig": None}}
-        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"spec": source})
 
-    found = await diagnosed_after(before=refer)
+async def test_a_worker_by_cluster_profile_without_a_secret_is_not_examined() -> None:
+    """The daemon alone may have its credentials. What it says of the connection is told."""
+
+    async def change(fleet: Fleet) -> None:
+        fleet.manager.registry.create_object(DEFINITION)
+        await Inventory(fleet).write_profile("oslo")
+        await refer(fleet, "oslo")
+
+    found = await diagnosed_after(before=change)
 
     assert "clusterProfile.accessProviders" in named(found, "cluster-profile-off").remedy
     (gap,) = (one for one in found.not_checked if one.what == "worker1 itself")
     assert gap.why == 'it is reached by ClusterProfile "oslo", whose credentials only the daemon gets'
+
+
+async def test_a_missing_cluster_profile_is_told() -> None:
+    found = await diagnosed_after(before=lambda fleet: refer(fleet, "oslo"))
+
+    (gap,) = (one for one in found.not_checked if one.what == "worker1 itself")
+    assert gap.why.endswith('ClusterProfile.multicluster.x-k8s.io "oslo" not found')
+
+
+async def test_a_worker_by_cluster_profile_is_examined_with_the_secret_that_is_for_it() -> None:
+    async def change(fleet: Fleet) -> None:
+        fleet.manager.registry.create_object(DEFINITION)
+        await Inventory(fleet).add("worker1")
+        await refer(fleet, "worker1")
+        await DirectClient(fleet.workers["worker1"]).delete(NAMESPACE, ObjectKey("", "default"))
+
+    found = await diagnosed_after(before=change)
+
+    assert named(found, "worker-namespace-missing").where == "worker1, Namespace default"
+    assert [one.worker for one in found.workers] == ["worker1"]
 
 
 async def test_bad_token() -> None:

@@ -6,7 +6,8 @@ import click
 
 from multikueued.doctor.seeing import needed, permissions
 from multikueued.doctor.showing import ALIKE, diagnosis_lines
-from multikueued.rbac.rules import kind_rules_on_worker, merged, worker_rules
+from multikueued.rbac.making import merged
+from multikueued.rbac.rules import kind_rules_on_worker, worker_rules
 from multikueued.reports.doctor.facts import NotChecked
 from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
 from tests.reports.doctor.healthy import JOB_KIND, RAY_KIND

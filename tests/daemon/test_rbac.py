@@ -14,7 +14,8 @@ from multikueued.cli import main
 from multikueued.config import Settings
 from multikueued.loading import parse_settings
 from multikueued.rbac.chart import blocks, written
-from multikueued.rbac.rules import framework_rules, in_namespace, merged, on_manager, on_worker
+from multikueued.rbac.making import merged
+from multikueued.rbac.rules import framework_rules, in_namespace, on_manager, on_worker
 from tests.integration.permissions import TEMPLATES, Granted, chart_objects, granted
 
 KUEUE = "kueue.x-k8s.io"

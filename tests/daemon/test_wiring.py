@@ -37,7 +37,7 @@ async def test_a_term_begins_with_what_the_lease_says_of_the_one_before(monkeypa
     """How long nobody led does not count for lost workers, so the manager is told."""
     told: list[object] = []
 
-    def build(*arguments: object) -> Manager:
+    def build(*arguments: object, **_: object) -> Manager:
         told.append(arguments[-1])
         raise ZeroDivisionError
 

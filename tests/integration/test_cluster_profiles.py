@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -34,10 +36,16 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(lo
 OCM = "open-cluster-management"
 V1 = "client.authentication.k8s.io/v1"
 PLUGIN = f"""#!{sys.executable}
-import json, os, pathlib
-print(json.dumps({{"apiVersion": "{V1}", "kind": "ExecCredential", "status": {{
-    "token": pathlib.Path(os.environ["TOKEN_FILE"]).read_text()}}}}))
+import os, pathlib, sys, time
+if sys.argv[1:] == ["hang"]:
+    time.sleep(3600)
+print(pathlib.Path(os.environ["ANSWER"]).read_text())
 """
+
+
+def answer(**status: str) -> str:
+    """What a plugin prints."""
+    return json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
 
 
 def allowing(*providers: AccessProviderSettings) -> Settings:
@@ -151,10 +159,11 @@ async def test_workers_of_an_inventory_run_jobs_and_their_tokens_are_replaced(pl
 
         await real.manager.client.delete(CLUSTER_PROFILE, ObjectKey.of(profiles[worker]))
         await says(real, worker, f'ClusterProfile.multicluster.x-k8s.io "{worker}" not found')
-        await real.changes.until(
-            lambda: key not in real.daemon.manager.cluster.secrets, otherwise="the profile's Secret is not collected"
-        )
-        await add_token(real, planes, await add_profile(real, planes, worker))
+        another = await add_profile(real, planes, worker)
+        await says(real, worker, f"failed to get secret kueue-system/{worker}-multikueue")  # it is the former one's
+        with suppress(NotFound):  # the garbage collector may have been here, within a minute
+            await real.manager.client.delete(SECRET, key)
+        await add_token(real, planes, another)
         await real.active(worker)
         assert await real.running("first") == worker
         real.kubelet.end("first", "Succeeded")
@@ -163,25 +172,30 @@ async def test_workers_of_an_inventory_run_jobs_and_their_tokens_are_replaced(pl
         assert real.ran_on("first") == [worker]
 
 
-async def test_a_plugin_gets_the_token_of_a_worker(planes: Planes, tmp_path: Path) -> None:
-    plugin, token = tmp_path / "login", tmp_path / "token"
+async def test_plugins_that_fail_answer_odd_or_hang_hold_up_nobody(planes: Planes, tmp_path: Path) -> None:
+    """What is wrong is told, and the token is taken as soon as there is one."""
+    plugin, printed = tmp_path / "login", tmp_path / "answer"
     plugin.write_text(PLUGIN)
     plugin.chmod(0o755)
-    command = ExecSettings(
-        V1, str(plugin), env=(VariableSettings("TOKEN_FILE", str(token)),), provide_cluster_info=True
+    command = ExecSettings(V1, str(plugin), env=(VariableSettings("ANSWER", str(printed)),), provide_cluster_info=True)
+    settings = allowing(
+        AccessProviderSettings("script", command),
+        AccessProviderSettings("stuck", attrs.evolve(command, args=("hang",))),
     )
     await grant(planes)
     await install(planes)
-    async with fleet(planes, daemon=False, settings=allowing(AccessProviderSettings("script", command))) as real:
-        await by_profile(real, "worker1")
-        await add_profile(real, planes, "worker1", "script")
+    async with fleet(planes, daemon=False, settings=settings) as real:
+        for worker, provider in (("worker1", "script"), ("worker2", "stuck")):
+            await by_profile(real, worker)
+            await add_profile(real, planes, worker, provider)
         real.daemon.start()
-        await says(real, "worker1", "getting credentials: ")
-        token.write_text(planes.workers["worker1"].token(WORKER_USER))
+        await says(real, "worker1", "failed with exit code 1")
+        printed.write_text(answer(clientKeyData="half of a pair"))
+        await says(real, "worker1", "exec plugin returned only certificate or key, not both")
+        printed.write_text(answer(token=planes.workers["worker1"].token(WORKER_USER)))
         await real.active("worker1")
-        await real.hold("worker2", on=True)
         await real.submit("login")
         assert await real.running("login") == "worker1"
         real.kubelet.end("login", "Succeeded")
         await real.ended("login")
-        await real.cleaned()
+        await says(real, "worker2", "getting credentials: ")

@@ -16,7 +16,7 @@ from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager, ManagerSettings
-from multikueue.sandbox.apiserver import DirectClient, Registry
+from multikueue.sandbox.apiserver import DirectClient, Faults, Registry
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner
 from multikueue.sandbox.kinds import completed
@@ -35,12 +35,13 @@ def _now() -> datetime:
 
 
 @asynccontextmanager
-async def sandbox_ground(case: Case, *, held: bool = False) -> AsyncIterator[Ground]:
+async def sandbox_ground(case: Case, *, held: bool = False, on_the_way: Faults | None = None) -> AsyncIterator[Ground]:
     """A manager and two workers that know one kind besides Kueue's own.
 
     Args:
         case: the kind.
         held: whether pods carry our scheduling gate, and their check becomes Ready.
+        on_the_way: what goes wrong on the way from us to workers.
     """
     crds = [*load_crds(), *definitions([case])]
     registries = {name: _registry(name, crds) for name in ("manager", "worker1", "worker2")}
@@ -60,7 +61,7 @@ async def sandbox_ground(case: Case, *, held: bool = False) -> AsyncIterator[Gro
             await tasks.start(SmallKueue(kueue, clock=_now, kinds=[case.kind], events=False).run)
             await tasks.start(JobRunner(runner, clock=_now, kinds=[case.kind], events=False).run)
         await tasks.start(ground.follow, [kind.resource for kind in completed([case.kind])])
-        await tasks.start(_manager(case, registries, PlanSettings(pods_ready=held)).run)
+        await tasks.start(_manager(case, registries, PlanSettings(pods_ready=held), on_the_way).run)
         await until(lambda: _active(ground.manager.client))
         yield ground
         tasks.cancel_scope.cancel()
@@ -73,12 +74,12 @@ def _registry(name: str, crds: list[Json]) -> Registry:
     return registry
 
 
-def _manager(case: Case, registries: dict[str, Registry], plan: PlanSettings) -> Manager:
+def _manager(case: Case, registries: dict[str, Registry], plan: PlanSettings, on_the_way: Faults | None) -> Manager:
     def connect(_name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
         @asynccontextmanager
         async def opened() -> AsyncIterator[ApiClient]:
             host = config.server.removeprefix("https://").partition(":")[0]
-            yield DirectClient(registries[host], user="multikueue")
+            yield DirectClient(registries[host], user="multikueue", faults=on_the_way)
 
         return opened()
 

@@ -316,6 +316,25 @@ async def test_a_plugin_that_hangs_delays_no_other() -> None:
 
 
 @pytest.mark.looptime
+async def test_a_server_that_refuses_what_others_accept_delays_its_own_client_alone() -> None:
+    """A plugin that is not told the cluster prints one credential for all."""
+    plugin = Planned()
+    known = plugin.shared().get(ExecPlugin("/planned"))
+    async with SingleFlight() as flights:
+        hostile, other = PluginCredential(known, flights), PluginCredential(known, flights)
+        refused = await hostile.credential()
+        plugin.takes = 20
+        began = anyio.current_time()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(hostile.credential, refused)
+            await anyio.sleep(1)
+            assert await other.credential() is refused
+            assert anyio.current_time() == began + 1
+        assert anyio.current_time() == began + 20
+        assert (await other.credential()).token == "t2"
+
+
+@pytest.mark.looptime
 async def test_plugins_wait_for_their_turn_in_order() -> None:
     """So many run at a time. Who waits longer than a request may wait says for what."""
     plugin = Planned(takes=20)

@@ -262,3 +262,16 @@ async def test_calls_that_wait_when_the_client_is_closed_fail_and_take_nobody_al
         await eventually(lambda: len(failed) == 3)
         assert not tasks.cancel_scope.cancel_called
     assert sum("the connection was given up" in told for told in failed) == 2
+
+
+async def test_a_client_may_act_as_another_user_in_each_request() -> None:
+    """The API server asks whether the identity of the credentials may."""
+    user = "system:serviceaccount:kueue-system:granting"
+    options = ClientOptions(impersonate=user)
+    async with (
+        serving(says(200, page("a"))) as server,
+        KubeClient(ClusterConfig(server.url, token="own"), name="w1", options=options) as client,
+    ):
+        await client.list(JOB)
+    headers = server.asked[0].headers
+    assert (headers["Authorization"], headers["Impersonate-User"]) == ("Bearer own", user)

@@ -7,7 +7,7 @@ import ssl
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.from_thread
@@ -16,6 +16,7 @@ import pytest
 import trustme
 from aiohttp import web
 
+from multikueue.core.machinery.backoff import CONNECTION_BACKOFF, WATCH_BACKOFF
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Unauthorized, Unreachable
@@ -23,11 +24,19 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
+from multikueue.kube.sessions import SETTLED, Opened, Sessions
+from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import ssl_context
 from tests.kube.scripted import Answer, ScriptedServer, event, eventually, hangs, job, refuses, says, serving, streams
 
 KEY = ObjectKey("default", "a")
 CLIENTS = trustme.CA()
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watches end at once: over real connections there is no virtual clock."""
+    monkeypatch.setattr("multikueue.kube.sessions.SETTLED", 0.0)
 
 
 def pair(name: str) -> KeyPair:
@@ -250,3 +259,62 @@ async def test_certificates_are_loaded_beside_the_loop(monkeypatch: pytest.Monke
         await client.get(JOB, KEY)
     assert threads
     assert threading.current_thread() not in threads
+
+
+@attrs.define(eq=False)
+class Recorded:
+    """A session, and a response that it streams, of which only the end shows."""
+
+    ended_at: float = 0.0
+    closed: bool = False
+
+    @property
+    def content(self) -> Recorded:
+        """The stream."""
+        return self
+
+    def set_exception(self, error: Exception) -> None:
+        self.ended_at = self.ended_at or anyio.current_time()
+        assert str(error) == "the client certificate was replaced"
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.looptime
+async def test_a_watch_goes_on_until_its_end_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request that opens it may be the one that has the certificate renewed."""
+    monkeypatch.setattr("multikueue.kube.sessions.SETTLED", SETTLED)
+    assert max(WATCH_BACKOFF.reset_after, CONNECTION_BACKOFF.reset_after) < SETTLED
+    first, second = (Opened(cast(Any, Recorded()), cast(Any, Recorded())) for _ in range(2))
+    stream: Any = Recorded()
+    first.streams.add(stream)
+    began = anyio.current_time()
+    async with SingleFlight() as flights:
+        config = ClusterConfig("https://w1")
+        sessions = Sessions(config, first, open=lambda _: second, flights=flights, patience=60)
+        monkeypatch.setattr("multikueue.kube.sessions.ssl_context", lambda *_: None)
+        with sessions.call():
+            assert await sessions.of(ONE) is second
+            await anyio.sleep(30)
+            assert stream.ended_at == pytest.approx(began + SETTLED, abs=0.1)
+            assert not first.calls.closed
+        await anyio.sleep(1)
+        assert first.calls.closed
+        assert first.watches.closed
+        assert not second.calls.closed
+
+
+@pytest.mark.looptime
+async def test_a_call_without_an_end_keeps_its_connection_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (Opened(cast(Any, Recorded()), cast(Any, Recorded())) for _ in range(2))
+    async with SingleFlight() as flights:
+        config = ClusterConfig("https://w1")
+        sessions = Sessions(config, first, open=lambda _: second, flights=flights, patience=60)
+        monkeypatch.setattr("multikueue.kube.sessions.ssl_context", lambda *_: None)
+        with sessions.call():
+            await sessions.of(ONE)
+            await anyio.sleep(59)
+            assert not first.calls.closed
+            await anyio.sleep(2)
+            assert first.calls.closed

@@ -15,7 +15,7 @@ from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.holder import TokenHolder
-from multikueue.kube.credentials.sources import StaticToken, TokenFile
+from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
 from multikueue.kube.exchange import ClientOptions, open_exchange
 from multikueue.kube.indexer import Indexer
 from multikueue.kube.name_lookup import NameLookup
@@ -112,7 +112,9 @@ async def test_tokens_are_not_shown(tmp_path: Path) -> None:
     known = plugins.get(SECRETS.exec_plugin)
     assert repr(known) == "<Authenticator get-token: has none yet>"
     async with SingleFlight() as flights:
-        await known.credential(flights)
+        source = PluginCredential(known, flights)
+        await source.credential()
+    assert repr(source) == "<PluginCredential of <Authenticator get-token: has one>>"
     assert repr(known) == "<Authenticator get-token: has one>"
     assert repr(plugins) == "<Authenticators: 1 plugins>"
     holder = TokenHolder("Secret n/a")

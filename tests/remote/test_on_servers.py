@@ -10,9 +10,10 @@ from pathlib import Path
 import anyio
 import attrs
 import pytest
+import yaml
 
 from multikueue.adapters.job import KINDS
-from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, POD, SECRET, WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_PROFILE, JOB, MULTIKUEUE_CLUSTER, POD, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of, uid
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
@@ -22,6 +23,7 @@ from multikueue.sandbox.setting_up import connect_workers, kubeconfig_secret
 from multikueue.testing import NOW, copy_of, job_copy_of
 from multikueue.testing.waiting import until
 from tests.commands.test_on_servers import Shell, shell
+from tests.data.files import OCM_CRDS
 from tests.remote.objects import owned_by
 from tests.runtime.fleet import CRDS, kubeconfig
 
@@ -196,9 +198,6 @@ async def test_credentials_that_cannot_be_used(tmp_path: Path) -> None:
         unreachable = await here.person.run("pods", "job/train")
         await here.person.admin.delete(SECRET, SECRET_KEY)
         missing = await here.person.run("pods", "job/train")
-        source = {"clusterSource": {"clusterProfileRef": {"name": "oslo"}, "kubeConfig": None}}
-        await here.person.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"spec": source})
-        inventory = await here.person.run("pods", "job/train")
 
     assert refused.exit_code == 1
     assert 'the kubeconfig of worker cluster "worker1" cannot be used' in refused.stderr
@@ -206,8 +205,38 @@ async def test_credentials_that_cannot_be_used(tmp_path: Path) -> None:
     assert 'worker cluster "worker1" cannot be reached from this machine' in unreachable.stderr
     assert missing.exit_code == 3
     assert "name the daemon's namespace with --daemon-namespace" in missing.stderr
-    assert inventory.exit_code == 4
-    assert 'is reached by ClusterProfile "oslo": only the daemon has its credentials' in inventory.stderr
+
+
+async def test_a_worker_that_a_cluster_profile_describes(tmp_path: Path) -> None:
+    """By the Secret that is for the profile; without one only the daemon can reach it."""
+    definition = yaml.safe_load((OCM_CRDS / "clusterprofile.yaml").read_text())
+    cluster = {"clusterSource": {"clusterProfileRef": {"name": "spoke"}, "kubeConfig": None}}
+    async with fleet(tmp_path) as here:
+        admin, (_, copy) = here.person.admin, await here.run_job()
+        await here.pod("train-a", copy)
+        define(here.person.server.registry, (), (definition,))
+        await admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"spec": cluster})
+        missing = await here.person.run("pods", "job/train")
+        server = here.workers["worker1"].kubeconfig("multikueue")["clusters"][0]["cluster"]
+        extension = {"name": "client.authentication.k8s.io/exec", "extension": {"clusterName": "spoke"}}
+        place = {"name": "spoke", "namespace": "kueue-system"}
+        kind = {"apiVersion": CLUSTER_PROFILE.gvk.api_version, "kind": "ClusterProfile"}
+        profile = {**kind, "metadata": place, "spec": {"clusterManager": {"name": "m"}}}
+        made = await admin.create(CLUSTER_PROFILE, profile)
+        status = {"accessProviders": [{"name": "any", "cluster": {**server, "extensions": [extension]}}]}
+        await admin.merge_patch(CLUSTER_PROFILE, ObjectKey.of(made), {"status": status}, subresource="status")
+        none = await here.person.run("pods", "job/train")
+        labels = {"multikueue.dev/cluster-profile": "spoke"}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {**place, "labels": labels}}
+        await admin.create(SECRET, {**secret, "stringData": {"token": "worker1-token"}})
+        pods = await here.person.run("pods", "job/train")
+
+    assert missing.exit_code == 1
+    assert 'ClusterProfile.multicluster.x-k8s.io "spoke" not found: multikueue explain says' in missing.stderr
+    assert none.exit_code == 4
+    assert 'is reached by ClusterProfile "kueue-system/spoke": only the daemon has its credentials' in none.stderr
+    assert pods.exit_code == 0, pods.stderr
+    assert "train-a" in pods.stdout
 
 
 async def test_following_a_job_to_another_worker(tmp_path: Path) -> None:

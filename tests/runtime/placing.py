@@ -29,10 +29,11 @@ from multikueue.core.model.workloads import check
 from multikueue.core.placement.names import PLACEMENT_LABEL
 from multikueue.core.placement.settings import PLACEMENT_CONTROLLER, PlacementSettings
 from multikueue.errors import AlreadyExists, NotFound
+from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.placement.service import Inventory, PlacementOptions
 from multikueue.sandbox.apiserver import ApiServer
-from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from tests.runtime.fleet import Fleet, now
 
 OCM_CRDS = Path(multikueue.sandbox.crds.__file__).parent / "ocm"
@@ -59,6 +60,33 @@ def placement_check(name: str = PLACED, **parameters: Any) -> Json:
     return bare(ADMISSION_CHECK, name, spec={"controllerName": PLACEMENT_CONTROLLER, "parameters": wanted})
 
 
+async def set_up(client: ApiClient) -> None:
+    """What OCM's guide has an administrator create, where the MultiKueue check is there: its config is to be filled."""
+    await client.delete(MULTIKUEUE_CONFIG, ObjectKey("", CHECK))
+    strategy = {"admissionChecks": [{"name": CHECK}, {"name": PLACED}]}
+    patch = {"spec": {"admissionChecksStrategy": strategy}}
+    await client.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), patch)
+    await client.create(ADMISSION_CHECK, placement_check())
+
+
+async def decide(client: ApiClient, *names: str) -> None:
+    """OCM decides: the decision first, then the Placement's status."""
+    key = ObjectKey(KUEUE_NAMESPACE, f"{CHECK}-decision-1")
+    placement = await client.get(PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK))
+    owner = {"apiVersion": placement["apiVersion"], "kind": "Placement", "controller": True}
+    owner |= {"name": CHECK, "uid": placement["metadata"]["uid"]}
+    made = bare(PLACEMENT_DECISION, key.name, KUEUE_NAMESPACE)
+    made["metadata"] |= {"labels": {PLACEMENT_LABEL: CHECK}, "ownerReferences": [owner]}
+    with suppress(AlreadyExists):
+        await client.create(PLACEMENT_DECISION, made)
+    listed = [{"clusterName": name, "reason": ""} for name in sorted(names)]
+    await client.merge_patch(PLACEMENT_DECISION, key, {"status": {"decisions": listed}}, subresource="status")
+    group = {"decisionGroupIndex": 0, "decisions": [key.name], "clusterCount": len(names)}
+    met = new_condition("PlacementSatisfied", bool(names), "All", "", now=now())
+    status = {"numberOfSelectedClusters": len(names), "decisionGroups": [group], "conditions": [met]}
+    await client.merge_patch(PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK), {"status": status}, subresource="status")
+
+
 @attrs.define(eq=False)
 class Hub:
     """A fleet whose config is filled by a Placement of the config's name."""
@@ -72,12 +100,7 @@ class Hub:
         if ocm:
             install_ocm(made.fleet.manager)
         await made.fleet.connect()
-        await made.admin.delete(MULTIKUEUE_CONFIG, ObjectKey("", CHECK))
-        strategy = {"admissionChecks": [{"name": CHECK}, {"name": PLACED}]}
-        await made.admin.merge_patch(
-            CLUSTER_QUEUE, ObjectKey("", "cluster-queue"), {"spec": {"admissionChecksStrategy": strategy}}
-        )
-        await made.admin.create(ADMISSION_CHECK, placement_check())
+        await set_up(made.admin)
         if ocm:
             await made.admin.create(PLACEMENT, bare(PLACEMENT, CHECK, KUEUE_NAMESPACE, spec={}))
         return made
@@ -100,23 +123,8 @@ class Hub:
             yield found
 
     async def decide(self, *names: str) -> None:
-        """OCM decides: the decision first, then the Placement's status."""
-        key = ObjectKey(KUEUE_NAMESPACE, f"{CHECK}-decision-1")
-        placement = await self.admin.get(PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK))
-        owner = {"apiVersion": placement["apiVersion"], "kind": "Placement", "controller": True}
-        owner |= {"name": CHECK, "uid": placement["metadata"]["uid"]}
-        made = bare(PLACEMENT_DECISION, key.name, KUEUE_NAMESPACE)
-        made["metadata"] |= {"labels": {PLACEMENT_LABEL: CHECK}, "ownerReferences": [owner]}
-        with suppress(AlreadyExists):
-            await self.admin.create(PLACEMENT_DECISION, made)
-        listed = [{"clusterName": name, "reason": ""} for name in sorted(names)]
-        await self.admin.merge_patch(PLACEMENT_DECISION, key, {"status": {"decisions": listed}}, subresource="status")
-        group = {"decisionGroupIndex": 0, "decisions": [key.name], "clusterCount": len(names)}
-        met = new_condition("PlacementSatisfied", bool(names), "All", "", now=now())
-        status = {"numberOfSelectedClusters": len(names), "decisionGroups": [group], "conditions": [met]}
-        await self.admin.merge_patch(
-            PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK), {"status": status}, subresource="status"
-        )
+        """OCM decides."""
+        await decide(self.admin, *names)
 
     async def weigh(self, name: str) -> None:
         """The Placement ranks clusters by a score of the addon `resource-usage-score`."""
@@ -133,6 +141,19 @@ class Hub:
             patch = {"status": {"scores": [{"name": name, "value": value}]}}
             key = ObjectKey(cluster, SCORE)
             await self.admin.merge_patch(ADDON_PLACEMENT_SCORE, key, patch, subresource="status")
+
+    async def queue(self, job: str) -> None:
+        """Kueue gives a job quota; nobody does anything more about it."""
+        template = {"spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}}
+        spec = {"queueName": "user-queue", "podSets": [{"name": "main", "count": 1, "template": template}]}
+        made = bare(WORKLOAD, f"job-{job}", "default", spec=spec)
+        made["metadata"]["ownerReferences"] = [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": "1"}]
+        key = ObjectKey.of(await self.admin.create(WORKLOAD, made))
+        reserved = new_condition("QuotaReserved", True, "QuotaReserved", "", now=now())
+        since = reserved["lastTransitionTime"]
+        entry = {"name": PLACED, "state": "Pending", "message": "", "lastTransitionTime": since}
+        status = {"conditions": [reserved], "admissionChecks": [entry]}
+        await self.admin.merge_patch(WORKLOAD, key, {"status": status}, subresource="status")
 
     async def profile(self, name: str, **labels: str) -> None:
         """Somebody registers a cluster."""

@@ -12,6 +12,7 @@ import anyio
 import attrs
 import pytest
 import yaml
+from structlog.testing import capture_logs
 
 from multikueue.core.config.access_providers import AccessProvider, PluginCommand, ProfileSettings
 from multikueue.core.config.cluster_profiles import EXEC_EXTENSION
@@ -287,6 +288,23 @@ async def test_a_change_of_the_status_is_taken() -> None:
         assert (await told(inventory.fleet))[1] == "BadClusterProfile"
         await inventory.write_status("worker1")
         assert await until(inventory.says(*CONNECTED)) < 1
+
+
+async def test_the_old_field_of_a_profile_is_read_and_its_use_is_logged_once() -> None:
+    inventory = await Inventory.of("worker1")
+    profile = await inventory.add("worker1")
+    old = {"accessProviders": None, "credentialProviders": profile["status"]["accessProviders"]}
+    key = inventory.key("worker1")
+    await inventory.admin.merge_patch(CLUSTER_PROFILE, key, {"status": old}, subresource="status")
+    with capture_logs() as logged:
+        async with inventory.running():
+            assert await told(inventory.fleet) == CONNECTED
+            condition = {"type": "Joined", "status": "True", "reason": "R", "message": ""}
+            patch = {"status": {"conditions": [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
+            await inventory.admin.merge_patch(CLUSTER_PROFILE, key, patch, subresource="status")
+            await anyio.sleep(1)
+    told_of = [line["profile"] for line in logged if "credentialProviders is deprecated" in line["event"]]
+    assert told_of == ["worker1"]
 
 
 async def test_several_multikueueclusters_may_share_a_profile() -> None:

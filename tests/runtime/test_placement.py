@@ -26,7 +26,7 @@ from multikueue.core.placement.figures import Figures
 from multikueue.core.placement.names import ADDON_FINALIZER, FINALIZER
 from multikueue.core.placement.settings import PLACEMENT_CONTROLLER, PlacementSettings, Policy
 from multikueue.runtime.placement.service import Inventory, PlacementController, PlacementOptions
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, cluster
 from multikueue.testing import running
 from tests.runtime.fleet import now, until
@@ -100,6 +100,20 @@ async def test_our_entry_is_written_under_our_own_name() -> None:
         assert await hub.said() == (
             "True", "Active", f"MultiKueueConfig {CHECK} is generated successfully; clusters: c1",
         )  # fmt: skip
+
+
+async def test_a_workload_that_was_written_meanwhile_is_tried_again() -> None:
+    """What others write need not be anything that decisions go by, so no event of it can be waited for."""
+    hub = await Hub.of("c1")
+    await hub.decide("c1")
+    async with hub.running():
+        await until(lists(hub, "c1"))
+        await anyio.sleep(5)
+        mine = Match(user="multikueue", verbs=("patch",), resource="workloads", subresource="status")
+        conflict = hub.fleet.manager.faults.add(Refuse(409), on=mine, times=1)
+        await hub.queue("job")
+        await until(runs(hub, "job", "", "Ready"), 10)
+        assert conflict.hits == 1
 
 
 async def test_evict_moves_the_job() -> None:

@@ -14,11 +14,12 @@ from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
-from multikueue.errors import KubeconfigError
+from multikueue.errors import Forbidden, KubeconfigError, ServerFault, Unreadable
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.kube.worker_kubeconfig import credentials_digest
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.doctor.seeing import Sight
+from multikueued.remote.by_profile import access_by_profile
 from multikueued.reports.doctor.facts import Credentials
 from multikueued.workers.objects import location
 from multikueued.workers.places import decoded
@@ -37,9 +38,7 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> Held | None:
     """What the Secret of a MultiKueueCluster holds; None: it may not be read, or is elsewhere, which is noted."""
     worker, secret = name_of(cluster), location(cluster)
     if (profile := profile_reference(cluster)) is not None:
-        told = f'it is reached by ClusterProfile "{profile}", whose credentials only the daemon gets'
-        sight.blind(f"{worker} itself", told, "look at the condition Active of its MultiKueueCluster")
-        return None
+        return await _held_by_profile(ObjectKey(namespace, profile), sight, worker)
     if not secret:
         told = "its kubeconfig is no Secret" + (
             ": a file beside the daemon" if dig(cluster, "spec", "clusterSource", "kubeConfig") else ""
@@ -57,6 +56,19 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> Held | None:
         return Held(Credentials(secret, problem=f"the kubeconfig cannot be used: {error}"), None)
     dates = token_expires(config.token), certificate_expires(config.client_cert_pem)
     return Held(Credentials(secret, credentials_digest(config), *dates), config)
+
+
+async def _held_by_profile(profile: ObjectKey, sight: Sight, worker: str) -> Held | None:
+    """What is held for a worker that a ClusterProfile describes; without a digest: the daemon may use another way."""
+    told = f'it is reached by ClusterProfile "{profile.name}", whose credentials only the daemon gets'
+    try:
+        found = await access_by_profile(sight.client, profile.namespace, profile.name)
+    except (Forbidden, Unreadable, ServerFault, KubeconfigError) as error:
+        found, told = None, f'it is reached by ClusterProfile "{profile.name}": {error}'
+    if found is None:
+        sight.blind(f"{worker} itself", told, "look at the condition Active of its MultiKueueCluster")
+        return None
+    return Held(Credentials(found.secret, token_expires=token_expires(found.config.token)), found.config)
 
 
 def token_expires(token: str) -> datetime | None:

@@ -31,12 +31,23 @@ from multikueued.rbac.rules import (
     secret_rules,
     webhook_rules,
 )
-from multikueued.rbac.spokes import profile_rules
+from multikueued.rbac.spokes import (
+    account_rules,
+    impersonation_rules,
+    kubeconfig_rules,
+    profile_rules,
+    replaced_rules,
+    token_rules,
+    worker_rules,
+)
 
 BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
 END: Final = "# end of rules"
 _LEASE: Final = '{{ (.Values.settings.leaderElection).leaseName | default "multikueue" }}'
 _MARKS: Final = '{{ (.Values.settings.marks).secretName | default "multikueue-marks" }}'
+_GRANTING: Final = (
+    '{{ ((.Values.settings.ocm).clusterPermissions).serviceAccountName | default "multikueue-permissions" }}'
+)
 _EXTERNAL: Final = """\
 {{- range $external }}
 {{- $declared := ternary (dict "name" .) . (kindIs "string" .) }}
@@ -77,6 +88,13 @@ def blocks() -> dict[str, str]:
         "ocm": _text(ocm_rules()),
         "ocmnamespace": _text(ocm_namespace_rules()),
         "inventory": _text(inventory_rules()),
+        "workers": _text(worker_rules()),
+        "accounts": _text(account_rules()),
+        "tokens": _text(token_rules()),
+        "ocmprofiles": _text(profile_rules()),
+        "kubeconfigs": _text(kubeconfig_rules()),
+        "replaced": _text(replaced_rules()),
+        "impersonation": _text(impersonation_rules(_GRANTING)),
         "inventorynamespace": _text(inventory_namespace_rules()),
     }
 

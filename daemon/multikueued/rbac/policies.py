@@ -9,9 +9,11 @@ from typing import Any, Final
 from multikueue.core.model.names import Json
 from multikueue.core.spokes.names import BASE_NAME, CLUSTER_PERMISSION
 
+_ROLE: Final = "has(object.spec.clusterRole)"
+_BINDING: Final = "has(object.spec.clusterRoleBinding)"
 _API: Final = "admissionregistration.k8s.io/v1"
 _PRINTED: Final = (
-    "this account may only grant what `multikueue rbac manager` has printed: after a change of the daemon's settings or "
+    "this account may only grant what `multikueue rbac manager` printed: after a change of the daemon's settings or "
     "version, apply what it prints now"
 )
 
@@ -36,8 +38,8 @@ def policy_objects(name: str, user: str, spec: Json) -> list[Json]:
     validations = [
         {"expression": f"object.metadata.name == {cel(BASE_NAME)}", "message": named},
         *({"expression": one, "message": _PRINTED} for one in _only(spec)),
-        {"expression": f"object.spec.clusterRole.rules == {cel(rules)}", "message": _PRINTED},
-        {"expression": f"object.spec.clusterRoleBinding == {cel(subject)}", "message": _PRINTED},
+        {"expression": f"{_ROLE} && object.spec.clusterRole.rules == {cel(rules)}", "message": _PRINTED},
+        {"expression": f"{_BINDING} && object.spec.clusterRoleBinding == {cel(subject)}", "message": _PRINTED},
     ]
     policy = {
         "apiVersion": _API,
@@ -60,7 +62,7 @@ def policy_objects(name: str, user: str, spec: Json) -> list[Json]:
 def _only(spec: Json) -> Iterator[str]:
     """That there is nothing beside what is compared. `dyn`: fields count that the definition got later, too."""
     yield f"dyn(object.spec).all(field, field in {cel(sorted(spec))})"
-    yield f"dyn(object.spec.clusterRole).all(field, field in {cel(sorted(spec['clusterRole']))})"
+    yield f"{_ROLE} && dyn(object.spec.clusterRole).all(field, field in {cel(sorted(spec['clusterRole']))})"
 
 
 def cel(value: Any) -> str:

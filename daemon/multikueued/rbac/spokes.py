@@ -16,28 +16,48 @@ def profile_rules() -> list[Json]:
 
 def spoke_rules(ocm: OcmSettings) -> list[Json]:
     """In the whole manager cluster, for the workers of ManagedClusters: each has a namespace there."""
-    rules = [
+    accounts = account_rules() if ocm.clusters.credentials == "managedServiceAccount" else []
+    return [*worker_rules(), *accounts, *(token_rules() if ocm.clusters.source == "kubeconfig" else [])]
+
+
+def worker_rules() -> list[Json]:
+    """Of these, whatever the settings are."""
+    return [
         rule(OCM_GROUP, [MANAGED_CLUSTER.plural], ["list", "watch"]),
         rule(CLUSTER_PERMISSION.gvk.group, [CLUSTER_PERMISSION.plural], ["list", "watch"]),
         rule(KUEUE_GROUP, ["multikueueclusters"], ["create", "delete", "patch"]),
     ]
-    if ocm.clusters.credentials == "managedServiceAccount":
-        group, plural = MANAGED_SERVICE_ACCOUNT.gvk.group, MANAGED_SERVICE_ACCOUNT.plural
-        rules += [
-            rule(group, [plural], ["list", "watch", "create"]),  # RBAC knows no name when an object is created
-            rule(group, [plural], ["delete", "patch"], [BASE_NAME]),
-        ]
-    if ocm.clusters.source == "kubeconfig":
-        rules.append(rule("", ["secrets"], ["get"], [BASE_NAME]))  # of all namespaces, only those of this name
-    return rules
+
+
+def account_rules() -> list[Json]:
+    """Of these, for ManagedServiceAccounts."""
+    group, plural = MANAGED_SERVICE_ACCOUNT.gvk.group, MANAGED_SERVICE_ACCOUNT.plural
+    return [
+        rule(group, [plural], ["list", "watch", "create"]),  # RBAC knows no name when an object is created
+        rule(group, [plural], ["delete", "patch"], [BASE_NAME]),
+    ]
+
+
+def token_rules() -> list[Json]:
+    """Of these, to write kubeconfigs: Secrets of all namespaces, but only those of this name."""
+    return [rule("", ["secrets"], ["get"], [BASE_NAME])]
 
 
 def spoke_namespace_rules(ocm: OcmSettings) -> list[Json]:
     """In the namespace, for the workers of ManagedClusters."""
     if ocm.clusters.source == "kubeconfig":
-        return [rule("", ["secrets"], ["create", "delete", "patch"])]
-    replaced = [rule("", ["secrets"], ["delete"])] if ocm.adopt != "none" else []
-    return [*profile_rules(), *replaced]
+        return kubeconfig_rules()
+    return [*profile_rules(), *(replaced_rules() if ocm.adopt != "none" else [])]
+
+
+def kubeconfig_rules() -> list[Json]:
+    """Of these, to write kubeconfigs. Their names are those of clusters, which RBAC cannot know."""
+    return [rule("", ["secrets"], ["create", "delete", "patch"])]
+
+
+def replaced_rules() -> list[Json]:
+    """Of these, to delete the kubeconfigs of those who made the workers before."""
+    return [rule("", ["secrets"], ["delete"])]
 
 
 def impersonation_rules(account: str) -> list[Json]:

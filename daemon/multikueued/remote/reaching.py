@@ -20,6 +20,7 @@ from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, Comman
 from multikueued.commands.reading import Manager
 from multikueued.config import MarkSettings
 from multikueued.marking import key_in
+from multikueued.remote.by_profile import access_by_profile
 
 OPTIONS: Final = ClientOptions(deadline=20.0, connection_wait=10.0, connections=8)
 """For workers: what is read of them is bounded, unlike what is read of the manager."""
@@ -66,10 +67,7 @@ async def worker_config(manager: Manager, worker: str, secrets: str) -> ClusterC
         raise CommandError(told, NOT_FOUND) from error
     location = str(dig(cluster, "spec", "clusterSource", "kubeConfig", "location") or "")
     if (profile := profile_reference(cluster)) is not None:
-        told = (
-            f'worker cluster "{worker}" is reached by ClusterProfile "{profile}": only the daemon has its credentials'
-        )
-        raise CommandError(f"{told}: ask the worker itself with kubectl", NOT_REACHABLE)
+        return await _config_by_profile(manager, worker, ObjectKey(secrets, profile))
     if kubeconfig_path(cluster) is not None or not location:
         told = (
             f'the kubeconfig of worker cluster "{worker}" is in no Secret of the manager, but {location or "elsewhere"}'
@@ -89,6 +87,21 @@ async def worker_config(manager: Manager, worker: str, secrets: str) -> ClusterC
     except KubeconfigError as error:
         told = f'the kubeconfig of worker cluster "{worker}" cannot be used: {error}'
         raise CommandError(f"{told}: multikueue explain says how to mend it", FINDING) from error
+
+
+async def _config_by_profile(manager: Manager, worker: str, profile: ObjectKey) -> ClusterConfig:
+    begin = f'worker cluster "{worker}" is reached by ClusterProfile "{profile}"'
+    try:
+        found = await access_by_profile(manager, profile.namespace, profile.name)
+    except Forbidden as error:
+        told = f"{begin}, and you may not get that or its Secret: ask an operator who may"
+        raise CommandError(told, NOT_REACHABLE) from error
+    except KubeconfigError as error:
+        raise CommandError(f"{begin}: {error}: multikueue explain says how to mend it", FINDING) from error
+    if found is None:
+        told = f"{begin}: only the daemon has its credentials: ask the worker itself with kubectl"
+        raise CommandError(told, NOT_REACHABLE)
+    return found.config
 
 
 async def mark_key(manager: Manager, namespace: str) -> bytes | None:

@@ -95,7 +95,7 @@ def chosen_access(profile: Json | None, name: str, settings: ProfileSettings) ->
         refuse(f'{CLUSTER_PROFILE.gvk.kind}.{CLUSTER_PROFILE.gvk.group} "{name}" not found')
     if settings.providers is None:
         refuse("no access provider configured")
-    offered = _offered(profile)
+    offered = offered_clusters(profile)
     provider = next((one for one in settings.providers if one.name in offered), None)
     if provider is None:
         refuse(f'no matching cluster accessor found for cluster profile "{name}"')
@@ -108,7 +108,7 @@ def chosen_access(profile: Json | None, name: str, settings: ProfileSettings) ->
     return _with_additions(taken, extensions) if provider.plugin is not None else taken
 
 
-def _offered(profile: Json) -> dict[str, Json]:
+def offered_clusters(profile: Json) -> dict[str, Json]:
     """By provider's name, the cluster as that provider reaches it. Later ones override, and those of the field's old
     name come first."""
     found: dict[str, Json] = {}

@@ -14,8 +14,9 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import labels_of, name_of, resource_version, uid
 from multikueue.core.placement.adopting import finalizers
 from multikueue.core.placement.effects import Delete, Effect, Patch
-from multikueue.core.placement.names import CONFIG_LABEL, FINALIZER, KUEUE_FINALIZER
+from multikueue.core.placement.names import ADDON_FINALIZER, CONFIG_LABEL, FINALIZER, KUEUE_FINALIZER
 from multikueue.core.placement.ownership import is_owned, others, owners
+from multikueue.core.placement.settings import Adopt
 from multikueue.core.placement.snapshot import Snapshot
 from multikueue.core.placement.usage import usage
 
@@ -52,12 +53,13 @@ def release(snapshot: Snapshot, *, but: str = "") -> Release:
 def leave(snapshot: Snapshot) -> tuple[Effect, ...]:
     """What is to be done for a check that is being deleted. Kueue holds it while a queue uses it; then we are next."""
     check = snapshot.own()
-    if FINALIZER not in finalizers(check) or KUEUE_FINALIZER in finalizers(check):
+    ours = {FINALIZER, *([ADDON_FINALIZER] if snapshot.settings.adopt is not Adopt.NONE else [])}
+    if ours.isdisjoint(finalizers(check)) or KUEUE_FINALIZER in finalizers(check):
         return ()
     released = release(snapshot)
     if released.effects or released.waits:
         return released.effects  # the finalizer goes once the caches show that the configs have gone
-    return (with_finalizers(check, (one for one in finalizers(check) if one != FINALIZER)),)
+    return (with_finalizers(check, (one for one in finalizers(check) if one not in ours)),)
 
 
 def with_finalizers(check: Json, wanted: Iterator[str]) -> Effect:

@@ -43,7 +43,7 @@ class Held:
     renew_at: float = float("-inf")
     ends_at: float = float("-inf")
     refused: bool = False
-    """Whether the server has answered with 401 to it."""
+    """Whether a server has answered with 401 to it."""
 
 
 def held(credential: Credential, now: float, left: float, max_age: float, fraction: float) -> Held:
@@ -119,19 +119,21 @@ class Authenticator:
     async def credential(self, flights: SingleFlight, refused: Credential | None = None) -> Credential:
         """See `CredentialSource`.
 
+        A server that refuses what is good elsewhere delays its own client alone.
+
         Args:
             flights: of the client, for a run that is needed.
-            refused: what the server has answered with 401.
+            refused: the credential, of those that this has returned, that the client's server answered with 401 last.
         """
         self.asked_at = anyio.current_time()
-        if refused is not None and refused == self._held.credential:
+        if refused is not None and refused is self._held.credential:
             self._held = attrs.evolve(self._held, refused=True)
         with anyio.move_on_after(PATIENCE):
             while True:
                 if self._due():
                     self._renewal = flights.begin(self._renew)
                 try:
-                    if self._renewal is not None and not self._good_until(self._held.ends_at):
+                    if self._renewal is not None and not self._usable(refused):
                         await self._renewal.result()
                     return self._held.credential or Credential()
                 except NotSent:  # the client is closed whose run it was: this one runs the plugin, or is closed, too
@@ -143,13 +145,14 @@ class Authenticator:
             return f"has not answered for {PATIENCE:.0f} s"
         return f"waits for its turn: {self.shared.places.borrowed_tokens} others are running"
 
-    def _good_until(self, end: float) -> bool:
-        return not self._held.refused and anyio.current_time() < end
+    def _usable(self, refused: Credential | None = None) -> bool:
+        return self._held.credential is not refused and anyio.current_time() < self._held.ends_at
 
     def _due(self) -> bool:
-        if self._renewal is not None and not self._renewal.ended:
+        now = anyio.current_time()
+        if (self._renewal is not None and not self._renewal.ended) or now < self._pause_until:
             return False
-        return not self._good_until(self._held.renew_at) and anyio.current_time() >= self._pause_until
+        return self._held.refused or now >= self._held.renew_at
 
     async def _renew(self) -> None:
         """Run the plugin and hold what it prints.
@@ -160,7 +163,7 @@ class Authenticator:
         try:
             credential = await self._run()
         except Unauthorized as error:
-            if self._good_until(self._held.ends_at):
+            if self._usable():
                 log.warning("credential not renewed", error=str(error))
             self._pause(min(PAUSE * 2**self._failures, LONGEST_PAUSE))
             self._failures = min(self._failures + 1, 10)

@@ -80,16 +80,21 @@ class TokenFile:
         return text
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False, repr=False)
 class PluginCredential:
     """A credential from an exec plugin, for one client."""
 
     authenticator: Authenticator
     flights: SingleFlight
+    _refused: Credential | None = attrs.field(default=None, init=False)
+
+    def __repr__(self) -> str:
+        return f"<PluginCredential of {self.authenticator}>"
 
     async def credential(self, refused: Credential | None = None) -> Credential:
         """See `CredentialSource`."""
-        return await self.authenticator.credential(self.flights, refused)
+        self._refused = refused or self._refused
+        return await self.authenticator.credential(self.flights, self._refused)
 
 
 def credential_source(config: ClusterConfig, flights: SingleFlight, plugins: Authenticators) -> CredentialSource:

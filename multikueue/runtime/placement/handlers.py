@@ -13,6 +13,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.placement.decisions import placements_of
 from multikueue.core.placement.ownership import owners
 from multikueue.core.placement.parameters import is_placement_check, name_or_empty
@@ -90,13 +91,19 @@ class PlacementHandlers:
     def workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """A Workload came, went or changed."""
         self.hub.forget(key)
-        if old is not None and new is not None and _of_workload(old) == _of_workload(new):
+        if old is not None and new is not None and _of_workload(old) == _of_workload(new) and not self._waits(new):
             return
         names = {name for one in (old, new) if one is not None for name in check_names(one)}
         for name in sorted(names):
             check = self.hub.checks.get(ObjectKey("", name))
             if check is not None:
                 self._enqueue(name_or_empty(check) if is_placement_check(check) else config_name(check), BATCH)
+
+    def _waits(self, workload: Json) -> bool:
+        """Whether our entry is to be written: a write of another may have come before ours, which was refused then."""
+        pending = [one.get("name") for one in workloads.checks(workload) if one.get("state") == CheckState.PENDING]
+        found = (self.hub.checks.get(ObjectKey("", str(name))) for name in pending)
+        return workloads.has_quota(workload) and any(map(is_placement_check, found))
 
     def _enqueue(self, config: str, after: float = 0.0) -> None:
         """Decide again about all that fills a config."""

@@ -12,6 +12,8 @@ from multikueue.core.model.kinds import CLUSTER_PROFILE
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, uid
 from multikueue.core.spokes.names import BASE_NAME, CLUSTER_PERMISSION, MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
+from multikueue.core.spokes.readiness import kinds
+from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.kube.informer import Informer, drop_managed_fields
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
@@ -27,12 +29,14 @@ class SpokeInformers:
     permissions: Informer
     profiles: Informer
     """ClusterProfiles of Kueue's namespace."""
+    needed: frozenset[Resource]
+    """Which of them are followed."""
 
     @classmethod
     def build(
         cls,
         client: ApiClient,
-        namespace: str,
+        settings: SpokeSettings,
         on_spoke: Callable[[str], None],
         on_status: Callable[[], None],
         *,
@@ -42,18 +46,12 @@ class SpokeInformers:
 
         Args:
             client: the manager's API server.
-            namespace: where the ClusterProfiles are.
+            settings: of the workers that are made: only what they need is followed.
             on_spoke: called with the name of each spoke of which something changed.
             on_status: called when a kind can be read, or cannot any more.
             fraction: the source of jitter.
         """
-        told: dict[Resource, tuple[bool, bool]] = {}
-
-        def tell(resource: Resource, status: InformerStatus) -> None:
-            now = status.synced, bool(status.failures)
-            if told.get(resource, (False, False)) != now:
-                told[resource] = now
-                on_status()
+        tell = _when_readable(on_status)
 
         def informer(resource: Resource, spoke_of: Callable[[ObjectKey], str], within: str = "") -> Informer:
             def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -77,7 +75,8 @@ class SpokeInformers:
             informer(MANAGED_CLUSTER, lambda key: key.name),
             informer(MANAGED_SERVICE_ACCOUNT, own_namespace),
             informer(CLUSTER_PERMISSION, own_namespace),
-            informer(CLUSTER_PROFILE, lambda key: key.name, namespace),
+            informer(CLUSTER_PROFILE, lambda key: key.name, settings.namespace),
+            frozenset((MANAGED_CLUSTER, CLUSTER_PERMISSION, *kinds(settings))),
         )
 
     async def run(self) -> None:
@@ -88,7 +87,8 @@ class SpokeInformers:
 
     @property
     def _all(self) -> tuple[Informer, ...]:
-        return (self.clusters, self.accounts, self.permissions, self.profiles)
+        built = (self.clusters, self.accounts, self.permissions, self.profiles)
+        return tuple(informer for informer in built if informer.resource in self.needed)
 
     @property
     def known(self) -> bool:
@@ -118,3 +118,16 @@ def _relevant(obj: Json) -> object:
     if obj.get("kind") == CLUSTER_PROFILE.gvk.kind:
         status = {field: status.get(field) for field in ("accessProviders", "credentialProviders")}
     return metadata, marked, obj.get("spec"), status
+
+
+def _when_readable(on_status: Callable[[], None]) -> Callable[[Resource, InformerStatus], None]:
+    """Has it told when a kind is read for the first time, begins to fail, or does not fail any more."""
+    told: dict[Resource, tuple[bool, bool]] = {}
+
+    def tell(resource: Resource, status: InformerStatus) -> None:
+        now = status.synced, bool(status.failures)
+        if told.get(resource, (False, False)) != now:
+            told[resource] = now
+            on_status()
+
+    return tell

@@ -59,7 +59,7 @@ class Spokes:
         """Build each part from those before it."""
         settings = self.settings
         self.informers = SpokeInformers.build(
-            self.client, settings.namespace, self.enqueue, self.enqueue_all, fraction=self.fraction
+            self.client, settings, self.enqueue, self.enqueue_all, fraction=self.fraction
         )
         self._events = EventRecorder(self.client, "multikueue-ocm", instance=self.instance, clock=self.clock)
         reader = SpokeReader(

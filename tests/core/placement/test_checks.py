@@ -248,6 +248,17 @@ def test_what_the_addon_has_made_is_taken_over() -> None:
     assert ground.said()[1] == "Active"
 
 
+def test_a_check_that_the_addon_has_left_behind_can_be_deleted() -> None:
+    """Nobody else takes its finalizer off. What it has made is not known to be anybody's, and stays."""
+    ground = hub("a", adopt=Adopt.ADDON)
+    ground.configs["p"] = config("a")
+    check = terminating(ground.checks["placed"])
+    ground.checks["placed"] = merged(check, {"metadata": {"finalizers": [ADDON_FINALIZER]}})
+    ground.step()
+    assert "placed" not in ground.checks
+    assert ground.listed() == ["a"]
+
+
 def test_an_addon_that_still_runs_is_noticed_while_it_is_taken_over() -> None:
     ground = hub("a", adopt=Adopt.ADDON)
     ground.settle()

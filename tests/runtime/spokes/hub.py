@@ -115,15 +115,15 @@ class Hub:
         """The hub's administrator."""
         return DirectClient(self.server)
 
-    def build(self, settings: SpokeSettings) -> Manager:
-        """A daemon's worth of library."""
+    def build(self, settings: SpokeSettings, **others: Any) -> Manager:
+        """A daemon's worth of library. With settings of placements these select, and not the test."""
         return Manager(
             DirectClient(self.server, user=USER),
             AdapterRegistry(BUILTIN),
-            ManagerSettings(plan=PlanSettings(), spokes=settings, profiles=PROFILES),
+            ManagerSettings(**{"plan": PlanSettings(), "spokes": settings, "profiles": PROFILES, **others}),
             self.connect,
             clock=now,
-            selection=self.chosen,
+            selection=None if "placement" in others else self.chosen,
             permissions=DirectClient(self.server, user=GRANTING),
         )
 
