@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final, TypeVar
 
 import anyio
@@ -135,11 +136,10 @@ class Listing:
         kept = set(before) if self.name == THEIRS else set[str]()
         if not any(chosen <= set(after) <= chosen | kept for chosen in self._lately(SEEN_FOR)):
             yield f"the config lists {after}, which no whole decision says: {list(map(sorted, self._lately(SEEN_FOR)))}"
-        if 2 * len(after) >= len(before):
-            return
-        lasting = [chosen for chosen in self._lately(GRACE - ROUNDED) if not chosen <= set(after)]
-        if lasting:
-            yield f"the config loses most of {before} at once: {sorted(lasting[-1])} were decided a moment ago"
+        for (_, former), (since, chosen) in pairwise(self._decided):
+            lasts = anyio.current_time() - since
+            if chosen == set(after) and 2 * len(chosen) < len(former) and lasts < GRACE - ROUNDED:
+                yield f"the config loses most of {before} at once: {sorted(former)} were decided {lasts:.0f} s ago"
 
     def _busy(self) -> dict[str, str]:
         """The clusters that stay listed as long as something runs there: those of another controller."""
