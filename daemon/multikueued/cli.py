@@ -22,6 +22,7 @@ SUBCOMMANDS: Final[Mapping[str, str]] = {
     "explain": "multikueued.commands.explaining:explain_command",
     "get": "multikueued.commands.listing:get",
     "logs": "multikueued.remote.command:logs_command",
+    "logs-server": "multikueued.logserver.command:logs_server",
     "pods": "multikueued.remote.command:pods_command",
     "queues": "multikueued.queues.command:queues",
     "rbac": "multikueued.rbac.command:rbac",

@@ -14,24 +14,23 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.kube import AnswerLimits
 from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
 from multikueued.inventories import InventorySettings, OcmSettings
+from multikueued.leader_settings import BoundTokenSettings, FindingsSettings
 from multikueued.profile_settings import ClusterProfileSettings
 
 ControllerName = NewType("ControllerName", str)
 """A domain and a path, `example.com/dispatcher`: what Kubernetes accepts in a job's `managedBy`."""
 LabelValue = NewType("LabelValue", str)
 """A text that Kubernetes accepts as a label's value."""
-ObjectName = NewType("ObjectName", str)
-"""A text that Kubernetes accepts as the name of a namespace or a Lease."""
 Port = NewType("Port", int)
 """A TCP port; 0 for any free one."""
+ObjectName = NewType("ObjectName", str)
+"""A text that Kubernetes accepts as the name of a namespace or a Lease."""
 ServerUrl = NewType("ServerUrl", str)
 """`https://HOST:PORT`."""
-
 ByteSize = NewType("ByteSize", int)
 """Bytes, written as Kubernetes writes quantities: `16Mi`."""
 Count = NewType("Count", int)
 """How many; at least 1."""
-
 DispatcherName = NewType("DispatcherName", str)
 """One of Kueue's two dispatchers, a dispatcher of an installed package, or another controller's domain and path."""
 KueuesDispatcherName = NewType("KueuesDispatcherName", str)
@@ -40,7 +39,6 @@ StepSize = NewType("StepSize", int)
 """How many workers; at least 1."""
 RoundLength = NewType("RoundLength", timedelta)
 """How long a round lasts; at least a second."""
-
 FrameworkName = NewType("FrameworkName", str)
 """Kueue's name of a kind that is built into it: `batch/job`."""
 
@@ -275,6 +273,8 @@ class Settings:
     """Whether the daemon sets quotas to the sum of the workers' where a MultiKueueConfig asks for it. Off as in Kueue:
     it changes ClusterQueues of the manager, and needs permissions for that."""
     marks: MarkSettings = attrs.field(factory=MarkSettings)
+    bound_tokens: BoundTokenSettings = attrs.field(factory=BoundTokenSettings)
+    findings: FindingsSettings = attrs.field(factory=FindingsSettings)
     worker_limits: WorkerLimitSettings = attrs.field(factory=WorkerLimitSettings)
     preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)

@@ -9,7 +9,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import anyio
 import attrs
@@ -20,6 +20,9 @@ ROOM_INTERVAL: Final = 0.5
 """Seconds between two looks for a connection to close while all places are taken."""
 ACCEPT_DELAY: Final = 1.0
 """Seconds until the next try where the process may open no more files, as in asyncio."""
+
+Tls: TypeAlias = ssl.SSLContext | Callable[[], ssl.SSLContext] | None
+"""None: plain TCP. A function is asked for each new connection."""
 
 log = structlog.get_logger(__name__)
 
@@ -78,6 +81,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Free its place."""
         self._wait(None)
+        self._transport = None  # there is nothing to abort any more: a transport that has lost its loop raises
         self.inner.connection_lost(exc)
         self.on_lost()
 
@@ -114,7 +118,7 @@ class Gate:
     """Accepts connections, up to the limit."""
 
     limits: Limits
-    tls: ssl.SSLContext | None = None
+    tls: Tls = None
     protocol: Callable[[], asyncio.Protocol] = attrs.field(default=asyncio.Protocol, init=False)
     """Of the server; set it before `run`."""
     _open: dict[asyncio.Protocol, Connection] = attrs.field(factory=dict, init=False)
@@ -170,11 +174,12 @@ class Gate:
         """Serve one connection until it is closed."""
         lost, inner = anyio.Event(), self.protocol()
         connection = Connection(inner, self.limits, lost.set)
-        handshake: dict[str, Any] = {"ssl_handshake_timeout": self.limits.head_timeout} if self.tls is not None else {}
+        tls = self.tls() if callable(self.tls) else self.tls
+        handshake: dict[str, Any] = {"ssl_handshake_timeout": self.limits.head_timeout} if tls is not None else {}
         self._open[inner] = connection
         try:
             loop = asyncio.get_running_loop()
-            await loop.connect_accepted_socket(lambda: connection, accepted, ssl=self.tls, **handshake)
+            await loop.connect_accepted_socket(lambda: connection, accepted, ssl=tls, **handshake)
             await lost.wait()
         except OSError:  # the handshake failed, as of anybody who speaks no TLS
             return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from typing import Final
@@ -14,7 +13,7 @@ import anyio
 from aiohttp import web
 
 from multikueue.errors import SettingsError
-from multikueued.gate import Gate, Limits
+from multikueued.gate import Gate, Limits, Tls
 
 _CLOSE_TIMEOUT: Final = 2.0
 _BACKLOG: Final = 128
@@ -28,7 +27,7 @@ async def listening(
     port: int,
     *,
     settings: str,
-    tls: ssl.SSLContext | None = None,
+    tls: Tls = None,
     limits: Limits | None = None,
 ) -> AsyncIterator[int]:
     """Serve an application while the context lasts; it yields the port.
@@ -38,7 +37,7 @@ async def listening(
         address: empty for all addresses.
         port: 0 for any free one.
         settings: the group of settings that has the address, for the error.
-        tls: for HTTPS.
+        tls: for HTTPS; what new connections get, where it changes.
         limits: of the connections.
 
     Raises:

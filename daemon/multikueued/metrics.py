@@ -10,11 +10,9 @@ import functools
 import importlib.metadata
 import platform
 from collections.abc import Callable
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Literal
 
-import attrs
 from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
-from prometheus_client.metrics import MetricWrapperBase
 
 from multikueue.core.model.names import ClusterName
 from multikueue.core.placement.figures import Figures
@@ -29,15 +27,14 @@ from multikueued.scraped import (
     WithKueuesPrefix,
     Workers,
 )
+from multikueued.series import OTHER, Children, M
+from multikueued.tokens.metrics import TokenMetrics
 
 MAX_REMOVED: Final = 100
 """Workers that are known to be removed. Requests to them end within a minute."""
 
 HOME: Final = "manager"
 """The label value of the manager itself, also for a worker that has this name."""
-
-OTHER: Final = "other"
-"""The label value of everything beyond a metric's limit."""
 
 MAX_PAIRS: Final = 280
 """Pairs of ClusterQueue and worker with series of their own: 14 queues on 20 workers, two counters under two names."""
@@ -46,7 +43,6 @@ MAX_TIMED: Final = 20
 """Workers with histograms of their own."""
 
 Role = Literal["leader", "standalone"]
-M = TypeVar("M", bound=MetricWrapperBase)
 
 _request_seconds = functools.partial(Histogram, buckets=(0.01, 0.05, 0.25, 1.0, 5.0, 30.0))
 """From a request in the same data centre to the client's deadline."""
@@ -54,48 +50,6 @@ _reconcile_seconds = functools.partial(Histogram, buckets=(0.001, 0.01, 0.1, 1.0
 _placement_seconds = functools.partial(Histogram, buckets=(0.5, 2.0, 10.0, 60.0, 300.0, 1_800.0, 7_200.0, 43_200.0))
 """From a free worker to a day in its queue."""
 _lag_seconds = functools.partial(Histogram, buckets=(0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0))
-
-
-@attrs.define(eq=False)
-class Children(Generic[M]):
-    """A metric's time series by label values, at most `limit` of them and one for all others."""
-
-    metric: M
-    limit: int
-    last: tuple[str, ...] = ()
-    """The values of its last labels: the same in all series, also in that of all others."""
-    labels: tuple[str, ...] = ()
-    """The names of its labels."""
-    _known: dict[tuple[str, ...], M] = attrs.field(factory=dict, init=False)
-    """Kept here because a lookup in the metric takes four times as long as counting."""
-
-    def of(self, *values: str) -> M:
-        """The series of these label values, or of all others."""
-        return self.within(*values) or self.metric.labels(*[OTHER] * len(values), *self.last)
-
-    def within(self, *values: str) -> M | None:
-        """The series of these label values; None beyond the limit, for values that cannot be added up."""
-        child = self._known.get(values)
-        if child is None and len(self._known) < self.limit:
-            child = self._known[values] = self.metric.labels(*values, *self.last)
-        return child
-
-    def remove(self, *values: str) -> None:
-        """Forget one series, if there is one."""
-        if self._known.pop(values, None) is not None:
-            self.metric.remove(*values, *self.last)
-
-    def remove_all(self, label: str, value: str) -> None:
-        """Forget all series with this value of a label, where the metric has that label."""
-        if label in self.labels:
-            place = self.labels.index(label)
-            for values in [values for values in self._known if values[place] == value]:
-                self.remove(*values)
-
-    def clear(self) -> None:
-        """Forget all series."""
-        self._known.clear()
-        self.metric.clear()
 
 
 class Metrics:
@@ -110,6 +64,7 @@ class Metrics:
 
     def __init__(self, role: Role) -> None:
         self.registry = Registry()
+        self.tokens = TokenMetrics(self.registry)
         self._queues, self._workers, self._counts = Queues(), Workers(role), Counts()
         for collector in (self._queues, self._workers, self._counts):
             self.registry.register(collector)

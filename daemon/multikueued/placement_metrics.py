@@ -11,7 +11,7 @@ from multikueue.core.placement.figures import Figures
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from multikueued.metrics import Children
+    from multikueued.series import Children
 
 MAX_CONFIGS: Final = 40
 """Configs with series of their own; those beyond are not shown: their figures cannot be added up."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import gc
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 import attrs
 import structlog
 
 from multikueue.runtime.manager import Manager
+from multikueued.memory import freeze
 from multikueued.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 DRAIN_TIMEOUT: Final = 10.0
 """Seconds that work under way may take after SIGTERM; then it is cancelled."""
+
+Beside: TypeAlias = Callable[[Manager], Coroutine[Any, Any, None]]
+"""What a leader does beside dispatching."""
 
 log = structlog.get_logger(__name__)
 
@@ -40,8 +44,10 @@ class Term:
         with anyio.move_on_after(DRAIN_TIMEOUT):
             await self._ended.wait()
 
-    async def lead(self, manager: Manager, metrics: Metrics, webhook: Webhook | None) -> None:
-        """Run the manager and register the webhook until cancelled."""
+    async def lead(
+        self, manager: Manager, metrics: Metrics, webhook: Webhook | None, beside_it: Beside | None = None
+    ) -> None:
+        """Run the manager, what it does beside dispatching, and register the webhook until cancelled."""
         self.manager, self._ended = manager, anyio.Event()
         metrics.began(manager.statistics, manager.cluster.worker_statuses, manager.cluster.counts)
         try:
@@ -51,9 +57,11 @@ class Term:
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(manager.run)
                     self.working = True
-                    _freeze()
+                    freeze()
                     plan = manager.settings.plan
                     log.info("working", controller=plan.controller_name, origin=plan.origin)
+                    if beside_it is not None:
+                        beside.start_soon(beside_it, manager)
                 beside.cancel_scope.cancel()
         finally:
             self.manager, self.working = None, False
@@ -66,10 +74,3 @@ class Term:
             return None if self.elected else "starting"
         unread = ", ".join(str(resource) for resource in self.manager.cluster.unread)
         return f"the manager cluster's objects are not all read yet: {unread}" if unread else None
-
-
-def _freeze() -> None:
-    """Exempt the objects in the caches from garbage collection: a full one would stop the loop for 250 ms."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()

@@ -15,7 +15,7 @@ from cattrs.cols import list_structure_factory
 from multikueue.core.model.quantities import exact
 from multikueue.core.spokes.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
-from multikueued import config, inventories
+from multikueued import config, inventories, leader_settings
 from multikueued.kinds import UNSUPPORTED, framework_names
 
 Hook: TypeAlias = Callable[[Any, Any], Any]
@@ -158,6 +158,13 @@ def _byte_size(value: Any, _: Any) -> int:
     return int(size)
 
 
+def _probe_interval(value: Any, kind: Any) -> timedelta:
+    length = _duration(value, kind)
+    if length < timedelta(minutes=1):
+        raise ValueError(f"{shown(value)} is too short between two looks at a worker: use 1m or more")
+    return length
+
+
 def _token_validity(value: Any, kind: Any) -> timedelta:
     length = _duration(value, kind)
     if not MIN_VALIDITY <= length <= DEFAULT_VALIDITY:
@@ -206,6 +213,12 @@ def _framework_name(value: Any, _: Any) -> Any:
     return value
 
 
+_object_name: Final = _checked(
+    _matches(_OBJECT_NAME),
+    "cannot be a name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or digit",
+)
+
+
 _HOOKS: Final[Mapping[Any, Hook]] = {
     bool: _checked(lambda value: type(value) is bool, "is not true or false"),
     str: _checked(lambda value: type(value) is str, "is not a text: put it in quotes"),
@@ -219,11 +232,8 @@ _HOOKS: Final[Mapping[Any, Hook]] = {
         "cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a "
         "letter or digit",
     ),
-    config.ObjectName: _checked(
-        _matches(_OBJECT_NAME),
-        "cannot be a name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or "
-        "digit",
-    ),
+    config.ObjectName: _object_name,
+    leader_settings.BesideName: _object_name,
     config.Port: _checked(
         lambda value: type(value) is int and 0 <= value <= 65_535,
         "is not a port: use 1 to 65535, or 0 for any free one",
@@ -237,6 +247,7 @@ _HOOKS: Final[Mapping[Any, Hook]] = {
         lambda value: type(value) is int and value >= 1, "is not a number of workers: use 1 or more"
     ),
     config.RoundLength: _round_length,
+    leader_settings.ProbeInterval: _probe_interval,
     config.DispatcherName: _dispatcher_name,
     config.KueuesDispatcherName: _kueues_dispatcher_name,
     config.FrameworkName: _framework_name,

@@ -30,6 +30,7 @@ from multikueue.kube.answers import LISTS_UNLIMITED
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
+from multikueued.beside import run_beside
 from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name, placement_options
 from multikueued.health import serving
@@ -37,14 +38,13 @@ from multikueued.kinds import chosen_kinds, known_kinds, until_more_served, with
 from multikueued.marking import shared_key
 from multikueued.metrics import Metrics
 from multikueued.spokes import granting_client, profile_settings, spoke_settings
-from multikueued.terms import Term
+from multikueued.terms import Beside, Term
 
 if TYPE_CHECKING:
     from multikueued.webhook.running import Webhook
 
 ELECTION: Final = ClientOptions(connections=2)
-"""Connections that only the Lease uses: a renewal must not wait behind our own writes. One may hang while another is
-tried."""
+"""Connections that only the Lease uses: a renewal must not wait behind our writes. One may hang, another is tried."""
 
 log = structlog.get_logger(__name__)
 
@@ -122,12 +122,13 @@ async def work(settings: Settings, config: ClusterConfig, term: Term | None = No
         found = await known_kinds(kinds, client)
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
+            beside = functools.partial(run_beside, settings, client, metrics.tokens)
 
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
                 known, until = found, led_until
                 build = await _builder(settings, client, metrics, granting)
-                while await _lead_until_more_served(term, build, client, metrics, known, until, hook):
+                while await _lead_until_more_served(term, build, client, metrics, known, until, hook, beside):
                     until = utc_now()
                     known = await known_kinds(kinds, client)
 
@@ -159,6 +160,7 @@ async def _lead_until_more_served(
     known: AdapterRegistry,
     led_until: datetime | None,
     hook: Webhook | None,
+    beside: Beside,
 ) -> bool:
     """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
     adapters, more = await with_assigned_kinds(known, client), False
@@ -172,7 +174,7 @@ async def _lead_until_more_served(
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(begin_anew)
-        await term.lead(build(adapters, led_until), metrics, hook)
+        await term.lead(build(adapters, led_until), metrics, hook, beside)
         tasks.cancel_scope.cancel()
     return more
 

@@ -23,7 +23,7 @@ from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
 from multikueue.kube.exchange import ClientOptions, Exchange, open_exchange
-from multikueue.kube.log_stream import IDLE, LogLine, read_log
+from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.mending import mended_event
 from multikueue.kube.paging import UNDECODABLE, ListPages, PageSizes
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
@@ -156,6 +156,8 @@ class KubeClient:
         on_line: Callable[[LogLine], None],
         *,
         on_open: Callable[[], Awaitable[None]],
+        pause: Callable[[], Awaitable[None]] = at_once,
+        resource: Resource = POD,
         idle: float = IDLE,
     ) -> None:
         """Read a container's log to its end, line by line.
@@ -167,6 +169,8 @@ class KubeClient:
             query: what to read.
             on_line: told of each line.
             on_open: called once the server has accepted the request, before any line.
+            pause: awaited whenever some lines have been told: nothing more is read before it returns.
+            resource: what has the log: a pod, or an object that an aggregated API serves.
             idle: seconds without a byte after which the stream counts as dead. A job may be silent for longer: then the
                 caller asks again from the last line.
 
@@ -174,17 +178,25 @@ class KubeClient:
             Invalid: the container has not started yet, or there is none of that name.
             ApiError: anything else that ended the stream, silence included.
         """
-        request = requests.pod_log(POD, key, query)
+        request = requests.pod_log(resource, key, query)
         response = await self._exchange.stream(request, idle)
         try:
             await on_open()
-            await read_log(response, ErrorMapping(self.name, request), on_line)
+            await read_log(response, ErrorMapping(self.name, request), on_line, pause)
         finally:
             response.close()
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer.create`."""
         return await self._exchange.call(requests.create(resource, obj))
+
+    async def request_token(self, account: ObjectKey, spec: Json) -> Json:
+        """Ask for a token of a service account: the answered TokenRequest.
+
+        Raises:
+            ApiError: the server refused, or did not answer.
+        """
+        return await self._exchange.call(requests.token(account, spec))
 
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
         """See `Writer.replace`."""

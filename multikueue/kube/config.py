@@ -21,7 +21,6 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import KubeconfigError
 from multikueue.kube.bounded_yaml import MAX_SIZE
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
-from multikueue.kube.credentials.holder import TokenHolder
 from multikueue.kube.kubeconfig_document import Document, Selection, pem, refuse, refused_as, split_url, text
 
 REASON: Final = "BadKubeConfig"
@@ -44,9 +43,7 @@ class ClusterConfig:
     token_file: str = ""
     """A file that holds the token and is rotated; takes precedence over `token`."""
     exec_plugin: ExecPlugin | None = None
-    """Takes precedence over `token_file`."""
-    holder: TokenHolder | None = None
-    """A token that another part of this process provides; takes precedence over all others."""
+    """Takes precedence over all others."""
     client_cert_pem: str = attrs.field(default="", repr=False)
     client_key_pem: str = attrs.field(default="", repr=False)
     tls_server_name: str = ""

@@ -6,7 +6,7 @@ is dropped as it comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 import aiohttp
@@ -74,8 +74,23 @@ def split_time(text: str) -> LogLine:
     return LogLine(text)
 
 
-async def read_log(response: aiohttp.ClientResponse, mapped: ErrorMapping, on_line: Callable[[LogLine], None]) -> None:
+async def at_once() -> None:
+    """What waits for nobody; see `read_log`."""
+
+
+async def read_log(
+    response: aiohttp.ClientResponse,
+    mapped: ErrorMapping,
+    on_line: Callable[[LogLine], None],
+    pause: Callable[[], Awaitable[None]] = at_once,
+) -> None:
     """Read a log to its end.
+
+    Args:
+        response: the stream.
+        mapped: turns what fails into our errors.
+        on_line: told of each line.
+        pause: awaited before more is read: a slow reader of the lines slows the stream down.
 
     Raises:
         ApiError: the connection broke, or was silent for too long.
@@ -88,5 +103,6 @@ async def read_log(response: aiohttp.ClientResponse, mapped: ErrorMapping, on_li
             break
         for line in cutter.feed(piece):
             on_line(line)
+        await pause()
     for line in cutter.rest():
         on_line(line)

@@ -19,7 +19,7 @@ REASON: Final = "BadRestConfig"
 
 @refused_as(REASON)
 def parse_profile_cluster(cluster: Json) -> ClusterConfig:
-    """The address of a worker, without credentials: the caller adds `exec_plugin` or `holder` with `attrs.evolve`.
+    """The address of a worker, without credentials: the caller adds `exec_plugin` or `token` with `attrs.evolve`.
 
     `config.exec_extension` tells what such a cluster has for exec plugins.
 

@@ -46,7 +46,7 @@ def _collection(resource: Resource, namespace: str) -> str:
     return "/".join([*parts, resource.plural])
 
 
-def _object(resource: Resource, key: ObjectKey, subresource: Subresource | Literal["log"] = "") -> str:
+def _object(resource: Resource, key: ObjectKey, subresource: Subresource | Literal["log", "token"] = "") -> str:
     """The path of one object. Without a name it would be the collection, and DELETE would delete all of it."""
     if resource.namespaced and not key.namespace:
         raise Invalid(f"{resource} {key.name!r}: a namespace is required")
@@ -127,10 +127,12 @@ class LogQuery:
     """Only what is not older than this time (RFC 3339), instead of `since_seconds`."""
     tail: int | None = None
     """Only so many lines before those that are waited for; None: all."""
+    all_pods: bool = False
+    """Of all pods of a job: only our own aggregated API knows that."""
 
 
-def pod_log(pods: Resource, key: ObjectKey, query: LogQuery) -> Request:
-    """Read the log of one container."""
+def pod_log(resource: Resource, key: ObjectKey, query: LogQuery) -> Request:
+    """Read the log of one container, or of what else has a subresource `log`."""
     asked = {
         "container": query.container,
         "follow": "true" if query.follow else "",
@@ -139,13 +141,22 @@ def pod_log(pods: Resource, key: ObjectKey, query: LogQuery) -> Request:
         "sinceSeconds": "" if query.since or not query.since_seconds else str(query.since_seconds),
         "tailLines": "" if query.tail is None else str(query.tail),
     }
-    return Request("get", pods, "GET", _with_query(_object(pods, key, "log"), asked))
+    if query.all_pods:
+        asked["allPods"] = "true"
+    return Request("get", resource, "GET", _with_query(_object(resource, key, "log"), asked))
 
 
 def create(resource: Resource, obj: Json) -> Request:
     """Create an object in its own namespace."""
     path = _collection(resource, ObjectKey.of(obj).namespace)
     return Request("create", resource, "POST", path, _encoded(resource, obj))
+
+
+def token(account: ObjectKey, spec: Json) -> Request:
+    """Ask for a token of a service account."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    resource = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
+    return Request("create", resource, "POST", _object(resource, account, "token"), _encoded(resource, body))
 
 
 def replace(resource: Resource, obj: Json, subresource: Subresource) -> Request:

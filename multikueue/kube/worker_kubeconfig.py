@@ -18,7 +18,7 @@ REASON: Final = "InsecureKubeConfig"
 """Kueue's condition reason for a kubeconfig with bad content."""
 
 _DIGITS: Final = 16
-_NO_CREDENTIALS: Final = ("source", "namespace", "disable_compression", "holder")
+_NO_CREDENTIALS: Final = ("source", "namespace", "disable_compression")
 
 
 @refused_as(REASON)
@@ -45,8 +45,6 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
 def credentials_digest(config: ClusterConfig) -> str:
     """Tells one address and its credentials from another. It gives nothing away: tokens are long and random."""
     told = attrs.asdict(config, filter=lambda field, _: field.name not in _NO_CREDENTIALS)
-    if config.holder is not None:
-        told["holder"] = config.holder.name
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import ssl
 from contextlib import AbstractAsyncContextManager
@@ -14,8 +15,8 @@ from aiohttp import web
 
 from multikueue.core.admission.registration import PATH
 from multikueue.webhook.reviewer import Answer
-from multikueued.gate import Limits
-from multikueued.listening import listening
+from multikueued.gate import Gate, Limits
+from multikueued.listening import bind, listening
 from multikueued.webhook.bodies import LARGE, MAX_BODY, Bodies
 from multikueued.webhook.serving import reviewing
 from tests.daemon.test_webhook_serving import ANY, HOST, credentials, echo, serving_tls
@@ -23,6 +24,8 @@ from tests.daemon.test_webhook_serving import ANY, HOST, credentials, echo, serv
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\n"
 WHOLE = HALF + b"\r\n"
 MADE = credentials()
+LONG = 16 << 20
+"""Bytes: more than sockets keep."""
 
 
 def served(limits: Limits) -> AbstractAsyncContextManager[int]:
@@ -189,3 +192,30 @@ async def test_large_reviews_take_turns_and_small_ones_go_between() -> None:
         tasks.start_soon(ask, "large", LARGE)
         tasks.start_soon(ask, "second", LARGE)
     assert order == ["large", "small", "second", "small"]
+
+
+class SaysMuch(asyncio.Protocol):
+    """Closes with most of what it says still to be sent."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        transport.write(bytes(LONG))
+        transport.close()
+
+
+async def test_one_that_is_closed_before_its_answer_is_sent_ends_no_server() -> None:
+    """asyncio forgets the loop of such a transport, and aborting it then raised: one client ended the daemon."""
+    gate = Gate(Limits())
+    gate.protocol = SaysMuch
+    (listener, *_) = await bind(HOST, 0)
+    with listener:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(gate.run, listener)
+            for _ in range(2):
+                async with await anyio.connect_tcp(HOST, listener.getsockname()[1]) as stream:
+                    got = 0
+                    with anyio.fail_after(10):
+                        while got < LONG:
+                            got += len(await stream.receive())
+                    await closed(stream)
+            tasks.cancel_scope.cancel()

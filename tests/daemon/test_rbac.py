@@ -16,7 +16,7 @@ from multikueued.loading import parse_settings
 from multikueued.rbac.chart import blocks, written
 from multikueued.rbac.making import merged
 from multikueued.rbac.rules import framework_rules, in_namespace, on_manager, on_worker
-from tests.integration.permissions import TEMPLATES, Granted, chart_objects, granted
+from tests.integration.permissions import LOGS, LOGS_SECRET, TEMPLATES, Granted, chart_objects, granted
 
 KUEUE = "kueue.x-k8s.io"
 
@@ -50,6 +50,15 @@ class TestTheChart:
         settings = parse_settings("integrations: {frameworks: [auto]}")
         assert rules(chart_objects(frameworks=["auto"])) == granted(on_manager(settings))
 
+    def test_it_grants_the_logs_server_what_the_command_does(self) -> None:
+        """Beside that it has a role for those who read logs."""
+        command = printed("logs-server", "--name", LOGS, "--secret", LOGS_SECRET)
+        chart = [obj for obj in chart_objects("rbac-logs.yaml") if not obj["metadata"]["name"].endswith("logs-reader")]
+        for kind in ("ClusterRole", "Role"):
+            assert rules(chart, kind) == rules(command, kind)
+        references = {one["metadata"]["name"]: one["roleRef"] for one in command if "roleRef" in one}
+        assert {one["metadata"]["name"]: one["roleRef"] for one in chart if "roleRef" in one} == references
+
     def test_its_role_in_the_namespace_is_the_commands(self) -> None:
         assert rules(chart_objects(), "Role") == granted(in_namespace(Settings()))
 
@@ -60,6 +69,14 @@ class TestTheChart:
         assert rules(chart_objects("rbac-profiles.yaml"), "Role") == {profiles: {"list", "watch"}}
         assert granted(in_namespace(settings)) == {**rules(chart_objects(), "Role"), profiles: {"list", "watch"}}
         assert profiles not in granted(in_namespace(Settings()))
+
+    def test_renewing_bound_tokens_is_granted_for_the_secrets_that_are_named(self) -> None:
+        settings = parse_settings("boundTokens: {enabled: true, secretNames: [worker1-kubeconfig]}")
+        (found,) = [obj["rules"] for obj in chart_objects("rbac-bound.yaml") if obj["kind"] == "Role"]
+        assert found == [one for one in in_namespace(settings) if one.get("resourceNames") == ["worker1-kubeconfig"]]
+        assert found == [
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["patch"], "resourceNames": ["worker1-kubeconfig"]}
+        ]
 
 
 class TestWhatIsGranted:
@@ -148,6 +165,32 @@ class TestTheCommand:
             ("ray.io", "rayclusters"): frozenset({"list"}),
             ("batch", "jobs"): frozenset({"list"}),
         }
+
+    def test_the_logs_server_only_reads_on_a_worker(self, tmp_path: Path) -> None:
+        file = tmp_path / "settings.yaml"
+        file.write_text("integrations: {frameworks: [ray.io/rayjob]}\n")
+        objects = printed("logs-worker", "--config-file", str(file))
+        assert dict(rules(objects)) == {
+            (KUEUE, "workloads"): frozenset({"list"}),
+            ("", "pods"): frozenset({"list"}),
+            ("", "pods/log"): frozenset({"get"}),
+            ("ray.io", "rayjobs"): frozenset({"list"}),
+            ("ray.io", "rayclusters"): frozenset({"list"}),
+            ("batch", "jobs"): frozenset({"list"}),
+        }
+        assert {obj["metadata"]["name"] for obj in objects} == {"multikueue-logs"}  # not the daemon's roles
+
+    def test_the_logs_server_reads_no_secret_but_its_own(self) -> None:
+        roles = [obj for obj in printed("logs-server", "--secret", "oslo") if obj["kind"] == "Role"]
+        assert [
+            (obj["metadata"]["namespace"], rule["verbs"], rule["resourceNames"])
+            for obj in roles
+            for rule in obj["rules"]
+        ] == [
+            ("multikueue", ["get", "patch"], ["multikueue-logs"]),
+            ("multikueue", ["get"], ["oslo"]),
+            ("kueue-system", ["get"], ["multikueue-marks"]),
+        ]
 
     def test_an_account_without_a_namespace_is_refused(self) -> None:
         result = CliRunner().invoke(main, ["rbac", "manager", "--service-account", "daemon"])

@@ -23,6 +23,10 @@ VALUES: Final[dict[str, Json]] = {
             "integrations": {"frameworks": ["batch/job", "ray.io/rayjob"]},
             "leaderElection": {"leaseName": "another"},
             "serving": {"metrics": {"secure": True}},
+            "boundTokens": {"enabled": True, "secretNames": ["worker1-kubeconfig"]},
+            "findings": {"configMapName": "seen"},
+            "ocm": {"enabled": True},
+            "inventory": [{"selector": "accelerator=nvidia-tesla-t4", "config": "gpus"}],
         },
         "imagePullSecrets": [{"name": "registry"}],
         "extraVolumes": [{"name": "plugins", "emptyDir": {}}],
@@ -46,7 +50,24 @@ VALUES: Final[dict[str, Json]] = {
         "tolerations": [{"key": "a", "operator": "Exists"}],
         "affinity": {"nodeAffinity": {}},
     },
+    "logs": {
+        "logsServer": {"enabled": True, "workers": {"oslo": "logs-oslo", "rome": "logs-rome"}, "aggregateToView": True},
+        "networkPolicy": {"enabled": True, "logsFrom": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]},
+    },
+    "logs with a certificate of one's own": {
+        "logsServer": {
+            "enabled": True,
+            "replicas": 1,
+            "certificate": "logs-certificate",
+            "apiServiceAnnotations": {"cert-manager.io/inject-ca-from": "multikueue/logs"},
+        }
+    },
     "a certificate of one's own": {"settings": {"webhook": {"enabled": True}}, "webhookCertificate": "certificate"},
+    "a credential plugin from an image, and any bound token": {
+        "settings": {"boundTokens": {"enabled": True}},
+        "extraVolumes": [{"name": "plugins", "image": {"reference": "plugins:1", "pullPolicy": "IfNotPresent"}}],
+        "extraVolumeMounts": [{"name": "plugins", "mountPath": "/plugins", "readOnly": True}],
+    },
     "spread by zone": {
         "topologySpreadConstraints": [
             {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}

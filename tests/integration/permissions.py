@@ -28,18 +28,26 @@ _NAMESPACE = "multikueue"
 WEBHOOK: Final = "release-multikueued-webhook"
 """The chart's name of the webhook's Secret."""
 WEBHOOK_CONFIGURATION: Final = "multikueued-release"
+LOGS: Final = "release-multikueued-logs"
+"""The chart's name of what the logs server has."""
+LOGS_SECRET: Final = "logs-worker1"
+"""The Secret with its kubeconfig for a worker."""
 _VALUES = {
     ".Release.Name": "release",
     ".Release.Namespace": _NAMESPACE,
     ".Values.kueueNamespace": KUEUE_NAMESPACE,
     ".Values.settings.webhook.servicePort | default 443": "443",
     '(.Values.settings.marks).secretName | default "multikueue-marks"': "multikueue-marks",
+    '(.Values.settings.findings).configMapName | default "multikueue-findings"': "multikueue-findings",
     '(.Values.settings.leaderElection).leaseName | default "multikueue"': "multikueue",
     'include "multikueued.metricsPort" .': "http",
     "toJson .Values.networkPolicy.metricsFrom": '[{"namespaceSelector": {}}]',
     "toJson .Values.networkPolicy.webhookFrom": '[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
     "toJson .Values.serviceAccount.annotations": "{}",
+    "toJson .Values.settings.boundTokens.secretNames": '["worker1-kubeconfig"]',
     'include "multikueued.webhook" .': WEBHOOK,
+    'include "multikueued.logs" .': LOGS,
+    "$secret": LOGS_SECRET,
     'include "multikueued.webhookConfiguration" .': WEBHOOK_CONFIGURATION,
 }
 _ACCOUNT = "release-multikueued"
@@ -55,7 +63,7 @@ def chart_objects(template: str = "rbac.yaml", frameworks: Collection[str] = ("b
         return block[2] if any(f'(has "{name}" $frameworks)' in block[1] for name in frameworks) else ""
 
     text = re.sub(r"(?ms)^({{- if or \(has [^\n]*)\n(.*?)^{{- end }}\n", chosen, (TEMPLATES / template).read_text())
-    text = re.sub(r"^{{- (if .*|end|\$\w+ := .*) }}\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^ *{{- (if .*|range .*|end|\$\w+ := .*) }}\n", "", text, flags=re.MULTILINE)
     for name, value in _VALUES.items():
         text = text.replace("{{ " + name + " }}", value)
     assert "{{" not in text, f"{template} uses a value that is not in _VALUES: {text}"

@@ -78,6 +78,7 @@ async def test_each_object_is_there_once_and_says_whose_it_is() -> None:
         ({"replica": 2}, "replica"),
         ({"metrics": {"serviceMonitor": {"interval": "soon"}}}, "interval"),
         ({"image": {"repository": ""}}, "repository"),
+        ({"logsServer": {"workers": {"oslo": ""}}}, "oslo"),
         ({"extraVolumeMounts": [{"name": "x"}]}, "mountPath"),
     ],
     ids=str,
@@ -106,6 +107,8 @@ async def test_helm_installs_changes_and_removes_it_and_warns_of_replicas_withou
         return result.stdout
 
     assert "WARNING" not in run("install", str(_CHART), values={})
+    nobody = run("upgrade", str(_CHART), values={"logsServer": {"enabled": True}})
+    assert "WARNING: logsServer.workers names no worker" in nobody
     unelected = {**VALUES["everything"], "settings": {"leaderElection": {"leaderElect": False}}}
     assert "WARNING: 2 replicas run without leader election" in run("upgrade", str(_CHART), values=unelected)
     run("uninstall")

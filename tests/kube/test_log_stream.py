@@ -2,7 +2,40 @@
 
 from __future__ import annotations
 
-from multikueue.kube.log_stream import CUT, LineCutter, LogLine, split_time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from multikueue.core.model.kinds import POD
+from multikueue.core.model.names import ObjectKey
+from multikueue.kube import requests
+from multikueue.kube.error_mapping import ErrorMapping
+from multikueue.kube.log_stream import CUT, LineCutter, LogLine, read_log, split_time
+
+
+class Response:
+    """Gives a log in pieces, and notes how many were asked for."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = list(pieces)
+        self.content = self
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        while self.pieces:
+            yield self.pieces.pop(0)
+
+
+async def test_nothing_more_is_read_before_a_slow_reader_is_ready() -> None:
+    response: Any = Response(b"a\nb\n", b"c\n", b"d")
+    told: list[str] = []
+    left: list[int] = []
+
+    async def pause() -> None:
+        left.append(len(response.pieces))
+
+    mapped = ErrorMapping("worker1", requests.get(POD, ObjectKey("default", "a")))
+    await read_log(response, mapped, lambda line: told.append(line.text), pause)
+    assert told == ["a", "b", "c", "d"]
+    assert left == [2, 1, 0]
 
 
 def lines(*pieces: bytes, limit: int = 100) -> list[str]:

@@ -14,7 +14,6 @@ from multikueue.kube import ClusterConfig, Informer, KubeClient
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
-from multikueue.kube.credentials.holder import TokenHolder
 from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
 from multikueue.kube.exchange import ClientOptions, open_exchange
 from multikueue.kube.indexer import Indexer
@@ -117,9 +116,5 @@ async def test_tokens_are_not_shown(tmp_path: Path) -> None:
     assert repr(source) == "<PluginCredential of <Authenticator get-token: has one>>"
     assert repr(known) == "<Authenticator get-token: has one>"
     assert repr(plugins) == "<Authenticators: 1 plugins>"
-    holder = TokenHolder("Secret n/a")
-    assert repr(holder) == "<TokenHolder Secret n/a: is not read yet>"
-    holder.set("canary")
-    assert repr(holder) == "<TokenHolder Secret n/a: has a token>"
     assert "canary" not in f"{await prints(SECRETS.exec_plugin)}"
     assert "canary" not in f"{StaticToken('canary')}{SECRETS}"

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import attrs
@@ -33,21 +34,19 @@ SECRET_KEY = ObjectKey("kueue-system", "worker1-secret")
 
 
 @attrs.define(eq=False)
-class Fleet:
-    person: Shell
+class Workers:
+    """What is on workers."""
+
     workers: dict[str, ApiServer]
+    mark_key: bytes = attrs.field(default=b"", kw_only=True)
+    """By which copies are marked."""
 
-    async def run_job(self, worker: str = "worker1", origin: str = "multikueue") -> tuple[Json, Json]:
-        """A job that a worker has: the manager's Workload, and the copy of the job there."""
-        local = await self.person.submit(offered=False, cluster=worker)
-        return local, await self.copy(local, worker, origin)
-
-    async def copy(self, local: Json, worker: str = "worker1", origin: str = "multikueue") -> Json:
-        """The copies on a worker."""
+    async def copies(self, local: Json, job: Json, worker: str = "worker1", origin: str = "multikueue") -> Json:
+        """The copies of a Workload and its job on a worker; that of the job."""
         there = DirectClient(self.workers[worker], user="multikueue")
-        job = await self.person.admin.get(JOB, ObjectKey("default", "train"))
-        await there.create(WORKLOAD, _new(copy_of(local, cluster=worker, origin=origin)))
-        return await there.create(JOB, _new(job_copy_of(KINDS[0], job, local, cluster=worker, origin=origin)))
+        made: dict[str, Any] = {"cluster": worker, "origin": origin, "mark_key": self.mark_key}
+        await there.create(WORKLOAD, _new(copy_of(local, **made)))
+        return await there.create(JOB, _new(job_copy_of(KINDS[0], job, local, **made)))
 
     async def pod(self, name: str, owner: Json | None, worker: str = "worker1", *, running: bool = False) -> Json:
         """A pod on a worker that has said something."""
@@ -66,6 +65,23 @@ class Fleet:
             "containerStatuses": [{"name": "main", "ready": running, "restartCount": 0, "state": state}],
         }
         return await there.merge_patch(POD, ObjectKey.of(stored), {"status": status}, subresource="status")
+
+
+@attrs.define(eq=False)
+class Fleet(Workers):
+    """With somebody who uses the manager."""
+
+    person: Shell
+
+    async def run_job(self, worker: str = "worker1", origin: str = "multikueue") -> tuple[Json, Json]:
+        """A job that a worker has: the manager's Workload, and the copy of the job there."""
+        local = await self.person.submit(offered=False, cluster=worker)
+        return local, await self.copy(local, worker, origin)
+
+    async def copy(self, local: Json, worker: str = "worker1", origin: str = "multikueue") -> Json:
+        """The copies on a worker."""
+        job = await self.person.admin.get(JOB, ObjectKey("default", "train"))
+        return await self.copies(local, job, worker, origin)
 
     async def move(self, local: Json, worker: str) -> None:
         """Evict it, offer it to another worker, and record that one."""
@@ -105,7 +121,7 @@ async def fleet(folder: Path) -> AsyncIterator[Fleet]:
             secret = kubeconfig_secret(name, server.kubeconfig("multikueue"))
             await connect_workers(person.admin, {name: server.kubeconfig("multikueue")})
             await person.admin.merge_patch(SECRET, ObjectKey.of(secret), {"data": secret["data"]})
-        yield Fleet(person, workers)
+        yield Fleet(workers, person)
 
 
 async def test_pods_and_logs_of_the_remote_run(tmp_path: Path) -> None:

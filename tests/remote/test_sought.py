@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from multikueue.core.model.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import uid, with_value
 from multikueue.testing import job, stored, workload
@@ -57,6 +57,19 @@ class TestANamespaceMadeAgain:
 
 def test_the_mark_of_another_worker_is_not_believed() -> None:
     assert SOUGHT.copies([job_copy(cluster="worker2")]) == []
+
+
+@pytest.mark.parametrize("key", [b"", b"o" * 32], ids=["none", "lost"])
+def test_where_it_must_be_certain_a_copy_needs_our_mark(key: bytes) -> None:
+    """A copy of Kueue's own controller, or with the mark of a lost key, could be anybody's."""
+    strict = attrs.evolve(SOUGHT, strict=True)
+    made = job_copy(mark_key=key)
+    if not key:
+        del made["metadata"]["annotations"][ATTEMPT_ANNOTATION]
+    assert SOUGHT.copies([made]) == [made]
+    assert strict.copies([made]) == []
+    assert strict.copies([job_copy()]) == [job_copy()]
+    assert attrs.evolve(strict, mark_key=None).copies([job_copy()]) == []
 
 
 def test_a_slice_that_made_the_job_counts() -> None:

@@ -43,6 +43,7 @@ class Worker:
         on_line: Callable[[LogLine], None],
         *,
         on_open: Callable[[], Awaitable[None]],
+        pause: Callable[[], Awaitable[None]],
     ) -> None:
         self.asked.append(query)
         await anyio.sleep(0.1)

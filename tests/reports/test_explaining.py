@@ -11,11 +11,14 @@ import pytest
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
+from multikueued.reports.doctor.worker_facts import WorkerFacts
 from multikueued.reports.events import EventReport
 from multikueued.reports.explaining import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.remedies import Finding
+from multikueued.workers.fitting import Queues
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 
 TRAIN = stored(job("train"))
@@ -73,6 +76,21 @@ def test_missing_local_queue_on_the_workers() -> None:
     assert missing[0].why == 'LocalQueue "user-queue" does not exist in namespace "default" on worker1'
     assert "create it there" in missing[0].remedy
     assert explanation.needs_somebody
+
+
+def test_what_the_daemon_saw_of_a_worker_is_told_where_the_check_says_nothing_of_it() -> None:
+    made = saying(workload(TRAIN, nominated=BOTH), "Offered to worker1, worker2")
+    empty = Published(WorkerFacts("worker1", queues=Queues({}, {})), NOW, (), NOW)
+    unread = Published(WorkerFacts("worker2"), NOW)
+    documents = {"worker1": written(empty), "worker2": written(unread)}
+    objects = attrs.evolve(fleet(made), findings=config_map("kueue-system", "multikueue-findings", documents))
+    explanation = explained(made, objects)
+
+    first, second = explanation.workers
+    assert (first.state, first.source) == ("Waiting", "findings")
+    assert first.told == f"LocalQueue user-queue doesn't exist (as the daemon saw it at {timestamp(NOW)})"
+    assert [one.where for one in found(explanation, "local-queue-missing")] == ["worker1"]
+    assert (second.state, second.told) == ("Offered", "")
 
 
 def test_a_refusal_says_when_the_worker_is_asked_again() -> None:

@@ -48,10 +48,10 @@ def odd(obj: Json, dice: random.Random) -> Json:
 
 
 def endless(page: bytes) -> bytes:
-    """A page of a list that names another one."""
-    listed: Any = orjson.loads(page)
-    listed["metadata"]["continue"] = "and-so-on"
-    return orjson.dumps(listed)
+    """A page of a list that names another one; so does what would be the error that there is no other."""
+    answer: Any = orjson.loads(page)
+    metadata = {"resourceVersion": "1", **(answer.get("metadata") or {}), "continue": "and-so-on"}
+    return orjson.dumps({**answer, "metadata": metadata, "items": answer.get("items") or []})
 
 
 @cache

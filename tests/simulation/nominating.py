@@ -13,6 +13,7 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidates, Dispatcher, External, Nomination
 from multikueue.core.dispatchers.incremental import Incremental, Order
 from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
@@ -26,7 +27,6 @@ from multikueue.core.model.workloads import (
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
-from tests.simulation.hostility import INVENTED
 from tests.simulation.objects import find, is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.world import SimCluster, World
@@ -93,7 +93,9 @@ class Nominator:
         for worker in self.world.workers.values():
 
             def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
-                if row.plural == WORKLOAD.plural and old is None and new is not None and is_ours(new):
+                if row.plural != WORKLOAD.plural or old is not None or new is None:
+                    return
+                if is_ours(new) and mark_of(new):  # what a user of the worker makes has our label, and no mark
                     self._offered(worker.name, ObjectKey.of(new))
 
             worker.registry.cluster.listeners.append(changed)
@@ -120,8 +122,7 @@ class Nominator:
         workload = find(self.world.manager, WORKLOAD, key)
         recorded = workload is not None and cluster_name(workload) == worker
         follows = workload is not None and component_index(workload) not in (None, 0)  # where the first part is
-        invented = key.name.startswith(INVENTED)  # by a user of the worker, not offered
-        if not (recorded or follows or invented) and (key, worker) not in self._chosen:
+        if not (recorded or follows) and (key, worker) not in self._chosen:
             self.promises.broken.append(f"{key} is offered to {worker}, which nobody has nominated")
 
 

@@ -140,12 +140,16 @@ def the_first_event_after_a_resume_is_dropped() -> AbstractContextManager[Any]:
 def workers_are_recorded_unasked() -> AbstractContextManager[Any]:
     """`clusterName` is written before the nomination that Kueue's webhook asks for."""
 
+    def won(situation: Situation) -> Worker | None:
+        with mock.patch.object(workloads, "nominated", return_value=tuple(one.name for one in situation.workers)):
+            return winner(situation)
+
     def recorded(situation: Situation, chosen: Worker) -> Iterator[Effect]:
         with mock.patch.object(workloads, "nominated", return_value=(chosen.name,)):
-            return iter(list(original(situation, chosen)))
+            return iter(list(record(situation, chosen)))
 
-    original = pending._record
-    return mock.patch.object(pending, "_record", recorded)
+    winner, record = pending.winner, pending._record
+    return mock.patch.multiple(pending, winner=won, _record=recorded)
 
 
 def a_timeout_counts_as_not_sent() -> AbstractContextManager[Any]:

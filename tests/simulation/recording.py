@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 import attrs
 
 from multikueue.core.model.kinds import JOB, WORKLOAD
@@ -24,6 +25,12 @@ from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
 from tests.simulation.running import Item, has_ended
 from tests.simulation.world import World
+
+UNSEEN = 26.0
+"""Seconds for which a job may run again before the daemon sees it: the longest lag that is drawn, and one more.
+
+A worker's Kueue that has preempted a job may start it again at once, until the daemon has removed it there.
+"""
 
 
 @attrs.define(eq=False)
@@ -74,8 +81,11 @@ class Recording:
         mine = [one for one in objects(self.world.manager, WORKLOAD) if _is_of(one, new)]
         if not any(is_evicted(one) and not is_finished(one) for one in mine):
             return
-        for name in self.promises.running.get(item, {}):
-            if self.reach.recently_out_for(name) < self.promises.least_loss:
+        for name, place in self.promises.running.get(item, {}).items():
+            if (
+                anyio.current_time() - place.since > UNSEEN
+                and self.reach.recently_out_for(name) < self.promises.least_loss
+            ):
                 self.promises.broken.append(f"{item} is shown to have stopped while it runs on {name}")
 
 

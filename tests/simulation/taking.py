@@ -20,10 +20,12 @@ from multikueue.core.model.workloads import (
     has_quota,
     is_evicted,
     is_finished,
+    nominated,
+    owner,
 )
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK
-from tests.simulation.objects import find, is_of_present_attempt, is_ours
+from tests.simulation.objects import find, is_of_present_attempt, is_ours, objects
 from tests.simulation.promises import Place, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.running import KINDS, Item
@@ -140,11 +142,15 @@ class Taking:
         return next((name for name, holds in reasons.items() if holds), "")
 
     def _may_move(self, name: str, workload: Json) -> bool:
-        """Whether the group of a part goes elsewhere: the worker is no longer of the config, and nothing recorded."""
+        """Whether the group of a part goes elsewhere, and nothing is recorded: it follows its first part."""
         if component_index(workload) is None or cluster_name(workload) is not None:
             return False
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
-        return name not in (dig(config, "spec", "clusters") or ())
+        if name not in (dig(config, "spec", "clusters") or ()):
+            return True
+        parts = (one for one in objects(self.world.manager, WORKLOAD) if owner(one) == owner(workload))
+        first = next((one for one in parts if component_index(one) == 0), None)
+        return first is not None and name not in (cluster_name(first), *nominated(first))
 
 
 def _is_asked(copy: Json) -> bool:

@@ -29,7 +29,6 @@ from multikueue import (
 from multikueue.adapters import SafeAdapter
 from multikueue.core.model.adapter import JobAdapter
 from multikueue.kube.credentials.credential import CredentialSource
-from multikueue.kube.credentials.holder import TokenHolder
 from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
 from multikueue.kube.reflector import ListerWatcher
 from multikueue.runtime.discovery import Discoverer
@@ -79,10 +78,10 @@ def discoverers(client: KubeClient) -> Discoverer:
 
 
 def credentials(
-    fixed: StaticToken, file: TokenFile, plugin: PluginCredential, holder: TokenHolder
-) -> tuple[CredentialSource, CredentialSource, CredentialSource, CredentialSource]:
+    fixed: StaticToken, file: TokenFile, plugin: PluginCredential
+) -> tuple[CredentialSource, CredentialSource, CredentialSource]:
     """All of them are asked in the same way."""
-    return fixed, file, plugin, holder
+    return fixed, file, plugin
 
 
 def hooks(metrics: Metrics) -> tuple[RequestHook, ControllerHook, ManagerHook, ReviewHook]:

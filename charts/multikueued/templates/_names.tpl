@@ -8,6 +8,11 @@
 multikueued-{{ .Release.Name | trunc 51 | trimSuffix "-" }}
 {{- end }}
 
+{{/* The logs server's objects. */}}
+{{- define "multikueued.logs" -}}
+{{ .Release.Name | trunc 46 | trimSuffix "-" }}-multikueued-logs
+{{- end }}
+
 {{/* The pod's port that serves metrics. */}}
 {{- define "multikueued.metricsPort" -}}
 {{- if ((.Values.settings.serving).metrics).secure }}metrics{{ else }}http{{ end }}

@@ -97,7 +97,7 @@ def get_workers(output: Format, watch: bool, **options: Any) -> None:
 
     async def make(client: Manager, now: datetime) -> tuple[WorkerReport, ...]:
         del now
-        return worker_reports(await read_objects(client))
+        return worker_reports(await read_objects(client, "", target.daemon_namespace))
 
     def lines(workers: tuple[WorkerReport, ...], now: datetime, width: int | None) -> list[str]:
         return workers_table(workers, now, width, wide=output == "wide") if workers else ["No worker clusters."]

@@ -11,6 +11,7 @@ import attrs
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
+    CONFIG_MAP,
     EVENT,
     LEASE,
     LOCAL_QUEUE,
@@ -26,6 +27,7 @@ from multikueue.protocols import Reader
 from multikueued.config import LeaderElectionSettings
 from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.published import NAME as FINDINGS
 from multikueued.reports.typenames import resource_of
 
 LEASE_NAME = LeaderElectionSettings().lease_name
@@ -46,6 +48,7 @@ class Reading:
     client: Reader
     found: dict[Resource, tuple[Json, ...]] = attrs.field(factory=dict)
     lease: Json | None = None
+    findings: Json | None = None
     error: ApiError | None = None
 
     async def list(self, resource: Resource, namespace: str) -> None:
@@ -57,12 +60,20 @@ class Reading:
 
     async def read_lease(self, namespace: str) -> None:
         """Read the daemon's Lease, if there is one and it may be read."""
+        self.lease = await self._one(LEASE, ObjectKey(namespace, LEASE_NAME))
+
+    async def read_findings(self, namespace: str) -> None:
+        """Read what the daemon has published of workers, if it has and it may be read."""
+        self.findings = await self._one(CONFIG_MAP, ObjectKey(namespace, FINDINGS))
+
+    async def _one(self, resource: Resource, key: ObjectKey) -> Json | None:
         try:
-            self.lease = await self.client.get(LEASE, ObjectKey(namespace, LEASE_NAME))
+            return await self.client.get(resource, key)
         except (NotFound, Forbidden):
-            return
+            return None
         except ApiError as error:
             self.error = self.error or error
+            return None
 
 
 async def read_objects(client: Reader, namespace: str = "", daemon_namespace: str = "") -> ManagerObjects:
@@ -71,7 +82,7 @@ async def read_objects(client: Reader, namespace: str = "", daemon_namespace: st
     Args:
         client: of the manager.
         namespace: of Workloads and LocalQueues; empty: all.
-        daemon_namespace: where the Lease is; empty: it does not matter.
+        daemon_namespace: where the Lease and what the daemon publishes are; empty: it does not matter.
 
     Raises:
         ApiError: one of the lists cannot be read.
@@ -84,6 +95,7 @@ async def read_objects(client: Reader, namespace: str = "", daemon_namespace: st
             tasks.start_soon(reading.list, resource, namespace)
         if daemon_namespace:
             tasks.start_soon(reading.read_lease, daemon_namespace)
+            tasks.start_soon(reading.read_findings, daemon_namespace)
     if reading.error is not None:
         raise reading.error
     found = reading.found
@@ -95,6 +107,7 @@ async def read_objects(client: Reader, namespace: str = "", daemon_namespace: st
         cluster_queues=found[CLUSTER_QUEUE],
         local_queues=found[LOCAL_QUEUE],
         lease=reading.lease,
+        findings=reading.findings,
     )
 
 

@@ -42,14 +42,29 @@ def jobs_table(
 
 def workers_table(workers: Sequence[WorkerReport], now: datetime, width: int | None, *, wide: bool) -> list[str]:
     """One line for each worker."""
-    columns = ["WORKER", "STATE", "SINCE", "RUNNING", "WAITING", "USED", *(["CHECKS", "ATTEMPTS"] if wide else [])]
+    columns = [
+        "WORKER",
+        "STATE",
+        "SINCE",
+        "RUNNING",
+        "WAITING",
+        "USED",
+        "QUOTA",
+        *(["CHECKS", "ATTEMPTS"] if wide else []),
+    ]
     rows = []
     for one in workers:
         state = f"{one.state},Cordoned" if one.cordoned else one.state
-        row = [one.name, state, age(one.since, now), str(one.running), str(one.waiting), listed(one.used)]
+        row = [one.name, state, age(one.since, now), str(one.running), str(one.waiting), listed(one.used), quota(one)]
         row += [",".join(one.checks) or "-", str(one.attempts)] if wide else []
         rows.append([*row, one.error])
     return table([*columns, "ERROR"], rows, width)
+
+
+def quota(worker: WorkerReport) -> str:
+    """What of a worker's quota is in use: `cpu 3/8`, or that nobody knows."""
+    found = worker.quota
+    return "not checked" if found.at is None else listed(found.used, found.total)
 
 
 def status_lines(status: StatusReport, width: int | None, *, wide: bool) -> list[str]:

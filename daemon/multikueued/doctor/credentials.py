@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from datetime import UTC, datetime
 
 import attrs
@@ -21,6 +18,7 @@ from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.doctor.seeing import Sight
 from multikueued.remote.by_profile import access_by_profile
 from multikueued.reports.doctor.facts import Credentials
+from multikueued.tokens.bound import bound_in, claims_of
 from multikueued.workers.objects import location
 from multikueued.workers.places import decoded
 
@@ -55,7 +53,7 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> Held | None:
     except KubeconfigError as error:
         return Held(Credentials(secret, problem=f"the kubeconfig cannot be used: {error}"), None)
     dates = token_expires(config.token), certificate_expires(config.client_cert_pem)
-    return Held(Credentials(secret, credentials_digest(config), *dates), config)
+    return Held(Credentials(secret, credentials_digest(config), *dates, bound_in(found)), config)
 
 
 async def _held_by_profile(profile: ObjectKey, sight: Sight, worker: str) -> Held | None:
@@ -73,14 +71,10 @@ async def _held_by_profile(profile: ObjectKey, sight: Sight, worker: str) -> Hel
 
 def token_expires(token: str) -> datetime | None:
     """The claim `exp` of a JWT; None: it is none, or does not expire. Whether it is valid is the server's to say."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        return None
+    expires = claims_of(token).get("exp")
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        expires = claims.get("exp") if isinstance(claims, dict) else None
         return datetime.fromtimestamp(expires, UTC) if isinstance(expires, int | float) else None
-    except (ValueError, binascii.Error, OverflowError, OSError, RecursionError):
+    except (ValueError, OverflowError, OSError):
         return None
 
 

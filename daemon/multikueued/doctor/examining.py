@@ -11,6 +11,7 @@ import attrs
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.objects import name_of
 from multikueue.kube import ClusterConfig
+from multikueued.doctor.daemon_sight import completed, published
 from multikueued.doctor.installed import find_daemon
 from multikueued.doctor.manager import read_manager
 from multikueued.doctor.probing import Measure, Probe, probe
@@ -58,12 +59,15 @@ async def gather(client: Client, request: Request, now: datetime) -> Facts:
     daemon = await find_daemon(sight, request.settings_file, request.account, request.daemon_namespace)
     facts, held = await read_manager(sight, daemon, now)
     active = frozenset(name_of(one) for one in facts.objects.clusters if is_true(one, "Active"))
-    rounds = Rounds(facts.settings, facts.kinds, facts.lacking, active, request.connect, request.measure)
+    accounts = {name: one.bound.account for name, one in facts.credentials.items() if one.bound is not None}
+    rounds = Rounds(facts.settings, facts.kinds, facts.lacking, active, request.connect, request.measure, accounts)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(measure)
         tasks.start_soon(rounds.visit, {name: one.config for name, one in held.items() if one.config is not None})
     facts = attrs.evolve(facts, workers=dict(sorted(rounds.found.items())), clock=measured[0].clock)
-    return attrs.evolve(facts, not_checked=(*sight.not_checked, *rounds.not_checked, *_untold(facts)))
+    facts = attrs.evolve(facts, not_checked=(*sight.not_checked, *rounds.not_checked))
+    facts = completed(facts, await published(client, facts))
+    return attrs.evolve(facts, not_checked=(*facts.not_checked, *_untold(facts)))
 
 
 def _untold(facts: Facts) -> list[NotChecked]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import click
 
+from multikueue.core.model.conditions import timestamp
 from multikueued.commands.tables import paragraph, table
 from multikueued.reports.doctor.facts import NotChecked
 from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
@@ -49,11 +50,18 @@ def _finding(one: DoctorFinding, width: int, *, wide: bool) -> list[str]:
     return lines + paragraph(one.remedy, width, first="  → ", rest="    ")
 
 
-def _measured(workers: Iterable[Measured], width: int, *, wide: bool) -> list[str]:
+def _measured(workers: Sequence[Measured], width: int, *, wide: bool) -> list[str]:
     rows = [
-        [one.worker, _milliseconds(one.latency), _clock(one, wide=wide)] for one in workers if one.latency is not None
+        [one.worker, _milliseconds(one.latency), _clock(one, wide=wide)]
+        for one in workers
+        if one.latency is not None or one.seen_at is not None
     ]
-    return [*table(["WORKER", "LATENCY", "CLOCK"], rows, width), ""] if rows else []
+    lines = table(["WORKER", "LATENCY", "CLOCK"], rows, width) if rows else []
+    for one in workers:
+        if one.seen_at is not None:
+            told = f"{one.worker}: as the daemon saw it at {timestamp(one.seen_at)}, with its own credentials."
+            lines += paragraph(told, width, rest="  ")
+    return [*lines, ""] if lines else []
 
 
 def _milliseconds(seconds: float | None) -> str:

@@ -18,7 +18,8 @@ from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.config import Settings
 from multikueued.doctor.probing import Measure, probe
 from multikueued.doctor.seeing import Client, Sight, needed, permissions
-from multikueued.rbac.rules import on_worker
+from multikueued.rbac.objects import Account
+from multikueued.rbac.rules import on_worker, own_token_rules
 from multikueued.reports.doctor.facts import NotChecked, WorkerFacts
 from multikueued.workers.fitting import Queues
 
@@ -47,6 +48,8 @@ class Rounds:
     """Those that the daemon says it is connected to."""
     connect: Connect = connected
     measure: Measure = probe
+    accounts: Mapping[str, Account] = attrs.field(factory=dict)
+    """By worker: who must be able to ask for tokens of itself, because they are bound."""
     found: dict[str, WorkerFacts] = attrs.field(factory=dict)
     not_checked: list[NotChecked] = attrs.field(factory=list)
 
@@ -57,7 +60,7 @@ class Rounds:
                 tasks.start_soon(self._bounded, name, config)
 
     async def _bounded(self, name: str, config: ClusterConfig) -> None:
-        visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure)
+        visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure, self.accounts.get(name))
         with anyio.move_on_after(DEADLINE) as scope:
             try:
                 async with self.connect(name, config) as client:
@@ -93,6 +96,8 @@ class Visit:
     kinds: tuple[JobKind, ...]
     lacking: frozenset[GVK]
     measure: Measure
+    account: Account | None = None
+    """Whose tokens are bound."""
     facts: WorkerFacts = attrs.field(init=False)
     not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
     answered: bool = attrs.field(default=False, init=False)
@@ -120,6 +125,8 @@ class Visit:
     async def _permissions(self, sight: Sight) -> None:
         unneeded = self.lacking | self.facts.lacking
         asked = needed(permissions(on_worker(self.settings)), self.kinds, unneeded)
+        if self.account is not None:
+            asked += permissions(own_token_rules(self.account.name), self.account.namespace)
         found = await sight.reviewed(asked, f"permissions on {self.name}")
         self.facts = attrs.evolve(self.facts, permissions=found)
 

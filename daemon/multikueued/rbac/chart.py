@@ -17,8 +17,12 @@ from multikueue import AVAILABLE
 from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.names import Json
 from multikueued.kinds import ALIASES, AUTO
+from multikueued.logserver.answers import API_SERVICE_NAME
+from multikueued.rbac.logs import logs_server_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.rules import (
+    bound_rules,
     certificate_rules,
+    findings_rules,
     framework_rules,
     inventory_namespace_rules,
     inventory_rules,
@@ -45,6 +49,12 @@ BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
 END: Final = "# end of rules"
 _LEASE: Final = '{{ (.Values.settings.leaderElection).leaseName | default "multikueue" }}'
 _MARKS: Final = '{{ (.Values.settings.marks).secretName | default "multikueue-marks" }}'
+_BOUND_NAMES: Final = """\
+{{- if .Values.settings.boundTokens.secretNames }}
+    resourceNames: {{ toJson .Values.settings.boundTokens.secretNames }}
+{{- end }}
+"""
+_FINDINGS: Final = '{{ (.Values.settings.findings).configMapName | default "multikueue-findings" }}'
 _GRANTING: Final = (
     '{{ ((.Values.settings.ocm).clusterPermissions).serviceAccountName | default "multikueue-permissions" }}'
 )
@@ -78,13 +88,17 @@ def blocks() -> dict[str, str]:
     return {
         "manager": _text([*manager_rules()]),
         "frameworks": "".join(_frameworks()),
-        "namespace": _text([*secret_rules(_MARKS), *lease_rules(_LEASE)]),
+        "namespace": _text([*secret_rules(_MARKS), *findings_rules(_FINDINGS), *lease_rules(_LEASE)]),
+        "bound": f"{_text(bound_rules())}{_BOUND_NAMES}",
         "metrics": _text(metrics_rules()),
         "quota": _text(quota_rules()),
         "profiles": _text(profile_rules()),
         "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),
         "certificate": _text(certificate_rules('{{ include "multikueued.webhook" . }}')),
         "external": _external(),
+        "logs": _text(logs_server_rules(API_SERVICE_NAME)),
+        "logsown": _own_secrets(),
+        "logsmarks": _text(named_secret_rules([_MARKS])),
         "ocm": _text(ocm_rules()),
         "ocmnamespace": _text(ocm_namespace_rules()),
         "inventory": _text(inventory_rules()),
@@ -115,6 +129,13 @@ def _external() -> str:
     whole = [f"{kind}.{group}" for (group, kind), one in PROFILES.items() if one.status_subresource is False]
     listed = " ".join(json.dumps(one) for one in whole)
     return f"{{{{- $whole := list {listed} }}}}\n{{{{- $seen := dict }}}}\n{_EXTERNAL}"
+
+
+def _own_secrets() -> str:
+    """The logs server's own Secrets: its certificate, and one for each worker."""
+    certificate = _text(own_certificate_rules('{{ include "multikueued.logs" . }}'))
+    each = _text(named_secret_rules(["{{ $secret }}"]))
+    return f"{certificate}{{{{- range $worker, $secret := .Values.logsServer.workers }}}}\n{each}{{{{- end }}}}\n"
 
 
 def _text(rules: Iterable[Json]) -> str:

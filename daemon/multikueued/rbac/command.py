@@ -10,7 +10,14 @@ import click
 from multikueue.core.model.names import Json
 from multikueued.loading import load_settings
 from multikueued.printing import to_yaml
-from multikueued.rbac.objects import Account, manager_objects, spoke_objects, worker_objects
+from multikueued.rbac.objects import (
+    Account,
+    logs_server_objects,
+    logs_worker_objects,
+    manager_objects,
+    spoke_objects,
+    worker_objects,
+)
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -64,10 +71,37 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
 @_account("kueue-system/multikueue", "Whose token is in the worker's kubeconfig. Its namespace must exist.")
 @click.option("--diagnose", is_flag=True, help="Add what shows why a job waits there: queues, namespaces, CRDs.")
 @click.option("--logs", is_flag=True, help="Add what multikueue pods and logs read there: pods and their logs.")
-def worker(config_file: Path | None, name: str, service_account: Account, diagnose: bool, logs: bool) -> None:
+@click.option("--bound", is_flag=True, help="Add what renews a bound token: to ask for tokens of this account alone.")
+def worker(
+    config_file: Path | None, name: str, service_account: Account, diagnose: bool, logs: bool, bound: bool
+) -> None:
     """Print what the user of a worker's kubeconfig needs on that worker."""
     settings = load_settings(config_file).settings
-    _print(worker_objects(settings, name, service_account, diagnose=diagnose, logs=logs))
+    _print(worker_objects(settings, name, service_account, diagnose=diagnose, logs=logs, bound=bound))
+
+
+_LOGS_NAME = click.option(
+    "--name", default="multikueue-logs", show_default=True, help="Of the roles and their bindings."
+)
+
+
+@rbac.command("logs-server")
+@_SETTINGS
+@_LOGS_NAME
+@_account("multikueue/multikueue-logs", "The server's. Its namespace must exist, and has its Secrets.")
+@click.option("--secret", "secrets", multiple=True, help="A Secret with the kubeconfig of a worker. Repeat it.")
+def logs_server(config_file: Path | None, name: str, service_account: Account, secrets: tuple[str, ...]) -> None:
+    """Print what multikueue logs-server needs on the manager cluster."""
+    _print(logs_server_objects(load_settings(config_file).settings, name, service_account, secrets))
+
+
+@rbac.command("logs-worker")
+@_SETTINGS
+@_LOGS_NAME
+@_account("kueue-system/multikueue-logs", "Whose token is in the server's kubeconfig. Its namespace must exist.")
+def logs_worker(config_file: Path | None, name: str, service_account: Account) -> None:
+    """Print what multikueue logs-server needs on a worker: to read copies, their pods and logs."""
+    _print(logs_worker_objects(load_settings(config_file).settings, name, service_account))
 
 
 @rbac.command()

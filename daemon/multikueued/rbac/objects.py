@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -9,14 +10,27 @@ import attrs
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.spokes.objects import permission_spec
 from multikueued.config import Settings
+from multikueued.kinds import chosen_kinds
+from multikueued.logserver.answers import API_SERVICE_NAME
+from multikueued.rbac.logs import logs_on_worker, logs_server_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.policies import policy_objects
-from multikueued.rbac.rules import RBAC_GROUP, in_namespace, on_manager, on_worker
+from multikueued.rbac.rules import (
+    RBAC_GROUP,
+    in_namespace,
+    on_manager,
+    on_worker,
+    own_token_rules,
+)
 from multikueued.rbac.spokes import granting_rules, spoke_agent_rules
 
 CLUSTER_ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "ClusterRole"), "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Resource(
     GVK(RBAC_GROUP, "v1", "ClusterRoleBinding"), "clusterrolebindings", namespaced=False
 )
+ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "Role"), "roles")
+ROLE_BINDING: Final = Resource(GVK(RBAC_GROUP, "v1", "RoleBinding"), "rolebindings")
+FRONT_PROXY_READER: Final = "extension-apiserver-authentication-reader"
+"""Kubernetes' own Role in `kube-system`: who signs the certificate of the API servers' front proxy."""
 SERVICE_ACCOUNT: Final = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
 
 
@@ -102,6 +116,52 @@ def spoke_objects(settings: Settings, name: str, account: Account) -> list[Json]
     return [role(name, spoke_agent_rules(on_worker(settings), RBAC_GROUP)), binding(name, account)]
 
 
-def worker_objects(settings: Settings, name: str, account: Account, **options: bool) -> list[Json]:
-    """What the account of a worker's kubeconfig needs there; the options are those of `on_worker`."""
-    return [account.object, role(name, on_worker(settings, **options)), binding(name, account)]
+def logs_server_objects(settings: Settings, name: str, account: Account, secrets: Sequence[str]) -> list[Json]:
+    """What `multikueue logs-server` needs on the manager.
+
+    Args:
+        settings: the daemon's.
+        name: of the roles, and of the Secret with the server's certificate.
+        account: the server's; its namespace has its Secrets.
+        secrets: names of those with kubeconfigs of workers.
+    """
+    marks, there = f"{name}-marks", str(settings.namespace)
+    own = [*own_certificate_rules(name), *named_secret_rules(secrets)]
+    return [
+        account.object,
+        role(name, logs_server_rules(API_SERVICE_NAME)),
+        binding(name, account),
+        role(name, own, account.namespace),
+        binding(name, account, account.namespace),
+        role(marks, named_secret_rules([settings.marks.secret_name]), there),
+        binding(marks, account, there),
+        {
+            **binding(f"{name}-front-proxy", account, "kube-system"),
+            "roleRef": {"apiGroup": RBAC_GROUP, "kind": "Role", "name": FRONT_PROXY_READER},
+        },
+    ]
+
+
+def logs_worker_objects(settings: Settings, name: str, account: Account) -> list[Json]:
+    """What the account of `multikueue logs-server` needs on a worker."""
+    return [account.object, role(name, logs_on_worker(chosen_kinds(settings))), binding(name, account)]
+
+
+def worker_objects(
+    settings: Settings, name: str, account: Account, *, bound: bool = False, **options: bool
+) -> list[Json]:
+    """What the account of a worker's kubeconfig needs there.
+
+    Args:
+        settings: the daemon's.
+        name: of the roles and their bindings.
+        account: whose token is in the kubeconfig.
+        bound: whether its tokens are bound: it must be able to ask for new ones of itself.
+        options: those of `on_worker`.
+    """
+    own = [
+        role(name, own_token_rules(account.name), account.namespace),
+        binding(name, account, account.namespace),
+    ]
+    everywhere = [account.object, role(name, on_worker(settings, **options)), binding(name, account)]
+    return [*everywhere, *(own if bound else ())]

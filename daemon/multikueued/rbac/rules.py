@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from multikueue import AVAILABLE, JobKind
@@ -13,24 +13,11 @@ from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueued.config import Settings
 from multikueued.kinds import chosen_kinds
+from multikueued.rbac.logs import log_rules
 from multikueued.rbac.making import merged, rule
 from multikueued.rbac.spokes import impersonation_rules, profile_rules, spoke_namespace_rules, spoke_rules
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
-_JOBS: Final = ("jobs", "batch")
-_RAY: Final = ("rayclusters", "ray.io")
-BETWEEN: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
-    "jobsets.jobset.x-k8s.io": (_JOBS,),
-    "trainjobs.trainer.kubeflow.org": (("jobsets", "jobset.x-k8s.io"), _JOBS),
-    "mpijobs.kubeflow.org": (_JOBS,),
-    "rayjobs.ray.io": (_RAY, _JOBS),
-    "rayservices.ray.io": (_RAY,),
-    "deployments.apps": (("replicasets", "apps"),),
-    "leaderworkersets.leaderworkerset.x-k8s.io": (("statefulsets", "apps"),),
-    "appwrappers.workload.codeflare.dev": (_JOBS, _RAY, ("jobsets", "jobset.x-k8s.io")),
-}
-"""By kind: what stands between a job and its pods, as plural and group. Owners of other kinds are looked up, too, where
-the account may list them."""
 
 
 def manager_rules() -> list[Json]:
@@ -46,6 +33,16 @@ def manager_rules() -> list[Json]:
 def secret_rules(marks: str) -> list[Json]:
     """In the namespace of the kubeconfig Secrets; `marks` is the Secret with the key of marks, made beforehand."""
     return [rule("", ["secrets"], ["list", "watch"]), rule("", ["secrets"], ["get", "patch"], [marks])]
+
+
+def bound_rules(secrets: Sequence[str] = ()) -> list[Json]:
+    """In the same namespace, to renew bound tokens; `secrets` are the only ones to write, empty: any."""
+    return [rule("", ["secrets"], ["patch"], secrets)]
+
+
+def findings_rules(config_map: str) -> list[Json]:
+    """In the same namespace, to publish what is seen of workers. Server-side apply creates by name."""
+    return [rule("", ["configmaps"], ["create", "patch"], [config_map])]
 
 
 def lease_rules(lease: str) -> list[Json]:
@@ -175,15 +172,9 @@ def diagnosis_rules() -> list[Json]:
     ]
 
 
-def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
-    """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, and what stands between a job and
-    its pods."""
-    between = sorted({one for kind in kinds for one in BETWEEN.get(kind.resource.qualified, ())})
-    return [
-        rule("", ["pods"], ["list"]),
-        rule("", ["pods/log"], ["get"]),
-        *(rule(group, [plural], ["list"]) for plural, group in between),
-    ]
+def own_token_rules(account: str) -> list[Json]:
+    """In the account's own namespace on a worker: to ask for tokens of itself, and of nobody else."""
+    return [rule("", ["serviceaccounts/token"], ["create"], [account])]
 
 
 def on_manager(settings: Settings) -> list[Json]:
@@ -209,6 +200,10 @@ def on_manager(settings: Settings) -> list[Json]:
 def in_namespace(settings: Settings) -> list[Json]:
     """The rules of the Role on the manager in the settings' namespace."""
     rules = secret_rules(settings.marks.secret_name)
+    if settings.findings.enabled:
+        rules += findings_rules(settings.findings.config_map_name)
+    if settings.bound_tokens.enabled:
+        rules += bound_rules(settings.bound_tokens.secret_names)
     if settings.leader_election.enabled:
         rules += lease_rules(settings.leader_election.lease_name)
     if settings.ocm.makes_workers:

@@ -8,19 +8,22 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import anyio
+import attrs
 import click
 
+from multikueue.errors import Forbidden
 from multikueue.kube import KubeClient
-from multikueued.commands.exits import FINE, for_people
+from multikueued.commands.exits import FINE, CommandError, for_people
 from multikueued.commands.options import CLIENT, Format, output_option, target_of, target_options, watch_option
 from multikueued.commands.reading import Manager
 from multikueued.commands.running import Printed, run
 from multikueued.config import Settings
-from multikueued.remote.finding import Asked, WorkerPods, sought_job
+from multikueued.remote.finding import Asked, PlacesByManager, WorkerPods, sought_job
 from multikueued.remote.following import Follower
 from multikueued.remote.pods import PodList, in_order, pod_report, pods_table
 from multikueued.remote.reaching import worker_client, worker_for_people
 from multikueued.remote.streaming import LogShower, Wanted
+from multikueued.remote.through_api import PATIENCE, Shown, is_served, logs_through_api
 from multikueued.values import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -90,12 +93,16 @@ async def gather_pods(manager: Manager, asked: Asked) -> PodList:
 @click.option("-c", "--container", default="", help="Without it: the pod's default container, or its first.")
 @click.option("--since", default="", callback=_seconds, help="Only what is not older, as 90s or 2h.")
 @click.option("--tail", type=click.IntRange(min=0), help="Only so many lines of what there is.")
-def logs_command(job: str, origin: str, follow: bool, **options: Any) -> None:
+@click.option("--through-api", is_flag=True, help="Ask multikueue logs-server through the manager, and nothing else.")
+def logs_command(job: str, origin: str, follow: bool, through_api: bool, **options: Any) -> None:
     """Print the logs of JOB's pods on the worker that has it.
 
     JOB is named as for explain. Without --all-pods it is one pod: the one that has run the longest. With -f it goes on
     on another worker when JOB moves there. The worker is read with the credentials that the manager holds: you must be
     allowed to get the Secret with its kubeconfig, and its account to get pods/log (multikueue rbac worker --logs).
+
+    If you may not, and the manager serves the API of multikueue logs-server, that is asked: it needs the permission to
+    get remotejobs/log (remote.multikueue.dev) and no other, and JOB as TYPE/NAME.
     """
     wanted = Wanted(
         options.pop("all_pods"),
@@ -106,18 +113,38 @@ def logs_command(job: str, origin: str, follow: bool, **options: Any) -> None:
         tell=lambda text: click.echo(f"--- {text}", file=sys.stderr),
     )
     asked = Asked(job, target_of(options), origin)
-    anyio.run(_print_logs, asked, wanted, follow)
+    anyio.run(_print_logs, asked, wanted, follow, through_api)
     raise SystemExit(FINE)
 
 
-async def _print_logs(asked: Asked, wanted: Wanted, follow: bool) -> None:
+async def _print_logs(asked: Asked, wanted: Wanted, follow: bool, through_api: bool) -> None:
     config = asked.target.config
     with for_people(config.server):
         async with KubeClient(config, name="manager", options=CLIENT) as manager:
-            if follow:
-                await Follower(manager, asked, wanted).run()
+            if through_api:
+                await _ask_api(asked, wanted, follow)
                 return
-            sought = await sought_job(manager, asked)
-            async with worker_client(manager, sought.worker, asked.target.daemon_namespace) as client:
-                with worker_for_people(sought.worker):
-                    await LogShower(WorkerPods(client, sought), wanted).show()
+            shown = Shown(wanted.show)
+            try:
+                await _print_directly(manager, asked, attrs.evolve(wanted, show=shown), follow)
+            except (CommandError, Forbidden) as error:
+                refused = error if isinstance(error, Forbidden) else error.__cause__
+                if shown.any or not isinstance(refused, Forbidden) or not await is_served(manager, asked.job):
+                    raise
+                wanted.tell("you may not ask the worker itself: asking multikueue logs-server")
+                await _ask_api(asked, wanted, follow)
+
+
+async def _ask_api(asked: Asked, wanted: Wanted, follow: bool) -> None:
+    async with KubeClient(asked.target.config, name="manager", options=attrs.evolve(CLIENT, deadline=PATIENCE)) as api:
+        await logs_through_api(api, asked, wanted, follow=follow)
+
+
+async def _print_directly(manager: KubeClient, asked: Asked, wanted: Wanted, follow: bool) -> None:
+    if follow:
+        await Follower(PlacesByManager(manager, asked), wanted).run()
+        return
+    sought = await sought_job(manager, asked)
+    async with worker_client(manager, sought.worker, asked.target.daemon_namespace) as client:
+        with worker_for_people(sought.worker):
+            await LogShower(WorkerPods(client, sought), wanted).show()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
 
 import anyio
 import attrs
@@ -11,16 +12,17 @@ from multikueue.core.model import workloads
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import uid
-from multikueue.errors import NotFound
-from multikueued.commands.exits import NOT_FOUND, CommandError
+from multikueue.errors import ApiError, NotFound
+from multikueued.commands.exits import NOT_FOUND, CommandError, for_people
 from multikueued.commands.finding import Found, find_job
 from multikueued.commands.options import Target
 from multikueued.commands.reading import Manager, job_resource
 from multikueued.remote.owned import Owned, owned_pods
-from multikueued.remote.reaching import WorkerClient, mark_key
+from multikueued.remote.reaching import WorkerClient, mark_key, worker_client
 from multikueued.remote.sought import Sought, siblings_of
 from multikueued.reports.jobs import JobState, reason_of, state_of
 
+_ENDED: Final = (JobState.FINISHED, JobState.FAILED)
 RETENTION: Final = "Finished copies vanish; set retention.finished to keep them"
 
 
@@ -32,6 +34,74 @@ class Asked:
     """As the user wrote it."""
     target: Target
     origin: str
+
+
+@attrs.frozen
+class Nowhere:
+    """A job that no worker has."""
+
+    job: str
+    """TYPE/NAME."""
+    why: str
+    """In words."""
+    known: bool
+    """Whether Kueue has a Workload for it."""
+    ended: bool
+
+
+class Places(Protocol):
+    """Says where one job is, and reaches the workers."""
+
+    async def look(self) -> Sought | Nowhere:
+        """Where the job is now.
+
+        Raises:
+            CommandError: there is no such job.
+            ApiError: the manager cannot be read, for now.
+        """
+        ...
+
+    def client(self, worker: str) -> AbstractAsyncContextManager[WorkerClient]:
+        """A client of a worker.
+
+        Raises:
+            CommandError: it cannot be asked.
+        """
+        ...
+
+    def told(self, error: ApiError) -> str:
+        """Words for what the manager answers."""
+        ...
+
+
+@attrs.frozen
+class PlacesByManager:
+    """Implements `Places` with what one person may read on the manager, Secrets included."""
+
+    manager: Manager
+    asked: Asked
+
+    async def look(self) -> Sought | Nowhere:
+        """See `Places`."""
+        try:
+            found = await look_up(self.manager, self.asked)
+        except ApiError as error:
+            if error.retryable:
+                raise
+            with for_people(self.asked.target.config.server):
+                raise
+        if isinstance(found, Sought):
+            return found
+        ended = found.workload is not None and state_of(found.workload, found.objects) in _ENDED
+        return Nowhere(found.name, why_nowhere(found), found.workload is not None, ended)
+
+    def client(self, worker: str) -> AbstractAsyncContextManager[WorkerClient]:
+        """See `Places`."""
+        return worker_client(self.manager, worker, self.asked.target.daemon_namespace)
+
+    def told(self, error: ApiError) -> str:
+        """See `Places`."""
+        return f"the manager does not answer ({error})"
 
 
 async def look_up(manager: Manager, asked: Asked) -> Sought | Found:
@@ -75,7 +145,7 @@ def why_nowhere(found: Found) -> str:
     if found.workload is None:
         return f"it has no Workload (multikueue explain {found.name} says why)"
     state = state_of(found.workload, found.objects)
-    if state in (JobState.FINISHED, JobState.FAILED):
+    if state in _ENDED:
         return f"it has ended ({state}). {RETENTION}"
     reason = reason_of(found.workload, state, found.objects)
     more = f"multikueue explain {found.name} says more"

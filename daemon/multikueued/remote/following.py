@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Final
-
 import anyio
 import attrs
 
 from multikueue.core.model import workloads
 from multikueue.errors import ApiError
-from multikueued.commands.exits import NOT_FOUND, CommandError, for_people
-from multikueued.commands.finding import Found
-from multikueued.commands.reading import Manager
-from multikueued.remote.finding import Asked, WorkerPods, look_up, why_nowhere
-from multikueued.remote.reaching import worker_client
+from multikueued.commands.exits import NOT_FOUND, CommandError
+from multikueued.remote.finding import Nowhere, Places, WorkerPods
 from multikueued.remote.sought import Sought
 from multikueued.remote.streaming import LogShower, Position, Wanted
-from multikueued.reports.jobs import JobState, state_of
-
-LOOK: Final = 2.0
-"""Seconds between two looks at the manager's Workload."""
 
 
 @attrs.define(eq=False)
 class Follower:
     """Shows the logs of a job wherever it is, until it has ended."""
 
-    manager: Manager
-    asked: Asked
+    places: Places
     wanted: Wanted
     _positions: dict[str, Position] = attrs.field(factory=dict, init=False)
     _worker: str = attrs.field(default="", init=False)
@@ -48,7 +37,7 @@ class Follower:
             if self._worker and self._worker != sought.worker:
                 self.wanted.tell(f'{sought.job} has moved from worker cluster "{self._worker}" to "{sought.worker}"')
             self._worker = sought.worker
-            async with worker_client(self.manager, sought.worker, self.asked.target.daemon_namespace) as client:
+            async with self.places.client(sought.worker) as client:
                 shower = LogShower(WorkerPods(client, sought), self.wanted, self._positions, lambda: self._over)
                 if await self._follow_there(shower):
                     return
@@ -64,36 +53,34 @@ class Follower:
     async def _next_place(self) -> Sought | None:
         """Wait until a worker has the job; None: it is over."""
         while True:
-            found = await look_up(self.manager, self.asked)
+            found = await self.places.look()
             if isinstance(found, Sought):
                 self._over = workloads.is_finished(found.workload)
                 return found
-            if found.workload is not None and _has_ended(found):
+            if found.ended:
                 if not self._worker:
-                    raise CommandError(f"{found.name} has no logs: {why_nowhere(found)}", NOT_FOUND)
+                    raise CommandError(f"{found.job} has no logs: {found.why}", NOT_FOUND)
                 return None
-            self._say(f"{found.name}: {why_nowhere(found)}")
-            await anyio.sleep(LOOK)
+            self._say(f"{found.job}: {found.why}")
+            await anyio.sleep(self.wanted.every)
 
     async def _watch(self, pods: WorkerPods, scope: anyio.CancelScope) -> None:
         """Look at the manager until another worker has the job; notes when it is over."""
-        look = partial(look_up, self.manager, self.asked)
         while not self._over:
-            await anyio.sleep(LOOK)
+            await anyio.sleep(self.wanted.every)
             try:
-                found = await look()
-            except CommandError:  # it was deleted
-                self._over = True
+                found = await self.places.look()
+            except CommandError as error:
+                if error.exit_code != NOT_FOUND:
+                    raise
+                self._over = True  # it was deleted
                 return
             except ApiError as error:
-                if not error.retryable:
-                    with for_people(self.asked.target.config.server):
-                        raise
-                self._say(f"the manager does not answer ({error}); trying again")
+                self._say(f"{self.places.told(error)}; trying again")
                 continue
-            if isinstance(found, Found):
-                self._over = found.workload is None or _has_ended(found)
-                self._say(f'{found.name} has left worker cluster "{self._worker}": {why_nowhere(found)}')
+            if isinstance(found, Nowhere):
+                self._over = found.ended or not found.known
+                self._say(f'{found.job} has left worker cluster "{self._worker}": {found.why}')
             elif found.worker != self._worker:
                 scope.cancel()
                 return
@@ -105,8 +92,3 @@ class Follower:
         if text != self._told:
             self._told = text
             self.wanted.tell(text)
-
-
-def _has_ended(found: Found) -> bool:
-    assert found.workload is not None, "asked of Workloads only"
-    return state_of(found.workload, found.objects) in (JobState.FINISHED, JobState.FAILED)

@@ -36,6 +36,7 @@ class WorkerClient(Manager, Protocol):
         on_line: Callable[[LogLine], None],
         *,
         on_open: Callable[[], Awaitable[None]],
+        pause: Callable[[], Awaitable[None]],
     ) -> None:
         """See `KubeClient.pod_log`."""
         ...

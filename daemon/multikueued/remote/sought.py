@@ -37,6 +37,8 @@ class Sought:
     """The manager's job; None: there is no one object, or it may not be read."""
     mark_key: bytes | None = attrs.field(default=None, repr=False)
     """By which copies are marked; None: it may not be read, and what is recorded is believed."""
+    strict: bool = False
+    """Whether only what certainly is ours counts: no copy without a mark, or with that of a lost key."""
 
     @property
     def selector(self) -> str:
@@ -73,10 +75,10 @@ class Sought:
         if labels_of(found).get(ORIGIN_LABEL) != self.origin:
             return False
         if self.mark_key is None:
-            return True
+            return not self.strict
         marks = Marks(self.mark_key)
         proofs = (marks.proof(found, one, self.worker) for one in (self.workload, *self.siblings))
-        return any(proof is not Proof.OTHER for proof in proofs)
+        return any(proof is Proof.EXACT or (proof is Proof.NONE and not self.strict) for proof in proofs)
 
 
 def siblings_of(workload: Json, listed: Iterable[Json]) -> tuple[Json, ...]:

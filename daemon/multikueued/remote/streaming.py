@@ -6,7 +6,7 @@ pod has been seen with the same UID after the stream was opened: a request for a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
@@ -16,7 +16,7 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of, uid
 from multikueue.errors import ApiError, DeadlineExceeded, Invalid, NotFound
-from multikueue.kube.log_stream import LogLine
+from multikueue.kube.log_stream import LogLine, at_once
 from multikueue.kube.requests import LogQuery
 from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError
 from multikueued.remote.finding import WorkerPods, why_no_pods
@@ -24,7 +24,7 @@ from multikueued.remote.pods import container_of, has_ended, in_order, next_show
 from multikueued.remote.reaching import told_of
 
 POLL: Final = 2.0
-"""Seconds between two looks at the pods of a job that is followed."""
+"""See `Wanted.every`."""
 MAX_STREAMS: Final = 64
 """Logs that are followed at a time."""
 
@@ -45,6 +45,15 @@ class Wanted:
     """Shows a line of a log."""
     tell: Callable[[str], None] = print
     """Shows a line of our own."""
+    pause: Callable[[], Awaitable[None]] = at_once
+    """Awaited before more of a log is read: whoever is shown it may be slow."""
+    timestamps: bool = False
+    """Whether each line of a log begins with its time."""
+    max_streams: int = MAX_STREAMS
+    every: float = POLL
+    """Seconds between two looks at the pods of a job that is followed, and at the manager's Workload."""
+    told: Callable[[str, ApiError], str] = told_of
+    """Words for what a worker answers, by its name."""
 
 
 @attrs.define
@@ -150,14 +159,14 @@ class LogShower:
                     if over and not self._open:
                         self._check_something_was_there()
                         return
-                await anyio.sleep(POLL)
+                await anyio.sleep(self.wanted.every)
 
     def _check_something_was_there(self) -> None:
         if not self.positions:
             raise CommandError(why_no_pods(self.pods.sought, copied=self.pods.copied), NOT_FOUND)
 
     def _start(self, found: tuple[Json, ...], tasks: anyio.abc.TaskGroup) -> None:
-        room = MAX_STREAMS - len(self._open)
+        room = self.wanted.max_streams - len(self._open)
         if self._open and not self.wanted.all_pods:
             return
         for pod in next_shown(found, self._shown, all_pods=self.wanted.all_pods)[:room]:
@@ -184,7 +193,7 @@ class LogShower:
                         self._tell(error)
                     if ended:
                         return
-                await anyio.sleep(POLL)
+                await anyio.sleep(self.wanted.every)
                 pod = next((one for one in self.pods.found.pods if uid(one) == uid(pod)), pod)
         finally:
             self._open.discard(uid(pod))
@@ -201,10 +210,10 @@ class LogShower:
         """
         worker = self.pods.sought.worker
         if not error.retryable:
-            raise CommandError(told_of(worker, error), NOT_REACHABLE) from error
+            raise CommandError(self.wanted.told(worker, error), NOT_REACHABLE) from error
         if not self._away:
             self._away = True
-            self.wanted.tell(f"{told_of(worker, error)}; trying again")
+            self.wanted.tell(f"{self.wanted.told(worker, error)}; trying again")
 
     async def _read(self, pod: Json, *, follow: bool) -> None:
         """Show one log from where it was left.
@@ -223,7 +232,8 @@ class LogShower:
 
         def show(line: LogLine) -> None:
             if position.is_new(line):
-                self.wanted.show(prefix + line.text)
+                time = f"{line.time} " if self.wanted.timestamps else ""
+                self.wanted.show(time + prefix + line.text)
 
         query = position.query(self.wanted, container, follow=follow)
-        await self.pods.client.pod_log(ObjectKey.of(pod), query, show, on_open=check)
+        await self.pods.client.pod_log(ObjectKey.of(pod), query, show, on_open=check, pause=self.wanted.pause)

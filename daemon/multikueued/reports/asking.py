@@ -9,15 +9,16 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition
+from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.cordon import cordon_of
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueued.reports.answers import asked_again, cluster_state, parts_of, refusals, sent_back
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
-from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.remedy_table import WORKER_RULES
+from multikueued.workers.fitting import misfit
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
 
@@ -34,7 +35,7 @@ class WorkerAnswer:
     told: str
     """Its words, or those of the daemon about it."""
     source: str
-    """Where they stand: `check`, `event`, `condition`, `annotation`; empty: nowhere."""
+    """Where they stand: `check`, `event`, `condition`, `annotation`, `findings` (of the daemon); empty: nowhere."""
     next_attempt: datetime | None = None
     """When a worker that is not connected, or refuses the job, is asked again."""
 
@@ -110,7 +111,20 @@ def _answer(
         return WorkerAnswer(name, "Refused", *refused[name])
     if (cordon := cordon_of(annotations_of(cluster))) and name not in job.offered_to:
         return WorkerAnswer(name, "Cordoned", cordon, "annotation")
+    if job.state in WAITING_STATES and name in job.offered_to and (told := _seen_there(name, workload, objects)):
+        return WorkerAnswer(name, "Waiting", told, "findings")
     return WorkerAnswer(name, "Offered" if name in job.offered_to else "NotOffered", "", "")
+
+
+def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> str:
+    """Why a worker could never admit it, by the queues and quotas that the daemon saw there; empty: it could."""
+    published = objects.published.get(name)
+    queues = published.facts.queues if published is not None else None
+    if published is None or queues is None or published.quota_at is None:
+        return ""
+    missing = ObjectKey(ObjectKey.of(workload).namespace, queue_name(workload)) not in queues.local
+    why = f"LocalQueue {queue_name(workload)} doesn't exist" if missing else misfit(workload, queues)
+    return f"{why} (as the daemon saw it at {timestamp(published.quota_at)})" if why else ""
 
 
 def _state_of_part(told: str, name: str, job: JobReport) -> str:

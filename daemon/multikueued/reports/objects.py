@@ -15,6 +15,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
+from multikueued.reports.published import Published, published_in
 
 _CONFIG: Final = "MultiKueueConfig"
 
@@ -32,6 +33,8 @@ class ManagerObjects:
     local_queues: tuple[Json, ...] = ()
     lease: Json | None = None
     """The daemon's; None if there is none, or if it may not be read."""
+    findings: Json | None = None
+    """The ConfigMap with what the daemon sees of workers; None if there is none, or if it may not be read."""
 
     @cached_property
     def our_checks(self) -> dict[str, Json]:
@@ -55,6 +58,21 @@ class ManagerObjects:
     def local_queues_by_key(self) -> dict[ObjectKey, Json]:
         """The LocalQueues."""
         return {ObjectKey.of(queue): queue for queue in self.local_queues}
+
+    @cached_property
+    def published(self) -> dict[str, Published]:
+        """What the daemon sees of workers, by worker."""
+        return published_in(self.findings)
+
+    @cached_property
+    def local_queues_for(self) -> dict[str, list[ObjectKey]]:
+        """The LocalQueues that lead to each worker."""
+        found: dict[str, list[ObjectKey]] = {}
+        for key, local in sorted(self.local_queues_by_key.items()):
+            queue = self.queues_by_name.get(str(dig(local, "spec", "clusterQueue") or ""))
+            for worker in self.workers_of(self.check_of_queue(queue or {}) or ""):
+                found.setdefault(worker, []).append(key)
+        return found
 
     @cached_property
     def dispatched(self) -> tuple[Json, ...]:

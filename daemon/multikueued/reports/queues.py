@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
-from multikueue.core.model.quantities import thousandths
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.quotas import nominal, sums
 from multikueued.reports.workers import amounts
 
 
@@ -61,25 +60,10 @@ def _report(name: str, queue: Json, check: str, objects: ManagerObjects, jobs: S
         queued=queued,
         waiting=waiting - queued,
         running=sum(job.state in RUNNING_STATES for job in own),
-        used=amounts(_sums(dig(queue, "status", "flavorsReservation"), "total")),
-        total=amounts(_nominal(queue)),
+        used=amounts(sums(dig(queue, "status", "flavorsReservation"), "total")),
+        total=amounts(nominal(queue)),
         message="" if active else str((condition(queue, "Active") or {}).get("message") or "it has no status yet"),
     )
-
-
-def _nominal(queue: Json) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for group in dig(queue, "spec", "resourceGroups") or []:
-        total.update(_sums(group.get("flavors"), "nominalQuota"))
-    return total
-
-
-def _sums(flavors: Iterable[Json] | None, field: str) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for flavor in flavors or []:
-        for entry in flavor.get("resources") or []:
-            total[str(entry.get("name"))] += thousandths(entry.get(field) or 0)
-    return total
 
 
 def queue_problem(queue: Json) -> str:

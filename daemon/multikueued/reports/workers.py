@@ -16,6 +16,7 @@ from multikueue.core.model.quantities import thousandths, written
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.quotas import WorkerQuota, quota_of
 
 
 @attrs.frozen
@@ -35,6 +36,8 @@ class WorkerReport:
     """Jobs that are offered to it."""
     used: Mapping[str, str]
     """What the jobs that run there have reserved on the manager, by resource."""
+    quota: WorkerQuota
+    """What the worker has for jobs from here, as the daemon saw it."""
     error: str
     """Why it is not connected, or not usable for some kind."""
     attempts: int
@@ -62,6 +65,7 @@ def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = N
             objects.clusters_by_name.get(name),
             (running[name], waiting[name]),
             used.get(name, {}),
+            quota_of(objects.published.get(name), objects.local_queues_for.get(name, ())),
             tuple(check for check, listed in checks.items() if name in listed),
         )
         for name in sorted(names)
@@ -69,12 +73,17 @@ def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = N
 
 
 def _report(
-    name: str, cluster: Json | None, counts: tuple[int, int], used: Mapping[str, str], checks: tuple[str, ...]
+    name: str,
+    cluster: Json | None,
+    counts: tuple[int, int],
+    used: Mapping[str, str],
+    quota: WorkerQuota,
+    checks: tuple[str, ...],
 ) -> WorkerReport:
     running, waiting = counts
     if cluster is None:
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
-        return WorkerReport(name, "Missing", False, None, running, waiting, used, error, 0, None, checks)
+        return WorkerReport(name, "Missing", False, None, running, waiting, used, quota, error, 0, None, checks)
     said = cluster_state(cluster)
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
@@ -85,6 +94,7 @@ def _report(
         running=running,
         waiting=waiting,
         used=used,
+        quota=quota,
         error=said.error or flaws,
         attempts=said.attempts,
         next_attempt=said.next_attempt,

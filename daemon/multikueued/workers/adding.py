@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import anyio
 import attrs
-import yaml
 
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -21,20 +19,23 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, name_of, uid
+from multikueue.core.model.objects import dig, name_of, uid
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.printing import to_yaml
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.tokens.bound import Bound, bound_in
+from multikueued.tokens.requesting import TokenClient
 from multikueued.workers import objects
+from multikueued.workers.addresses import check_server
+from multikueued.workers.binding import authority, check_bound, issued, still_good
 from multikueued.workers.connecting import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, Manager, change_list, decoded, make_namespace, read
+from multikueued.workers.tokens import account_secrets, filled, token_in
 
-TOKEN_PATIENCE: Final = 30.0
-"""Seconds that a worker may take to fill in a token Secret; it takes milliseconds."""
 _RESOURCES: Final = {one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT)}
 _KUBE_SYSTEM: Final = ObjectKey("", "kube-system")
 
@@ -59,31 +60,46 @@ class Joining:
     diagnose: bool = False
     logs: bool = False
     """Whether the account may read pods and their logs."""
+    bound: bool = False
+    """Whether its token ends, and is renewed by the daemon."""
+    life: float | None = None
+    """Seconds that a bound token lasts; None: the default."""
 
     @property
     def address(self) -> str:
         """Where the daemon finds the worker."""
-        return objects.check_server(self.server or self.source.server, outside=self.outside)
+        return check_server(self.server or self.source.server, outside=self.outside)
 
     @property
     def undo(self) -> str:
         """The command that removes what this one made."""
         return f"multikueue worker remove {self.name} --context {self.context}"
 
-    def kubeconfig(self, secret: Json) -> bytes:
-        """The daemon's kubeconfig, with the token of a filled Secret.
+    @property
+    def asks_for_authority(self) -> bool:
+        """Whether only the worker can say who signed the certificate of the daemon's address."""
+        return not self.authority and not self._same_server
+
+    @property
+    def _same_server(self) -> bool:
+        return not self.server and self.source.verify_tls
+
+    def kubeconfig(self, token: str, authority: str) -> bytes:
+        """The daemon's kubeconfig.
+
+        Args:
+            token: of the account.
+            authority: PEM of who signed the worker's certificate, as the worker says it; used if nothing else is known.
 
         Raises:
             WorkerError: the daemon would refuse it.
         """
-        own = not self.server and self.source.verify_tls
-        authority = self.authority or (self.source.ca_pem if own else decoded(secret, "ca.crt"))
-        server_name = self.source.tls_server_name if own else ""
-        made = objects.kubeconfig(self.name, self.address, authority, decoded(secret, "token"), server_name)
-        return objects.check_kubeconfig(made)
+        known = authority if self.asks_for_authority else self.authority or self.source.ca_pem
+        server_name = self.source.tls_server_name if self._same_server else ""
+        return objects.check_kubeconfig(objects.kubeconfig(self.name, self.address, known, token, server_name))
 
 
-async def add(manager: Manager, worker: ApiClient, joining: Joining) -> None:
+async def add(manager: Manager, worker: TokenClient, joining: Joining) -> None:
     """Add a worker; return once the daemon has connected to it and a MultiKueueConfig lists it.
 
     Raises:
@@ -93,9 +109,8 @@ async def add(manager: Manager, worker: ApiClient, joining: Joining) -> None:
     config, found = await check(manager, worker, joining)
     try:
         await grant(manager, worker, joining)
-        secret = await token_secret(manager, worker, joining)
-        kubeconfig = joining.kubeconfig(secret)
-        await introduce(manager, joining.name, kubeconfig)
+        kubeconfig, bound = await credentials(manager, worker, joining)
+        await introduce(manager, joining.name, kubeconfig, bound)
         manager.say(f"waiting for the daemon to connect to {joining.name}, for up to {joining.timeout:g} s")
         await until_connected(manager, joining.name, kubeconfig, joining.timeout, must_tell=False)
         await enlist(manager, config, found, joining.name)
@@ -114,6 +129,8 @@ async def check(manager: Manager, worker: ApiClient, joining: Joining) -> tuple[
     """
     objects.check_name(joining.name)
     _ = joining.address
+    if joining.bound:
+        check_bound(manager.settings, joining.name, joining.life)
     config, found = await check_manager(manager, joining)
     try:
         await worker.list(WORKLOAD, limit=1)
@@ -153,52 +170,45 @@ async def grant(manager: Manager, worker: ApiClient, joining: Joining) -> None:
     manager.say(f"{joining.name}: service account {joining.side.subject.namespace}/{joining.side.account} and its role")
 
 
-async def token_secret(manager: Manager, worker: ApiClient, joining: Joining) -> Json:
-    """The worker's Secret with the token to use: the one in use, if there is one."""
-    key = ObjectKey(manager.namespace, objects.secret_name(joining.name))
-    stored = await read(manager.client, SECRET, key)
-    used = token_in(stored) if stored is not None else ""
-    for secret in await account_secrets(worker, joining.side):
-        if used and decoded(secret, "token") == used:
-            return secret
-    return await filled(worker, joining.side, joining.side.token)
-
-
-async def account_secrets(worker: ApiClient, side: WorkerSide) -> list[Json]:
-    """The token Secrets of the account that this command made."""
-    listed = (await worker.list(SECRET, namespace=side.namespace)).items
-    return [one for one in listed if objects.is_ours(one) and is_of_account(one, side)]
-
-
-def is_of_account(secret: Json, side: WorkerSide) -> bool:
-    """Whether a Secret holds a token of the account."""
-    named = annotations_of(secret).get(objects.ACCOUNT_ANNOTATION)
-    return secret.get("type") == objects.TOKEN_TYPE and named == side.account
-
-
-async def filled(worker: ApiClient, side: WorkerSide, name: str) -> Json:
-    """Make a token Secret and wait until the worker has filled it in.
+async def credentials(manager: Manager, worker: TokenClient, joining: Joining) -> tuple[bytes, Bound | None]:
+    """The kubeconfig with the token in use, if there is one, else with a new one; and what is known of a bound one.
 
     Raises:
-        WorkerError: it is not filled in.
+        WorkerError: the token in use does not end, and one that does is wanted.
+        ApiError: the worker refuses.
     """
-    key = ObjectKey(side.namespace, name)
-    await worker.apply(SECRET, side.token_secret(name), field_manager=FIELD_MANAGER)
-    with anyio.move_on_after(TOKEN_PATIENCE):
-        while True:
-            secret = await worker.get(SECRET, key)
-            if dig(secret, "data", "token"):
-                return secret
-            await anyio.sleep(0.2)
-    raise WorkerError(
-        f"the worker does not fill in the token of Secret {key} after {TOKEN_PATIENCE:g} s: "
-        "does its kube-controller-manager run, with the token controller?"
-    )
+    stored = await read(manager.client, SECRET, ObjectKey(manager.namespace, objects.secret_name(joining.name)))
+    used, side = token_in(stored) if stored is not None else "", joining.side
+    if joining.bound or (stored is not None and bound_in(stored) is not None):
+        return await _bound(manager, worker, joining, stored)
+    for secret in await account_secrets(worker, side):
+        if used and decoded(secret, "token") == used:
+            break
+    else:
+        secret = await filled(worker, side, side.token)
+    return joining.kubeconfig(decoded(secret, "token"), decoded(secret, "ca.crt")), None
 
 
-async def introduce(manager: Manager, worker: str, kubeconfig: bytes) -> None:
+async def _bound(
+    manager: Manager, worker: TokenClient, joining: Joining, stored: Json | None
+) -> tuple[bytes, Bound | None]:
+    used, bound = token_in(stored) if stored is not None else "", await still_good(worker, stored, joining.side)
+    if stored is not None and used and bound_in(stored) is None:
+        raise WorkerError(
+            f"{joining.name} has a token that does not end: multikueue worker rotate {joining.name} --bound "
+            f"--context {joining.context} puts a bound one in its place"
+        )
+    token = used
+    if bound is None or not used:
+        holder = joining.side.holder
+        token, bound = await issued(manager, worker, joining.side, holder, joining.life)
+    told = await authority(worker, joining.side) if joining.asks_for_authority else ""
+    return joining.kubeconfig(token, told), bound
+
+
+async def introduce(manager: Manager, worker: str, kubeconfig: bytes, bound: Bound | None = None) -> None:
     """Write the Secret and the MultiKueueCluster on the manager."""
-    secret = objects.manager_secret(worker, manager.namespace, kubeconfig)
+    secret = objects.manager_secret(worker, manager.namespace, kubeconfig, bound)
     await manager.client.apply(SECRET, secret, field_manager=FIELD_MANAGER)
     cluster = objects.multikueue_cluster(worker)
     await manager.client.apply(MULTIKUEUE_CLUSTER, cluster, field_manager=FIELD_MANAGER)
@@ -221,15 +231,6 @@ async def _tell_unused(manager: Manager, config: str) -> None:
         manager.say(
             f"No AdmissionCheck uses {config} yet: make one with controllerName {controller} and name it in a queue."
         )
-
-
-def token_in(secret: Json) -> str:
-    """The token in the kubeconfig of a Secret on the manager; empty if there is none."""
-    try:
-        document = yaml.safe_load(decoded(secret, KUBECONFIG_KEY))
-        return str(document["users"][0]["user"].get("token") or "")
-    except (yaml.YAMLError, KeyError, IndexError, TypeError, AttributeError):
-        return ""
 
 
 async def printed(manager: Manager, worker: ApiClient | None, joining: Joining) -> str:
@@ -272,7 +273,7 @@ async def _printed_kubeconfig(worker: ApiClient, joining: Joining) -> bytes:
     secret = await read(worker, SECRET, key)
     if secret is None or not dig(secret, "data", "token"):
         raise WorkerError(f"there is no token in Secret {key} of the worker yet: apply the worker's part first")
-    return joining.kubeconfig(secret)
+    return joining.kubeconfig(decoded(secret, "token"), decoded(secret, "ca.crt"))
 
 
 def authority_of(data: str) -> str:

@@ -12,10 +12,11 @@ import attrs
 import click
 
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueue.protocols import ApiClient
 from multikueued.config import ObjectName, Settings
 from multikueued.loading import load_settings
+from multikueued.tokens.requesting import TokenClient
 from multikueued.values import parse_duration
+from multikueued.workers.granting_logs_command import grant_logs_command
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import Manager, connection, manager_cluster
 
@@ -49,7 +50,7 @@ class Clusters:
         """Do something on the manager."""
         anyio.run(self._on_manager, work)
 
-    def run_on_both(self, work: Callable[[Manager, ApiClient | None], Awaitable[None]]) -> None:
+    def run_on_both(self, work: Callable[[Manager, TokenClient | None], Awaitable[None]]) -> None:
         """Do something on the manager and, if one is named, on the worker."""
         self.run(partial(self._on_both, work))
 
@@ -57,7 +58,7 @@ class Clusters:
         async with manager_cluster(self.manager, self.settings) as manager:
             await work(manager)
 
-    async def _on_both(self, work: Callable[[Manager, ApiClient | None], Awaitable[None]], manager: Manager) -> None:
+    async def _on_both(self, work: Callable[[Manager, TokenClient | None], Awaitable[None]], manager: Manager) -> None:
         if self.worker is None:
             await work(manager, None)
             return
@@ -123,6 +124,8 @@ def _side_options(command: Callable[..., None]) -> Callable[..., None]:
     return files(called)
 
 
+_BOUND = click.option("--bound", is_flag=True, help="With a token that ends, which the daemon renews (boundTokens).")
+_LIFE = click.option("--life", type=Duration(), help="Of a bound token, at least 10m. Without it: 168h.")
 _NAME = click.argument("name")
 _CONTEXT = click.option("--context", "worker_context", required=True, help="The worker's context in the kubeconfig.")
 
@@ -142,6 +145,8 @@ def worker() -> None:
 @click.option("--config", help="The MultiKueueConfig to list it in. Needed if there are several.")
 @click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
 @click.option("--diagnose", is_flag=True, help="Let the daemon read queues there: needed to move jobs to it.")
+@_BOUND
+@_LIFE
 @click.option("--logs", is_flag=True, help="Let multikueue pods and logs read pods and their logs there.")
 @click.option("--timeout", type=Duration(), default="60s", show_default=True, help="For the daemon to connect.")
 @click.option("--print", "only_print", is_flag=True, help="Print the YAML, and change nothing.")
@@ -159,19 +164,22 @@ def add(
     """Connect the worker cluster NAME.
 
     It makes a service account there with a role for the daemon's job kinds and a token that does not expire, and on the
-    manager a Secret, a MultiKueueCluster and the entry in a MultiKueueConfig. It has succeeded once the daemon has
-    connected. The same command again changes nothing, or goes on where it was interrupted.
+    manager a Secret, a MultiKueueCluster and the entry in a MultiKueueConfig. With --bound the token ends, and the
+    daemon renews it. It has succeeded once the daemon has connected. The same command again changes nothing, or goes on
+    where it was interrupted.
     """
     from multikueued.workers.adding import Joining, authority_of, printed
     from multikueued.workers.adding import add as join
 
     if with_secret and not only_print:
         raise click.UsageError("--with-secret is for --print")
+    if only_print and facts["bound"]:
+        raise click.UsageError("--bound is not for --print: the daemon writes that Secret, so GitOps would undo it")
     assert clusters.worker is not None, "--context is required"
     authority = authority_of(ca.read_text()) if ca is not None else ""
     joining = Joining(name, context, clusters.worker, side, authority=authority, **facts)
 
-    async def work(manager: Manager, client: ApiClient | None) -> None:
+    async def work(manager: Manager, client: TokenClient | None) -> None:
         assert client is not None, "--context is required"
         if only_print:
             click.echo(await printed(manager, client if with_secret else None, joining), nl=False)
@@ -196,7 +204,7 @@ def remove(
 
     del context
 
-    async def work(manager: Manager, client: ApiClient | None) -> None:
+    async def work(manager: Manager, client: TokenClient | None) -> None:
         await remove_worker(manager, name, timeout=timeout, force=force, worker=client, side=side)
 
     clusters.run_on_both(work)
@@ -208,15 +216,17 @@ def remove(
 @_BESIDE
 @_side_options
 @click.option("--timeout", type=Duration(), default="60s", show_default=True, help="For the daemon to take the token.")
-def rotate(name: str, clusters: Clusters, side: WorkerSide, timeout: float, context: str) -> None:
+@_BOUND
+@_LIFE
+def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **wanted: Any) -> None:
     """Give the daemon a new token for the worker cluster NAME, and void the old one once the new one is in use."""
     from multikueued.workers.rotating import rotate as renew
 
     del context
 
-    async def work(manager: Manager, client: ApiClient | None) -> None:
+    async def work(manager: Manager, client: TokenClient | None) -> None:
         assert client is not None, "--context is required"
-        await renew(manager, client, name, side, timeout)
+        await renew(manager, client, name, side, **wanted)
 
     clusters.run_on_both(work)
 
@@ -266,3 +276,6 @@ def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, mov
         await empty(manager, name, timeout, reason=reason, move=confirmed if move else None)
 
     clusters.run(work)
+
+
+worker.add_command(grant_logs_command(lambda command: _NAME(_CONTEXT(command)), _BESIDE))

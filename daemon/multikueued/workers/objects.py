@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 import attrs
 
@@ -21,6 +19,7 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.config import Settings
 from multikueued.rbac.objects import Account, worker_objects
+from multikueued.tokens.bound import ACCOUNT, Bound
 
 MAX_CLUSTERS: Final = 20
 """Kueue's limit on `spec.clusters` of a MultiKueueConfig."""
@@ -70,6 +69,22 @@ class WorkerSide:
     def objects(self, settings: Settings, **options: bool) -> list[Json]:
         """The account and what it may do, marked as ours; the options are those of `on_worker`."""
         return [ours(obj) for obj in worker_objects(settings, self.role, self.subject, **options)]
+
+    @property
+    def holder(self) -> str:
+        """The first Secret that bound tokens are bound to; rotation makes others beside it."""
+        return f"{self.account}-bound"
+
+    def token_objects(self, settings: Settings) -> list[Json]:
+        """What lets the account ask for tokens of itself."""
+        made = self.objects(settings, bound=True)
+        return [one for one in made if one["kind"] in ("Role", "RoleBinding")]
+
+    def holder_secret(self, name: str) -> Json:
+        """An empty Secret that tokens are bound to: they are void once it is deleted."""
+        metadata: Json = {"name": name, "namespace": self.namespace, "labels": dict(OURS)}
+        metadata["annotations"] = {ACCOUNT: f"{self.namespace}/{self.account}"}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
 
     def token_secret(self, name: str) -> Json:
         """A Secret that the worker fills with a token that does not expire."""
@@ -132,38 +147,6 @@ def kubeconfig(worker: str, server: str, authority: str, token: str, server_name
     }
 
 
-def check_server(server: str, *, outside: bool) -> str:
-    """The address under which the daemon reaches a worker.
-
-    Args:
-        server: the URL.
-        outside: whether the daemon runs on this machine and not in a cluster.
-
-    Raises:
-        WorkerError: the daemon cannot use it.
-    """
-    advice = "name the address that the daemon reaches with --server https://HOST:PORT"
-    try:
-        url = urlsplit(server)
-        host, _ = url.hostname, url.port
-    except ValueError:
-        host = None
-    if not host or not server.startswith("https://"):
-        raise WorkerError(f"the server {server!r} is no https:// address: {advice}")
-    if _is_loopback(host) and not outside:
-        why = f"the server {server} is this machine's own address, and in a daemon's pod it is the pod's"
-        raise WorkerError(f"{why}: {advice}, or say --outside if the daemon runs on this machine")
-    return server.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-    return address.is_loopback or address.is_unspecified
-
-
 def check_kubeconfig(document: Json) -> bytes:
     """The kubeconfig as it stands in the Secret.
 
@@ -178,9 +161,11 @@ def check_kubeconfig(document: Json) -> bytes:
     return data
 
 
-def manager_secret(worker: str, namespace: str, data: bytes | None) -> Json:
-    """The Secret with a worker's kubeconfig; without one if that is not to be shown."""
+def manager_secret(worker: str, namespace: str, data: bytes | None, bound: Bound | None = None) -> Json:
+    """The Secret with a worker's kubeconfig; without one if that is not to be shown. `bound`: about its token."""
     metadata: Json = {"name": secret_name(worker), "namespace": namespace, "labels": dict(OURS)}
+    if bound is not None:
+        metadata["annotations"] = dict(bound.annotations)
     secret: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
     return secret if data is None else {**secret, "data": {KUBECONFIG_KEY: base64.b64encode(data).decode()}}
 

@@ -10,14 +10,14 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, S
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.protocols import ApiClient
-from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.workers import objects
-from multikueued.workers.adding import account_secrets
 from multikueued.workers.cordoning import cordon
 from multikueued.workers.draining import drain
 from multikueued.workers.jobs import running_on, title
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.places import Manager, change_list, read, remove
+from multikueued.workers.tokens import account_secrets
 
 _REASON: Final = "it is being removed"
 CLEARING: Final = 60.0
@@ -115,6 +115,8 @@ async def _clear(manager: Manager, name: str, worker: ApiClient, side: WorkerSid
     for resource, key in (
         (CLUSTER_ROLE_BINDING, ObjectKey("", side.role)),
         (CLUSTER_ROLE, ObjectKey("", side.role)),
+        (ROLE_BINDING, ObjectKey(side.namespace, side.role)),
+        (ROLE, ObjectKey(side.namespace, side.role)),
         (SERVICE_ACCOUNT, account),
     ):
         found = await read(worker, resource, key)

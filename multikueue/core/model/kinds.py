@@ -23,6 +23,7 @@ MULTIKUEUE_CLUSTER = _kueue("MultiKueueCluster", "multikueueclusters", namespace
 
 POD = Resource(GVK("", "v1", "Pod"), "pods")
 NAMESPACE = Resource(GVK("", "v1", "Namespace"), "namespaces", namespaced=False)
+CONFIG_MAP = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
 SECRET = Resource(GVK("", "v1", "Secret"), "secrets")
 EVENT = Resource(GVK("events.k8s.io", "v1", "Event"), "events")
 LEASE = Resource(GVK("coordination.k8s.io", "v1", "Lease"), "leases")

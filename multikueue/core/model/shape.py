@@ -78,7 +78,7 @@ _CONDITIONS: Final[Schema] = [
 ]
 _OBJECT: Final[Schema] = {"apiVersion": str, "kind": str, "metadata": _METADATA}
 _ANY_JOB: Final[Schema] = {**_OBJECT, "spec": dict, "status": dict}
-_JOB: Final[Schema] = {**_OBJECT, "spec": dict, "status": {"conditions": [dict]}}
+_JOB: Final[Schema] = {**_OBJECT, "spec": dict, "status": {"conditions": _CONDITIONS}}
 _WORKLOAD: Final[Schema] = {
     **_OBJECT,
     "spec": {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from multikueue.core.model.conditions import condition, parse_timestamp
+from multikueue.core.model.conditions import find, parse_timestamp
 from multikueue.core.model.kinds import CLUSTER_PROFILE
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import dig, labels_of
@@ -44,7 +44,8 @@ def obstacle(spoke: Spoke, settings: SpokeSettings, now: datetime) -> str:
 
 def expires_at(account: Json | None) -> datetime | None:
     """When the token of a ManagedServiceAccount expires; None if that is not known."""
-    return parse_timestamp(dig(account, "status", "expirationTimestamp"))
+    told = dig(account, "status", "expirationTimestamp")
+    return parse_timestamp(told) if isinstance(told, str) else None
 
 
 def _obstacles(spoke: Spoke, settings: SpokeSettings, now: datetime) -> Iterator[str]:
@@ -79,7 +80,9 @@ def _permission(spoke: Spoke, settings: SpokeSettings) -> Iterator[str]:
         if settings.rules is not None:
             yield f"{told} is being made"
         return  # somebody grants what is needed in another way, or the worker will say what is forbidden
-    applied = next((one for kind in _APPLIED if (one := condition(spoke.permission, kind)) is not None), None)
+    listed = dig(spoke.permission, "status", "conditions")
+    known = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    applied = next((one for kind in _APPLIED if (one := find(known, kind)) is not None), None)
     if applied is None or applied.get("status") != "True":
         why = str(dig(applied, "message") or "its status says nothing yet: does the controller cluster-permission run?")
         yield f"{told} is not applied on the cluster: {why}"

@@ -158,8 +158,11 @@ def _is_rejected(situation: Situation) -> bool:
 
 
 def _may_be_rejected(situation: Situation) -> bool:
-    """Whether a verdict is due. One on an inactive Workload would stay: Kueue takes none back that comes later."""
-    if _is_giving_back(situation) or not is_active(situation.workload):
+    """Whether a verdict is due. Kueue follows none on a Workload that is evicted, and takes none back that comes then.
+
+    With it the Workload would never get quota again. So it waits until it has quota, or is made active.
+    """
+    if is_evicted(situation.workload) or not is_active(situation.workload):
         return False
     return not _may_run_already(situation)
 

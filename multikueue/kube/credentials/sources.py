@@ -99,8 +99,6 @@ class PluginCredential:
 
 def credential_source(config: ClusterConfig, flights: SingleFlight, plugins: Authenticators) -> CredentialSource:
     """The source of credentials for a configuration."""
-    if config.holder is not None:
-        return config.holder
     if config.exec_plugin is not None:
         return PluginCredential(plugins.get(config.exec_plugin), flights)
     if config.token_file:

@@ -114,9 +114,9 @@ def _relevant(obj: Json) -> object:
     """What of an object a decision may go by: not when its conditions were seen last."""
     metadata = (uid(obj), dig(obj, "metadata", "deletionTimestamp"), labels_of(obj))
     marked = dig(obj, "metadata", "annotations"), dig(obj, "metadata", "ownerReferences")
-    status = dict(dig(obj, "status") or {})
+    status = obj.get("status")
     if obj.get("kind") == CLUSTER_PROFILE.gvk.kind:
-        status = {field: status.get(field) for field in ("accessProviders", "credentialProviders")}
+        status = [dig(status, field) for field in ("accessProviders", "credentialProviders")]
     return metadata, marked, obj.get("spec"), status
 
 

@@ -9,6 +9,7 @@ import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, uid
+from multikueue.core.placement.adopting import is_addons
 from multikueue.core.placement.decisions import read
 from multikueue.core.placement.parameters import is_placement_check, name_or_empty
 from multikueue.core.placement.snapshot import Scheduled, Source
@@ -22,7 +23,7 @@ class Selection(Protocol):
 
     @property
     def known(self) -> bool:
-        """Whether the Placements of all checks have been read: before that nothing counts as not selected."""
+        """Whether the Placements of all checks have been read, and are ours to follow: else nothing is written."""
         ...
 
     def selects(self, cluster: str) -> bool:
@@ -39,6 +40,8 @@ class PlacementSelection:
     """What the Placements select that AdmissionChecks name.
 
     A decision counts as it stands: one that OCM empties for a moment does no harm, because what a config lists stays.
+    While OCM's addon handles a check, nothing is known: it makes accounts and workers for all clusters under the same
+    names, and two writers would undo each other's work for ever.
     """
 
     hub: HubCaches
@@ -47,6 +50,8 @@ class PlacementSelection:
     @property
     def known(self) -> bool:
         """See `Selection`."""
+        if any(is_addons(check) for check in self._checks()):
+            return False
         return all(source is not None for source in self._sources())
 
     def selects(self, cluster: str) -> bool:
@@ -75,10 +80,11 @@ class PlacementSelection:
         for informer in (self.ocm.placements, self.ocm.decisions, self.ocm.scores):
             _also_status(informer, on_any)
 
+    def _checks(self) -> Iterator[Json]:
+        return (check for check in self.hub.checks.values() if is_placement_check(check))
+
     def _sources(self) -> Iterator[Source | None]:
-        for check in self.hub.checks.values():
-            if is_placement_check(check) and not is_terminating(check):
-                yield self.ocm.source(check)
+        return (self.ocm.source(check) for check in self._checks() if not is_terminating(check))
 
 
 def _listed(decision: Json) -> Iterator[str]:
@@ -93,7 +99,7 @@ def _identity(obj: Json) -> object:
 
 
 def _target(check: Json) -> object:
-    return uid(check), is_terminating(check), is_placement_check(check) and name_or_empty(check)
+    return uid(check), is_terminating(check), is_placement_check(check) and name_or_empty(check), is_addons(check)
 
 
 def _also_status(informer: Informer, call: Callable[[], None]) -> None:

@@ -154,16 +154,21 @@ def _resized(situation: JobSituation, workload: Json) -> Decision | None:
     kind, job = situation.kind, situation.job
     if not is_elastic(job) or prebuilt_workload(job):
         return None
-    if replaced_key(workload) is not None and not is_admitted(workload) and not is_evicted(workload):
-        return None if kind.is_suspended(job) else NOTHING
     wanted, had = counts(kind.pods.read(job)), counts(dig(workload, "spec", "podSets") or [])
     if wanted == had or len(wanted) != len(had):
-        return None
+        return _awaiting_slice(situation, workload)
     if not has_quota(workload) or all(new <= old for new, old in zip(wanted, had, strict=True)):
         return Step(Replace(WORKLOAD, resized(workload, wanted)))
+    if situation.replaced is not None:
+        return NOTHING  # it has quota, and is about to take the other's place
     slice_ = build_workload(kind, job, situation.priority, replaces=workload)
     told = f"Created Workload: {ObjectKey.of(slice_)}"
     return Step(Create(WORKLOAD, slice_), (situation.note("CreatedWorkload", told),))
+
+
+def _awaiting_slice(situation: JobSituation, workload: Json) -> Decision | None:
+    waits = replaced_key(workload) is not None and not is_admitted(workload) and not is_evicted(workload)
+    return NOTHING if waits and not situation.kind.is_suspended(situation.job) else None
 
 
 def _different(situation: JobSituation, workload: Json) -> Decision | None:

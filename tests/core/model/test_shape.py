@@ -51,13 +51,14 @@ FLAWS: list[tuple[tuple[Any, ...], Any, str]] = [
     (("status",), "x", "status has an unexpected form (a text)"),
     (("status", "conditions"), {}, "status.conditions has an unexpected form (an object)"),
     (("status", "conditions"), [{}, 1], "status.conditions[1] has an unexpected form (a number)"),
+    (("status", "conditions"), [None], "status.conditions[0] has an unexpected form (null)"),
+    (("status", "conditions"), [{"type": 1.5}], "status.conditions[0].type has an unexpected form (a number)"),
+    (("status", "conditions"), [{"status": ["True"]}], "status.conditions[0].status has an unexpected form (a list)"),
 ]
 OF_WORKLOADS: list[tuple[tuple[Any, ...], Any, str]] = [
     (("spec", "podSets"), {"name": "main"}, "spec.podSets has an unexpected form (an object)"),
     (("spec", "podSets"), [{"count": True}], "spec.podSets[0].count has an unexpected form (a boolean)"),
     (("spec", "active"), "no", "spec.active has an unexpected form (a text)"),
-    (("status", "conditions"), [None], "status.conditions[0] has an unexpected form (null)"),
-    (("status", "conditions"), [{"type": 1.5}], "status.conditions[0].type has an unexpected form (a number)"),
     (
         ("status", "admissionChecks"),
         [{"state": "Odd"}],

@@ -197,8 +197,9 @@ def test_a_check_in_use_keeps_its_config() -> None:
     ground.checks["placed"] = merged(check, {"metadata": {"finalizers": [FINALIZER, KUEUE_FINALIZER]}})
     assert ground.step().effects == ()
     ground.checks["placed"] = merged(check, {"metadata": {"finalizers": [FINALIZER]}})
-    ground.workloads = {"w": workload("w", cluster="a")}
-    assert ground.step().effects == ()
+    for busy in (workload("w", cluster="a"), workload("w", offered=("a",))):
+        ground.workloads = {"w": busy}
+        assert ground.step().effects == ()
     assert ground.listed() == ["a"]
     ground.workloads = {}
     ground.step()
@@ -222,6 +223,30 @@ def test_another_placement_gives_the_former_config_up_once_nothing_runs() -> Non
     ground.later(61)
     ground.settle()
     assert (ground.listed("q"), ground.listed("p")) == (["b"], None)
+
+
+def test_another_placement_is_believed_at_once() -> None:
+    """What the former one had selected says nothing about it."""
+    ground = hub("a", "b", "c", "d")
+    ground.settle()
+    ground.checks["placed"]["spec"]["parameters"]["name"] = "q"
+    ground.decisions, ground.placement = [decision("b", of="q")], placement("q", numberOfSelectedClusters=1)
+    ground.settle()
+    assert ground.listed("q") == ["b"]
+
+
+def test_only_the_eldest_of_two_checks_writes_the_list() -> None:
+    """They may have seen different moments of the decision."""
+    ground = hub("a")
+    ground.checks["second"] = placement_check("second")
+    ground.settle("second")
+    assert ground.listed() is None
+    ground.settle()
+    ground.decide("a", "b")
+    ground.settle("second")
+    assert ground.listed() == ["a"]
+    ground.settle()
+    assert ground.listed() == ["a", "b"]
 
 
 def test_beside_the_addon_nothing_is_written() -> None:
@@ -267,9 +292,9 @@ def test_an_addon_that_still_runs_is_noticed_while_it_is_taken_over() -> None:
     ground.settle()
     assert ground.listed() == ["a"]
     assert condition(ground.checks["placed"], "PlacementConflict") is not None
+    ground.decide("a")
     ground.checks["placed"]["metadata"]["finalizers"] = [FINALIZER]
     ground.settle()
-    assert ground.listed() == ["a", "b"]
     assert condition(ground.checks["placed"], "PlacementConflict") is None
 
 

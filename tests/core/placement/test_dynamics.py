@@ -60,8 +60,10 @@ def test_beside_another_controller_it_stays_until_its_jobs_have_ended() -> None:
     ground.later(found.look_again)
     ground.step()
     assert ground.listed() == ["c3"]
+    found = ground.step()
     assert ground.state("new") == "Pending"  # the other controller's cache has to show it first
-    ground.later(5)
+    assert found.look_again is not None
+    ground.later(found.look_again)
     ground.step()
     assert ground.state("new") == "Ready"
 
@@ -126,6 +128,31 @@ def test_a_missing_multikueue_check_counts_as_somebody_elses() -> None:
     ground.decide("c3")
     ground.settle()
     assert ground.listed() == ["c3", "c2"]
+
+
+def test_a_cluster_that_somebody_takes_off_the_list_by_hand_is_put_back() -> None:
+    """What runs there would run again elsewhere."""
+    ground = hub("c2", "c3", controller=FOREIGN)
+    ground.settle()
+    ground.workloads = {"old": workload("old", cluster="c2", state="Ready")}
+    ground.decide("c3")
+    ground.settle()
+    ground.configs["p"]["spec"]["clusters"] = ["c3"]
+    ground.settle()
+    assert ground.listed() == ["c3", "c2"]
+
+
+def test_evict_sends_back_what_is_only_offered_beside_another_controller() -> None:
+    """It would keep the cluster listed for as long as nobody takes it."""
+    ground = hub("c2", "c3", controller=FOREIGN, policy=Policy.EVICT)
+    ground.settle()
+    ground.workloads = {
+        "there": workload("there", offered=("c2", "c3"), state="Ready"),
+        "elsewhere": workload("elsewhere", offered=("c3",), state="Ready"),
+    }
+    ground.decide("c3")
+    ground.settle()
+    assert (ground.state("there"), ground.state("elsewhere")) == ("Retry", "Ready")
 
 
 def test_evict_sends_back_first_and_drops_then() -> None:

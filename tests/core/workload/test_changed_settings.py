@@ -184,3 +184,12 @@ def test_an_inactive_one_is_not_rejected_again(change: str) -> None:
     """Kueue takes a verdict back as it deactivates; one written after that would keep it from ever running again."""
     local = workload(quota=False, evicted="Deactivated", spec={"active": False})
     assert decide(seen(change, local, worker("w1"))).effects == ()
+
+
+@CHANGED
+def test_an_evicted_one_is_rejected_once_it_has_quota_again(change: str) -> None:
+    """Kueue follows no verdict while it is evicted, and gives no quota to one that has a verdict."""
+    shown = seen(change, workload(quota=False, evicted="AdmissionCheck"), worker("w1"))
+    assert decide(shown).effects == ()
+    shown = seen(change, workload(), worker("w1"))
+    assert in_words(shown, decide(shown))[0].startswith("rejected: ")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
+
+import pytest
 
 from multikueue.core.machinery.connection import CREDENTIALS
 from multikueue.core.model.conditions import condition, is_true
-from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, NAMESPACE, POD, SECRET, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
+from multikueue.errors import Forbidden
+from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
@@ -62,6 +67,29 @@ async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
         await here.done("worker", "add", "worker1", "--context", "worker1", "--outside", "--diagnose")
         assert await versions() == before
         assert await here.clusters() == ["worker1"]
+
+
+async def test_the_logs_server_gets_an_account_of_its_own(tmp_path: Path) -> None:
+    """It reads logs there, and no more; the same again changes nothing."""
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        command = ("worker", "grant-logs", "worker1", "--context", "worker1", "--outside")
+        said = await here.done(*command)
+        assert "--worker worker1=multikueue-logs-worker1" in said
+        key = ObjectKey("multikueue", "multikueue-logs-worker1")
+        secret = await here.manager.get(SECRET, key)
+        await here.done(*command)
+        assert (await here.manager.get(SECRET, key))["data"] == secret["data"]
+        config = parse_worker_kubeconfig(base64.b64decode(secret["data"]["kubeconfig"]))
+        async with KubeClient(config, name="worker1") as client:
+            assert (await client.list(POD, namespace="default")).items == []
+            await client.list(JOB, namespace="default")
+            for resource in (SECRET, NAMESPACE):
+                with pytest.raises(Forbidden):
+                    await client.list(resource)
+        await here.manager.merge_patch(SECRET, key, {"metadata": {"labels": None}})
+        assert "this command did not make it" in await here.refused(*command)
+        assert 'there is no MultiKueueCluster "other"' in await here.refused(*command[:2], "other", *command[3:])
 
 
 async def test_cordon_and_uncordon(tmp_path: Path) -> None:

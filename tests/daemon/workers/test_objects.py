@@ -14,10 +14,11 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.testing import NOW
 from multikueued.config import Settings
 from multikueued.workers import objects
-from multikueued.workers.adding import token_in
+from multikueued.workers.addresses import check_server
 from multikueued.workers.connecting import digest_in_use, digest_of, is_connected, why_not_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.rotating import with_token
+from multikueued.workers.tokens import token_in
 
 CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
@@ -80,18 +81,18 @@ class TestTheServer:
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "127.9.9.9", "kind.localhost"])
     def test_this_machines_own_address_is_refused_for_a_daemon_in_a_cluster(self, host: str) -> None:
         with pytest.raises(WorkerError, match="this machine's own address"):
-            objects.check_server(f"https://{host}:6443", outside=False)
-        assert objects.check_server(f"https://{host}:6443", outside=True) == f"https://{host}:6443"
+            check_server(f"https://{host}:6443", outside=False)
+        assert check_server(f"https://{host}:6443", outside=True) == f"https://{host}:6443"
 
     @pytest.mark.parametrize(
         "server", ["http://oslo:6443", "oslo:6443", "", "https://", "https://[oslo", "https://a:b"]
     )
     def test_what_is_no_https_address_is_refused(self, server: str) -> None:
         with pytest.raises(WorkerError, match="is no https:// address"):
-            objects.check_server(server, outside=True)
+            check_server(server, outside=True)
 
     def test_others_are_taken_without_a_trailing_slash(self) -> None:
-        assert objects.check_server("https://oslo.example.com/k8s/", outside=False) == "https://oslo.example.com/k8s"
+        assert check_server("https://oslo.example.com/k8s/", outside=False) == "https://oslo.example.com/k8s"
 
 
 @pytest.mark.parametrize("name", ["", "Oslo", "oslo_1", "-oslo", "o" * 51, "a/b"])

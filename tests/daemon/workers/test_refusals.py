@@ -6,9 +6,13 @@ import base64
 import json
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
+import pytest
 import yaml
 
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
@@ -20,6 +24,16 @@ from multikueued.workers.objects import multikueue_cluster, multikueue_config
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
 ADD = ("worker", "add", "worker1", "--context", "worker1")
+
+
+@contextmanager
+def interrupts(handler: Any) -> Iterator[None]:
+    """What SIGINT does here. A child gets the default in place of a handler, and inherits that it is ignored."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 async def untouched(here: Ground) -> None:
@@ -95,10 +109,14 @@ async def test_what_the_daemon_says_is_the_error(tmp_path: Path) -> None:
         assert await here.clusters() == ["worker1"]
 
 
-async def test_an_interruption_says_how_to_undo_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inherited", [signal.default_int_handler, signal.SIG_IGN])
+async def test_an_interruption_says_how_to_undo_it(tmp_path: Path, inherited: Any) -> None:
+    """Also where the tests run in the background of a script: such a shell has all its children ignore SIGINT."""
     async with ground(tmp_path, workers=1, daemon=False) as here:
         command = [sys.executable, "-m", "multikueued", *ADD, "--outside", "--kubeconfig", str(here.kubeconfig)]
-        async with await anyio.open_process(command) as process:
+        with interrupts(inherited), interrupts(signal.default_int_handler):
+            started = await anyio.open_process(command)
+        async with started as process:
 
             async def made() -> bool:
                 return bool((await here.manager.list(MULTIKUEUE_CLUSTER)).items)

@@ -17,6 +17,8 @@ from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, loc
 from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
 from multikueued.config import ControllerName, ObjectName, Settings, WebhookSettings
+from multikueued.leader_settings import BoundTokenSettings
+from multikueued.rbac.objects import Account
 from multikueued.reports.doctor.facts import (
     ClockBound,
     Credentials,
@@ -29,6 +31,7 @@ from multikueued.reports.doctor.facts import (
 from multikueued.reports.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.reports.doctor.table import CHECKS
 from multikueued.reports.doctor.webhooks import KUEUES
+from multikueued.tokens.bound import Bound
 from tests.reports.doctor.healthy import (
     ALLOWED,
     JOB_KIND,
@@ -50,6 +53,7 @@ Case: TypeAlias = tuple[str, Facts, str, str]
 """Id, facts, where, and a part of what it says."""
 
 OFF = Settings(namespace=ObjectName("kueue-system"))
+RENEWS = attrs.evolve(OFF, bound_tokens=BoundTokenSettings(enabled=True))
 POD = next(kind for kind in AVAILABLE if kind.resource.plural == "pods")
 
 
@@ -172,6 +176,13 @@ def credential_cases() -> Iterator[Case]:
         (Credentials("worker1-secret", certificate_expires=past), "client certificate expired at"),
     ):
         yield "credentials-expire", healthy(credentials={"worker1": made}), where, told
+    bound = Bound(Account("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
+    for settings, told in (
+        (RENEWS, "its token ends at 2026-01-02T00:00:00Z; the daemon renews it from 2026-01-01T19:12:00Z on"),
+        (OFF, "its token ends at 2026-01-02T00:00:00Z, and the daemon does not renew it"),
+    ):
+        held = Credentials("worker1-secret", token_expires=bound.expires, bound=bound)
+        yield "bound-token", healthy(credentials={"worker1": held}, settings=settings), where, told
     wrong = Credentials("worker1-secret", problem='it has no key "kubeconfig"')
     yield "kubeconfig-unusable", healthy(credentials={"worker1": wrong}), where, 'no key "kubeconfig"'
     newer = Credentials("worker1-secret", "def")
@@ -352,3 +363,16 @@ def test_the_bound_of_a_clock_counts_whole_seconds_and_the_request(
     told: float, sent: float, received: float, least: float
 ) -> None:
     assert ClockBound.of(told, sent, received).at_least == pytest.approx(least)
+
+
+def test_a_bound_token_is_a_warning_only_once_its_renewal_is_overdue() -> None:
+    """It lasts a day, so it always ends soon; at nine tenths of that it should have been renewed."""
+    bound = Bound(Account("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
+    held = {"worker1": Credentials("worker1-secret", token_expires=bound.expires, bound=bound)}
+
+    def told(hours: int, settings: Settings = RENEWS) -> list[Severity]:
+        facts = healthy(credentials=held, settings=settings, now=NOW + timedelta(hours=hours))
+        return [one.severity for one in diagnose(facts, CHECKS).findings if one.id == "credentials-expire"]
+
+    assert [told(hours) for hours in (1, 20, 22, 25)] == [[], [], [Severity.WARNING], [Severity.ERROR]]
+    assert told(1, OFF) == [Severity.WARNING]

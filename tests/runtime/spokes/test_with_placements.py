@@ -12,7 +12,8 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, JOB, MULTIKUEUE_CONFIG, PLACEMENT
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.spokes.names import MANAGED_CLUSTER
+from multikueue.core.placement.names import ADDON_FINALIZER, FINALIZER
+from multikueue.core.spokes.names import MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import Fault, Refuse
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, admission_check
@@ -149,3 +150,26 @@ async def test_a_decision_that_is_empty_for_a_moment_takes_nothing_away() -> Non
         assert {part: dig(obj, "metadata", "uid") for part, obj in after.items()} == {
             part: dig(obj, "metadata", "uid") for part, obj in before.items()
         }
+
+
+@pytest.mark.parametrize("adopt", ["none", "addon"])
+async def test_beside_a_running_addon_nothing_is_written(adopt: str) -> None:
+    """It makes accounts for all clusters under the same names: two writers would undo each other's work for ever."""
+    async with hub("c1") as on, placed(on, settings_of("clusterProfile", adopt=adopt)):
+        await label(on, "c1", "yes")
+        await until(on.is_active)
+        marked = {"metadata": {"finalizers": [FINALIZER, ADDON_FINALIZER]}}  # it still runs
+        await on.admin.merge_patch(ADMISSION_CHECK, ObjectKey("", PLACED), marked)
+        await anyio.sleep(5)
+        rotation = {"spec": {"rotation": {"validity": "8640h"}}}
+        await on.admin.merge_patch(MANAGED_SERVICE_ACCOUNT, ObjectKey("c1", "multikueue"), rotation)
+        await anyio.sleep(LEFT)
+        assert (await on.parts())["account"]["spec"]["rotation"]["validity"] == "8640h"
+        assert await on.is_active()
+        alone = {"metadata": {"finalizers": [FINALIZER]}}
+        await on.admin.merge_patch(ADMISSION_CHECK, ObjectKey("", PLACED), alone)
+
+        async def mended() -> bool:
+            return bool((await on.parts())["account"]["spec"]["rotation"]["validity"] == "168h0m0s")
+
+        await until(mended)

@@ -78,6 +78,17 @@ def test_a_job_that_shrinks_keeps_its_workload() -> None:
     assert dig(changed.object, "spec", "podSets")[0]["count"] == 1
 
 
+def test_a_suspended_job_that_shrinks_keeps_a_slice_that_is_not_admitted_yet() -> None:
+    """Kueue never deletes it, so what is recorded of it stays known."""
+    small, big = slice_of(running(1), *ADMITTED), running(3, generation=2)
+    waiting = slice_of(big, "QuotaReserved", replaces=small)
+    suspended = running(2, generation=3)
+    suspended["spec"]["suspend"] = True
+    changed = decide(suspended, waiting)
+    assert isinstance(changed, Replace)
+    assert dig(changed.object, "spec", "podSets")[0]["count"] == 2
+
+
 @pytest.mark.parametrize("lost", [evicted, without_quota], ids=["evicted", "without quota"])
 def test_a_slice_that_is_to_be_replaced_does_not_come_back(lost: Callable[[Json], Json]) -> None:
     """As Kueue's `EnsureWorkloadSlices`: it would hold its quota for ever, since the job follows the newer one."""

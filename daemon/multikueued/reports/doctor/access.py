@@ -32,9 +32,13 @@ def _refused(permissions: Sequence[Permission]) -> str:
 
 
 def expiring(facts: Facts) -> Iterator[Spot]:
-    """Tokens and client certificates that expire."""
+    """Tokens and client certificates that expire. One that the daemon renews is told of once that is overdue."""
     for worker, found in sorted(facts.credentials.items()):
-        for what, until in (("token", found.token_expires), ("client certificate", found.certificate_expires)):
+        ends = found.token_expires
+        kept = found.bound is not None and facts.settings.bound_tokens.enabled and not found.bound.is_late(facts.now)
+        if kept and ends is not None and ends > facts.now:
+            ends = None
+        for what, until in (("token", ends), ("client certificate", found.certificate_expires)):
             if until is not None and until < facts.now + SOON:
                 yield Spot(
                     f"{worker}, Secret {found.secret}",
@@ -42,6 +46,24 @@ def expiring(facts: Facts) -> Iterator[Spot]:
                     {"worker": worker},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
                 )
+
+
+def bound(facts: Facts) -> Iterator[Spot]:
+    """Tokens that end and that the daemon renews, or does not."""
+    for worker, found in sorted(facts.credentials.items()):
+        if found.bound is None:
+            continue
+        where, ends = f"{worker}, Secret {found.secret}", found.token_expires or found.bound.expires
+        until = f"its token ends at {_moment(ends)}" if ends is not None else "nobody knows when its token ends"
+        if not facts.settings_known:
+            yield Spot(where, f"{until}; the daemon's settings are not known, so nobody knows whether it is renewed")
+        elif not facts.settings.bound_tokens.enabled:
+            mend = "set boundTokens.enabled: true in the daemon's settings, and grant it (multikueue rbac manager)"
+            yield Spot(where, f"{until}, and the daemon does not renew it", severity=Severity.ERROR, remedy=mend)
+        elif found.bound.renewed_at is not None:
+            yield Spot(where, f"{until}; the daemon renews it from {_moment(found.bound.renewed_at)} on")
+        else:
+            yield Spot(where, f"{until}; the daemon renews it now")
 
 
 def unusable(facts: Facts) -> Iterator[Spot]:

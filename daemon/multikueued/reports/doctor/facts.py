@@ -10,98 +10,20 @@ import attrs
 from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueued.config import Settings
+from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
 from multikueued.reports.objects import ManagerObjects
-from multikueued.workers.fitting import Queues
 
-
-@attrs.frozen
-class NotChecked:
-    """Something that may not be seen, or could not be. It says nothing about whether it is right."""
-
-    what: str
-    why: str
-    who: str
-    """Who could check it, or what to grant."""
-
-
-@attrs.frozen
-class Permission:
-    """A verb of a resource, and whether an identity has it."""
-
-    verb: str
-    resource: str
-    """With a subresource: `workloads/status`."""
-    group: str
-    namespace: str
-    """Empty: in the whole cluster."""
-    name: str
-    """Of the one object; empty: of all."""
-    allowed: bool
-
-    def __str__(self) -> str:
-        resource = f"{self.resource}.{self.group}" if self.group else self.resource
-        named = f' "{self.name}"' if self.name else ""
-        return f"{self.verb} {resource}{named}{f' in namespace {self.namespace}' if self.namespace else ''}"
-
-
-@attrs.frozen
-class ClockBound:
-    """How far a server's clock is ahead of this machine's, in seconds: between `low` and `high`.
-
-    The header Date has whole seconds, and when it was written is known to the length of the request.
-    """
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, told: float, sent: float, received: float) -> ClockBound:
-        """From the time that a server told, and when the request was sent and answered, in seconds of epoch."""
-        return cls(told - received, told + 1 - sent)
-
-    def ahead_of(self, other: ClockBound) -> ClockBound:
-        """How far ahead of another server's clock."""
-        return ClockBound(self.low - other.high, self.high - other.low)
-
-    def narrowed(self, other: ClockBound) -> ClockBound:
-        """What two measurements of one clock tell together."""
-        return ClockBound(max(self.low, other.low), min(self.high, other.high))
-
-    @property
-    def at_least(self) -> float:
-        """By how much it differs at least; negative: it is behind."""
-        return self.low if self.low > 0 else min(self.high, 0.0)
-
-
-@attrs.frozen
-class Credentials:
-    """What a worker's kubeconfig tells, without any secret."""
-
-    secret: str
-    """Name of the Secret."""
-    digest: str = ""
-    """As the condition CredentialsInUse names it."""
-    token_expires: datetime | None = None
-    """The claim `exp` of a token that has one."""
-    certificate_expires: datetime | None = None
-    problem: str = ""
-    """Why it cannot be used, in the daemon's words."""
-
-
-@attrs.frozen
-class WorkerFacts:
-    """What a worker answered, asked with the credentials that the manager holds."""
-
-    name: str
-    error: str = ""
-    """Why it answered nothing else; empty: it did."""
-    latency: float | None = None
-    clock: ClockBound | None = None
-    permissions: tuple[Permission, ...] = ()
-    lacking: frozenset[GVK] = frozenset()
-    """Kinds that it does not serve."""
-    namespaces: frozenset[str] | None = None
-    queues: Queues | None = None
+__all__ = [
+    "ClockBound",
+    "Credentials",
+    "Facts",
+    "KueueFacts",
+    "NotChecked",
+    "Permission",
+    "StatusWriter",
+    "WebhookFacts",
+    "WorkerFacts",
+]
 
 
 @attrs.frozen
@@ -162,7 +84,9 @@ class Facts:
     credentials: Mapping[str, Credentials] = attrs.field(factory=dict)
     """By worker: of those whose Secret could be read."""
     workers: Mapping[str, WorkerFacts] = attrs.field(factory=dict)
-    """Those that answered."""
+    """Those that answered, and those that only the daemon has seen."""
+    seen_at: Mapping[str, datetime] = attrs.field(factory=dict)
+    """When the daemon saw the latter."""
     clock: ClockBound | None = None
     """The manager's."""
     not_checked: tuple[NotChecked, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
@@ -90,6 +91,8 @@ class Measured:
     """Seconds by which its clock is ahead of this machine's at least; negative: behind; null: not measured."""
     clock_to: float | None
     """The same at most."""
+    seen_at: datetime | None = None
+    """When the daemon saw it, where it could not be asked from here; null: it was asked."""
 
 
 @attrs.frozen
@@ -118,7 +121,7 @@ def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
     kept = sorted(dict.fromkeys(found), key=lambda one: order.index(one.severity))
     told = (attrs.evolve(one, where=legible(one.where), what=legible(one.what)) for one in kept)
     gaps = (attrs.evolve(one, what=legible(one.what), why=legible(one.why)) for one in facts.not_checked)
-    return Diagnosis(tuple(told), tuple(gaps), tuple(map(_measured, facts.workers.values())))
+    return Diagnosis(tuple(told), tuple(gaps), tuple(_measured(one, facts) for one in facts.workers.values()))
 
 
 def legible(text: str) -> str:
@@ -126,6 +129,6 @@ def legible(text: str) -> str:
     return shortened("".join(letter if letter.isprintable() else " " for letter in text), LONGEST)
 
 
-def _measured(worker: WorkerFacts) -> Measured:
+def _measured(worker: WorkerFacts, facts: Facts) -> Measured:
     low, high = (worker.clock.low, worker.clock.high) if worker.clock is not None else (None, None)
-    return Measured(worker.name, worker.latency, low, high)
+    return Measured(worker.name, worker.latency, low, high, facts.seen_at.get(worker.name))

@@ -184,6 +184,15 @@ MANAGER_CHECKS: Final = (
         access.expiring,
     ),
     Check(
+        "bound-token",
+        INFO,
+        "manager",
+        "a worker's token ends, and from when on the daemon renews it; an error if it does not",
+        "without renewal the worker is lost when the token ends",
+        "nothing, while the daemon runs; its event TokenNotRenewed says if it cannot",
+        access.bound,
+    ),
+    Check(
         "kubeconfig-unusable",
         ERROR,
         "manager",

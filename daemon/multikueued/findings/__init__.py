@@ -1,0 +1,1 @@
+"""What the leader sees of workers, published in a ConfigMap for people who may not read their credentials."""

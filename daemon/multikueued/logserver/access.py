@@ -1,0 +1,92 @@
+"""Whether a user may read a log, by the word of the manager's API server; and how many they may read at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
+from multikueue.errors import ApiError
+from multikueued.logserver.answers import GROUP, REMOTE_JOB, SUBRESOURCE, VERSION
+from multikueued.logserver.frontproxy import User
+
+ACCESS_REVIEW: Final = Resource(
+    GVK("authorization.k8s.io", "v1", "SubjectAccessReview"), "subjectaccessreviews", namespaced=False
+)
+TIMEOUT: Final = 10.0
+"""Seconds that the manager's API server may take to say."""
+REVIEWS: Final = 8
+"""Users asked about at a time."""
+
+Create = Callable[[Resource, Json], Awaitable[Json]]
+
+
+class RefusedError(Exception):
+    """A request is not served."""
+
+    def __init__(self, code: int, message: str, retry_after: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retry_after = retry_after
+
+
+@attrs.define(eq=False)
+class Access:
+    """Asks the manager's API server."""
+
+    create: Create
+    _turns: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(REVIEWS), init=False)
+
+    async def check(self, user: User, key: ObjectKey) -> None:
+        """
+        Raises:
+            RefusedError: the user may not read that log, or nobody says.
+        """
+        asked = {"verb": "get", "group": GROUP, "version": VERSION, "resource": REMOTE_JOB.plural}
+        asked |= {"subresource": SUBRESOURCE, "namespace": key.namespace, "name": key.name}
+        review: Json = {"apiVersion": ACCESS_REVIEW.gvk.api_version, "kind": ACCESS_REVIEW.gvk.kind, "metadata": {}}
+        review["spec"] = {**user.spec, "resourceAttributes": asked}
+        try:
+            with anyio.fail_after(TIMEOUT):
+                async with self._turns:
+                    answer = await self.create(ACCESS_REVIEW, review)
+        except (ApiError, TimeoutError) as error:
+            raise RefusedError(503, "the manager cluster does not say who may read this log", 2) from error
+        if dig(answer, "status", "allowed") is not True:
+            what = f'{REMOTE_JOB.plural}.{GROUP} "{key.name}" is forbidden: User "{user.name}" cannot get resource'
+            where = f'"{REMOTE_JOB.plural}/{SUBRESOURCE}" in API group "{GROUP}" in the namespace "{key.namespace}"'
+            raise RefusedError(403, f"{what} {where}")
+
+
+@attrs.define(eq=False)
+class Slots:
+    """How many logs are read at a time."""
+
+    most: int
+    per_user: int
+    _taken: Counter[str] = attrs.field(factory=Counter, init=False)
+
+    @contextmanager
+    def one(self, user: str) -> Iterator[None]:
+        """A place for one request while the context lasts.
+
+        Raises:
+            RefusedError: there is none.
+        """
+        if self._taken[user] >= self.per_user:
+            raise RefusedError(429, f"you read {self.per_user} logs already: end one first", 5)
+        if self._taken.total() >= self.most:
+            raise RefusedError(429, f"{self.most} logs are read already, of all users: ask again later", 5)
+        self._taken[user] += 1
+        try:
+            yield
+        finally:
+            self._taken[user] -= 1
+            if not self._taken[user]:
+                del self._taken[user]

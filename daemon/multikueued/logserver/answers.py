@@ -1,0 +1,66 @@
+"""What the server answers beside logs: which API it serves, errors as API servers have them, its own lines. Pure."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from multikueue.core.model.names import GVK, Json, Resource
+
+GROUP: Final = "remote.multikueue.dev"
+VERSION: Final = "v1alpha1"
+REMOTE_JOB: Final = Resource(GVK(GROUP, VERSION, "RemoteJob"), "remotejobs")
+SUBRESOURCE: Final = "log"
+"""API servers end requests after a minute, except for some subresources: this name is one of theirs."""
+API_SERVICE: Final = Resource(GVK("apiregistration.k8s.io", "v1", "APIService"), "apiservices", namespaced=False)
+API_SERVICE_NAME: Final = f"{VERSION}.{GROUP}"
+LOG_PATH: Final = f"/apis/{GROUP}/{VERSION}/namespaces/{{namespace}}/{REMOTE_JOB.plural}/{{name}}/{SUBRESOURCE}"
+NOTE: Final = "--- multikueue: "
+"""How lines of the server's own begin: those of a job have their time before anything else, if times are asked for."""
+END: Final = "this ends here: "
+"""How the note begins that says why an answer has no more."""
+_REASONS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+def status(code: int, message: str, name: str = "", retry_after: int = 0) -> Json:
+    """An error as API servers have it, so that kubectl prints it well."""
+    details: Json = {"name": name, "group": GROUP, "kind": REMOTE_JOB.plural} if name else {}
+    if retry_after:
+        details["retryAfterSeconds"] = retry_after
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": _REASONS.get(code, HTTPStatus(code).phrase.replace(" ", "")),
+        **({"details": details} if details else {}),
+        "code": code,
+    }
+
+
+def documents() -> dict[str, Json]:
+    """Discovery, by path."""
+    version = {"groupVersion": f"{GROUP}/{VERSION}", "version": VERSION}
+    group: Json = {"name": GROUP, "versions": [version], "preferredVersion": version}
+    entry: Json = {"singularName": "", "namespaced": True, "kind": REMOTE_JOB.gvk.kind, "verbs": []}
+    resources = [
+        {**entry, "name": REMOTE_JOB.plural, "singularName": "remotejob"},
+        {**entry, "name": f"{REMOTE_JOB.plural}/{SUBRESOURCE}", "verbs": ["get"]},
+    ]
+    listed = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version["groupVersion"]}
+    return {
+        "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]},
+        f"/apis/{GROUP}": {"kind": "APIGroup", "apiVersion": "v1", **group},
+        f"/apis/{GROUP}/{VERSION}": {**listed, "resources": resources},
+    }

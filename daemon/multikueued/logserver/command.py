@@ -1,0 +1,187 @@
+"""`multikueue logs-server`: logs of remote runs as an aggregated API of the manager cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final, Literal, TypeVar
+
+import anyio
+import click
+
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.quantities import exact
+from multikueued.commands.options import DAEMON_NAMESPACE, manager_config
+from multikueued.config import LoggingSettings, MarkSettings, Settings
+from multikueued.logs import configure_logging
+from multikueued.logserver.reading import Bounds
+from multikueued.logserver.running import Options, serve
+from multikueued.values import parse_duration
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULTS: Final = Bounds()
+
+
+class WorkerSecret(click.ParamType[tuple[str, str]]):
+    """`WORKER=SECRET`."""
+
+    name = "worker=secret"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Read it."""
+        worker, _, secret = str(value).partition("=")
+        if not worker or not secret:
+            self.fail(f"{value!r} is not WORKER=SECRET, as oslo=multikueue-logs-oslo", param, ctx)
+        return worker, secret
+
+
+class Size(click.ParamType[int]):
+    """Bytes, written as Kubernetes writes quantities: `256Mi`."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it."""
+        try:
+            size = int(exact(str(value))[0])
+        except ValueError:
+            size = 0
+        if size < 1:
+            self.fail(f"{value!r} is not a size: write it like 256Mi", param, ctx)
+        return size
+
+
+class Duration(click.ParamType[timedelta]):
+    """A time, written as in the settings: `90s`, `1h`."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Read it."""
+        try:
+            return value if isinstance(value, timedelta) else parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+_WHERE: Final = (
+    click.option(
+        "--kubeconfig",
+        envvar="KUBECONFIG",
+        show_envvar=True,
+        help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
+    ),
+    click.option("--context", help="The context of the kubeconfig, if not its current one."),
+    click.option("-n", "--namespace", help="Of its Secrets and its Service. Without it: the pod's own."),
+    click.option(
+        "--worker",
+        "workers",
+        type=WorkerSecret(),
+        multiple=True,
+        help="A worker, and the Secret with "
+        "the kubeconfig for it, under the key kubeconfig. Repeat it for each worker.",
+    ),
+    click.option(
+        "--daemon-namespace",
+        default=DAEMON_NAMESPACE,
+        show_default=True,
+        help="Where the daemon has the Secret with the key of marks.",
+    ),
+    click.option(
+        "--marks-secret",
+        default=str(MarkSettings().secret_name),
+        show_default=True,
+        help="Its name: the daemon's setting marks.secretName.",
+    ),
+    click.option("--origin", default=str(Settings().origin), show_default=True, help="The daemon's setting origin."),
+    click.option("--service", default="multikueue-logs", show_default=True, help="The Service in front of it."),
+    click.option(
+        "--certificate-secret",
+        default="multikueue-logs",
+        show_default=True,
+        help="In which it keeps the certificate that it makes. The Secret must exist.",
+    ),
+    click.option(
+        "--cert-dir",
+        default="",
+        help="A folder with tls.crt and tls.key, which somebody else renews. "
+        "Then it makes none, and leaves the APIService's caBundle alone.",
+    ),
+)
+"""Where its objects are."""
+_BOUNDS: Final = (
+    click.option("--bind-address", default="", help="Without it: all addresses."),
+    click.option("--port", type=click.IntRange(0, 65_535), default=8443, show_default=True, help="HTTPS."),
+    click.option(
+        "--max-streams",
+        type=click.IntRange(1, 512),
+        default=32,
+        show_default=True,
+        help="Logs that are read at a time.",
+    ),
+    click.option(
+        "--max-streams-per-user",
+        type=click.IntRange(1),
+        default=4,
+        show_default=True,
+        help="Of these, by one user.",
+    ),
+    click.option(
+        "--max-bytes", type=Size(), default=f"{DEFAULTS.size >> 20}Mi", show_default=True, help="Of one answer."
+    ),
+    click.option("--max-time", type=Duration(), default="1h", show_default=True, help="That one answer may take."),
+    click.option("--log-format", type=click.Choice(["json", "console"]), default="json", show_default=True),
+    click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="Requests are logged at info.",
+    ),
+)
+"""What its clients may take, and what it logs."""
+
+
+def _options(command: F) -> F:
+    """All of them."""
+    for option in reversed((*_WHERE, *_BOUNDS)):
+        command = option(command)
+    return command
+
+
+@click.command("logs-server")
+@_options
+def logs_server(
+    workers: tuple[tuple[str, str], ...],
+    max_bytes: int,
+    max_time: timedelta,
+    log_format: Literal["json", "console"],
+    log_level: Literal["debug", "info", "warning", "error"],
+    **options: Any,
+) -> None:
+    """Serve the logs of remote runs as an API of the manager cluster, until told to stop.
+
+    Users need no credentials of workers, and no access to Secrets: the manager's API server says who they are and what
+    they may. It runs beside the daemon, in a process of its own, with credentials of its own for workers, as
+    multikueue rbac logs-worker grants them. It is called through an APIService by API servers alone.
+    """
+    manager = manager_config(options.pop("kubeconfig"), options.pop("context"))
+    chosen = Options(
+        manager=manager,
+        namespace=options["namespace"] or manager.namespace or "default",
+        workers=dict(workers),
+        marks=ObjectKey(options["daemon_namespace"], options["marks_secret"]),
+        origin=options["origin"],
+        service=options["service"],
+        secret=options["certificate_secret"],
+        cert_dir=options["cert_dir"],
+        address=options["bind_address"],
+        port=options["port"],
+        streams=options["max_streams"],
+        streams_per_user=options["max_streams_per_user"],
+        bounds=Bounds(max_bytes, max_time.total_seconds()),
+    )
+    configure_logging(LoggingSettings(log_format, log_level), sys.stderr)
+    anyio.run(serve, chosen)

@@ -1,0 +1,148 @@
+"""Who asks, by the word of the manager's API server. Pure.
+
+An aggregated API is called by the API server alone, its *front proxy*: it presents a client certificate, and names the
+user in headers. ConfigMap `kube-system/extension-apiserver-authentication` says which authority signs that certificate,
+which names it may have, and which headers these are. Without the certificate the headers are worth nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol, Self
+from urllib.parse import unquote
+
+import attrs
+
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
+from multikueue.webhook.certificates import UnusableError, read_certificates
+
+CONFIG_MAP: Final = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
+CONFIG_KEY: Final = ObjectKey("kube-system", "extension-apiserver-authentication")
+
+
+class Headers(Protocol):
+    """Of a request, as aiohttp has them: a name may be there several times, and its case does not count."""
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        ...
+
+    def getall(self, key: str, default: list[str], /) -> list[str]:
+        """All values of a name."""
+        ...
+
+
+@attrs.frozen
+class User:
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+
+    @property
+    def spec(self) -> Json:
+        """The user as a SubjectAccessReview names them."""
+        told: Json = {"user": self.name, "groups": [*self.groups], "uid": self.uid}
+        told["extra"] = {key: [*values] for key, values in self.extra.items()}
+        return {field: value for field, value in told.items() if value}
+
+
+@attrs.frozen
+class FrontProxy:
+    """By what the front proxy is known, and where it names the user."""
+
+    authorities: str = attrs.field(repr=False)
+    """PEM: who signs its client certificate."""
+    names: frozenset[str]
+    """The common names that its certificate may have; empty: any."""
+    user_headers: tuple[str, ...]
+    group_headers: tuple[str, ...]
+    uid_headers: tuple[str, ...]
+    extra_prefixes: tuple[str, ...]
+
+    @classmethod
+    def read(cls, config_map: Json) -> Self:
+        """Read the ConfigMap.
+
+        Raises:
+            UnusableError: the aggregation layer is not configured, or what is there cannot be used.
+        """
+        data = dig(config_map, "data") or {}
+        authorities = str(data.get("requestheader-client-ca-file") or "")
+        if not authorities:
+            raise UnusableError("it has no requestheader-client-ca-file: the API server's aggregation layer is not on")
+        read_certificates(authorities)
+        found = cls(
+            authorities,
+            frozenset(_texts(data, "requestheader-allowed-names")),
+            _texts(data, "requestheader-username-headers"),
+            _texts(data, "requestheader-group-headers"),
+            _texts(data, "requestheader-uid-headers"),
+            _texts(data, "requestheader-extra-headers-prefix"),
+        )
+        if not found.user_headers:
+            raise UnusableError("it names no requestheader-username-headers")
+        return found
+
+    def user(self, certificate: Mapping[str, Any] | None, headers: Headers) -> User | None:
+        """Who asks; None if nobody vouches for it.
+
+        Args:
+            certificate: the client's, as `ssl` gives one that it has verified against `authorities`; None or empty:
+                there is none.
+            headers: of the request.
+        """
+        names = [*_common_names(certificate or {})]
+        if len(names) != 1 or (self.names and names[0] not in self.names):
+            return None
+        name = next(_values(headers, self.user_headers), "")
+        user = User(
+            name,
+            tuple(_values(headers, self.group_headers)),
+            next(_values(headers, self.uid_headers), ""),
+            self._extra(headers),
+        )
+        return user if name and _is_text(user) else None
+
+    def _extra(self, headers: Headers) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for prefix in self.extra_prefixes:
+            for header in dict.fromkeys(str(one).lower() for one in headers):
+                if header.startswith(prefix.lower()):
+                    key = unquote(header[len(prefix) :]).lower()
+                    found[key] = (*found.get(key, ()), *headers.getall(header, []))
+        return found
+
+
+def _texts(data: Json, field: str) -> tuple[str, ...]:
+    try:
+        found = json.loads(data.get(field) or "[]")
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise UnusableError(f"its {field} is no list")
+    return tuple(map(str, found))
+
+
+def _common_names(certificate: Mapping[str, Any]) -> Iterator[str]:
+    for part in certificate.get("subject", ()):
+        yield from (value for field, value in part if field == "commonName")
+
+
+def _values(headers: Headers, names: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        yield from (value for value in headers.getall(name, []) if value)
+
+
+def _is_text(user: User) -> bool:
+    """Whether it can be asked about: aiohttp gives bytes that are not UTF-8 as lone surrogates."""
+    told = (user.name, user.uid, *user.groups, *user.extra, *(one for values in user.extra.values() for one in values))
+    try:
+        "".join(told).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,216 @@
+"""One request for a log: what it may ask for, and how it is answered within its bounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Self
+
+import anyio
+import attrs
+
+from multikueue.core.model.names import ObjectKey
+from multikueue.errors import ApiError, MultiKueueError
+from multikueued.cli import known_error
+from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
+from multikueued.logserver.access import RefusedError
+from multikueued.logserver.answers import END
+from multikueued.logserver.outgoing import Outgoing
+from multikueued.logserver.resolving import PlacesOfTenant, told_of_worker
+from multikueued.remote.finding import Nowhere, WorkerPods
+from multikueued.remote.following import Follower
+from multikueued.remote.streaming import LogShower, Wanted
+from multikueued.reports.typenames import JobName
+
+CHECK: Final = 60.0
+"""Seconds after which it is asked again whether the user may read a log that is still being read."""
+FORBIDDEN: Final = 403
+EVERY: Final = 5.0
+"""Seconds between two looks at the pods and the Workload of a job that is followed: many may be."""
+BEGIN: Final = 5.0
+"""Seconds after which the answer begins for a log that is followed, though there is nothing to read yet: clients wait
+for that only so long."""
+PODS: Final = 16
+"""Pods of a job that are followed at a time."""
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_CODES: Final = {NOT_FOUND: 404, NOT_REACHABLE: 503, USAGE: 400, FINDING: 500}
+
+
+PARAMETERS: Final = ("follow", "allPods", "timestamps", "container", "sinceSeconds", "tailLines", "limitBytes")
+
+
+@attrs.frozen
+class Query:
+    """What is asked for, as `kubectl logs` words it."""
+
+    follow: bool = False
+    all_pods: bool = False
+    timestamps: bool = False
+    container: str = ""
+    since_seconds: int = 0
+    tail: int | None = None
+    limit: int | None = None
+    """Bytes."""
+
+    @classmethod
+    def read(cls, query: Mapping[str, str]) -> Self:
+        """Read the query of a request. A worker or a pod cannot be named.
+
+        Raises:
+            RefusedError: it is not understood.
+        """
+        unknown = sorted(set(query) - set(PARAMETERS))
+        if unknown:
+            raise RefusedError(400, f"the parameter {unknown[0]!r} is not known, but {', '.join(PARAMETERS)}")
+        container = query.get("container", "")
+        if container and _NAME.fullmatch(container) is None:
+            raise RefusedError(400, f"container: {container!r} is no container's name")
+        return cls(
+            _flag(query, "follow"),
+            _flag(query, "allPods"),
+            _flag(query, "timestamps"),
+            container,
+            _number(query, "sinceSeconds") or 0,
+            _number(query, "tailLines"),
+            _number(query, "limitBytes"),
+        )
+
+
+def _flag(query: Mapping[str, str], name: str) -> bool:
+    text = query.get(name, "false").lower()
+    if text not in ("true", "1", "false", "0"):
+        raise RefusedError(400, f"{name}: {text!r} is neither true nor false")
+    return text in ("true", "1")
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name)
+    if text is not None and re.fullmatch("[0-9]{1,12}", text) is None:
+        raise RefusedError(400, f"{name}: {text!r} is no number")
+    return None if text is None else int(text)
+
+
+def job_name(key: ObjectKey) -> JobName:
+    """The job that is named `TYPE.NAME`.
+
+    Raises:
+        RefusedError: no job can have that name.
+    """
+    kind, dot, name = key.name.partition(".")
+    if not dot or not kind or not all(map(_NAME.fullmatch, (key.namespace, kind, name))):
+        raise RefusedError(404, f'"{key.name}" names no job: write TYPE.NAME, as job.train-1')
+    return JobName(kind, name)
+
+
+Check = Callable[[], Awaitable[None]]
+
+
+@attrs.frozen
+class Bounds:
+    """Of one request."""
+
+    size: int = 256 << 20
+    """Bytes of log lines."""
+    time: float = 3600.0
+    """Seconds."""
+
+
+async def read(query: Query, places: PlacesOfTenant, bounds: Bounds, out: Outgoing, check: Check) -> str:
+    """Answer with the logs of a job, up to the bounds; returns why it has ended early, if it has.
+
+    Args:
+        query: what is asked for.
+        places: where the job is.
+        bounds: of the answer.
+        out: the answer.
+        check: raises RefusedError if the user may not read it, or nobody says.
+
+    Raises:
+        RefusedError: nothing has been written, and this is why.
+    """
+    why, code = "", 200
+    with anyio.move_on_after(bounds.time) as scope:
+        try:
+            await _until_over(query, places, out, check)
+        except (MultiKueueError, BaseExceptionGroup) as error:
+            known = known_error(error)
+            if known is None:
+                raise
+            why, code = _told(known, places)
+    if why and not out.begun:
+        raise RefusedError(code, why)
+    if scope.cancelled_caught:
+        why = f"it has lasted for {bounds.time:g} s; ask again"
+    elif out.revoked:
+        why = "you may not read it any more"
+    elif out.full and query.limit is None:
+        why = f"it has {out.most} bytes; ask for less with sinceSeconds or tailLines"
+    if why:
+        out.note(END + why)
+    await out.end()
+    return why
+
+
+async def _until_over(query: Query, places: PlacesOfTenant, out: Outgoing, check: Check) -> None:
+    """Show what is asked for while there is a reader who may read it, and room."""
+    async with anyio.create_task_group() as tasks:
+
+        async def show() -> None:
+            await _show(query, places, out)
+            out.over.set()
+
+        async def ask_again() -> None:
+            while not out.revoked:
+                await anyio.sleep(CHECK)
+                try:
+                    await check()
+                except RefusedError as error:
+                    out.revoked = error.code == FORBIDDEN
+            out.over.set()
+
+        async def begin() -> None:
+            await anyio.sleep(BEGIN)
+            out.begin()
+
+        if query.follow:
+            tasks.start_soon(begin)
+        for task in (out.run, out.watch_reader, ask_again, show):
+            tasks.start_soon(task)
+        await out.over.wait()
+        tasks.cancel_scope.cancel()
+
+
+def _told(error: MultiKueueError, places: PlacesOfTenant) -> tuple[str, int]:
+    """Words for users, and the HTTP status."""
+    if isinstance(error, CommandError):
+        return str(error), _CODES.get(error.exit_code, 500)
+    if isinstance(error, ApiError):
+        return places.told(error), 503
+    return "this server has failed: ask an operator", 500
+
+
+async def _show(query: Query, places: PlacesOfTenant, out: Outgoing) -> None:
+    wanted = Wanted(
+        query.all_pods,
+        query.container,
+        query.since_seconds,
+        query.tail,
+        show=out.show,
+        tell=out.note,
+        pause=out.pause,
+        timestamps=query.timestamps,
+        max_streams=PODS,
+        every=EVERY,
+        told=told_of_worker,
+    )
+    if query.follow:
+        await Follower(places, wanted).run()
+        return
+    sought = await places.look()
+    if isinstance(sought, Nowhere):
+        raise CommandError(f"{sought.job} has no logs: {sought.why}", NOT_FOUND)
+    async with places.client(sought.worker) as client:
+        try:
+            await LogShower(WorkerPods(client, sought), wanted).show()
+        except ApiError as error:
+            raise CommandError(told_of_worker(sought.worker, error), NOT_REACHABLE) from error

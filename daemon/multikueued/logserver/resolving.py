@@ -1,0 +1,225 @@
+"""From TYPE/NAME in a namespace to its worker and its copies, for somebody who may see no Secret.
+
+The way is: the Workload's UID, the worker that is recorded, the copies there that carry our mark of that Workload, the
+pods by their owners' UIDs. Each worker is read with credentials of this server alone. Words for users name no address.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+import attrs
+import structlog
+
+from multikueue.core.model import workloads
+from multikueue.core.model.kinds import SECRET, WORKLOAD
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import uid
+from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, NotSent, TooManyRequests, Unauthorized
+from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient, parse_worker_kubeconfig
+from multikueue.kube.client import Served
+from multikueue.kube.log_stream import LogLine
+from multikueue.kube.requests import LogQuery
+from multikueue.protocols import ObjectList
+from multikueue.runtime.reconcilers.configuration import kubeconfig_in
+from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError
+from multikueued.commands.reading import Manager
+from multikueued.marking import key_in
+from multikueued.remote.finding import RETENTION, Nowhere
+from multikueued.remote.reaching import WorkerClient
+from multikueued.remote.sought import Sought, siblings_of
+from multikueued.reports.typenames import JobName, matching, type_name
+
+OPTIONS: Final = ClientOptions(
+    deadline=20.0,
+    connection_wait=10.0,
+    connections=4,
+    user_agent="multikueue-logs",
+    limits=AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=10_000),
+)
+"""For workers: what one namespace there may be."""
+READS: Final = 4
+"""Lists of one worker at a time, of all requests: a worker that hangs holds up those of its own jobs alone."""
+TURN: Final = 20.0
+"""Seconds that a list may wait for its place."""
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.frozen
+class Workers:
+    """The workers that this server may read."""
+
+    client: Manager
+    """Of the manager cluster."""
+    namespace: str
+    """Where the Secrets with the kubeconfigs are."""
+    secrets: Mapping[str, str]
+    """Names of the Secrets, by worker."""
+    _turns: dict[str, anyio.CapacityLimiter] = attrs.field(factory=dict, init=False)
+
+    @asynccontextmanager
+    async def open(self, worker: str) -> AsyncIterator[WorkerClient]:
+        """A client of a worker.
+
+        Raises:
+            CommandError: it cannot be asked; the log says why in more words.
+        """
+        config = await self._config(worker)
+        turns = self._turns.setdefault(worker, anyio.CapacityLimiter(READS))
+        async with KubeClient(config, name=worker, options=OPTIONS) as client:
+            yield InTurns(client, turns)
+
+    async def _config(self, worker: str) -> ClusterConfig:
+        name = self.secrets.get(worker)
+        if name is None:
+            told = f'this server has no credentials for worker cluster "{worker}": ask an operator to add them'
+            raise CommandError(told, NOT_REACHABLE)
+        key = ObjectKey(self.namespace, name)
+        try:
+            return parse_worker_kubeconfig(kubeconfig_in(await self.client.get(SECRET, key), name))
+        except (ApiError, KubeconfigError) as error:
+            log.warning("credentials cannot be used", worker=worker, secret=str(key), error=str(error))
+            told = f'the credentials of this server for worker cluster "{worker}" cannot be used: ask an operator'
+            raise CommandError(told, NOT_REACHABLE) from error
+
+
+@attrs.frozen
+class InTurns:
+    """A client of a worker whose lists wait for a place; logs do not. Implements `WorkerClient`."""
+
+    client: KubeClient
+    turns: anyio.CapacityLimiter
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        """See `Reader.get`."""
+        return await self.client.get(resource, key)
+
+    async def discover(self, gvk: GVK) -> Served | None:
+        """See `KubeClient.discover`."""
+        return await self.client.discover(gvk)
+
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
+        """See `Reader.list`."""
+        with anyio.move_on_after(TURN) as waiting:
+            async with self.turns:
+                waiting.deadline = math.inf  # from here on the client's own deadline counts
+                return await self.client.list(resource, namespace=namespace, label_selector=label_selector, limit=limit)
+        raise NotSent(f"{self.client.name}: list {resource}: too many others are being read")
+
+    async def pod_log(
+        self,
+        key: ObjectKey,
+        query: LogQuery,
+        on_line: Callable[[LogLine], None],
+        *,
+        on_open: Callable[[], Awaitable[None]],
+        pause: Callable[[], Awaitable[None]],
+    ) -> None:
+        """See `KubeClient.pod_log`."""
+        await self.client.pod_log(key, query, on_line, on_open=on_open, pause=pause)
+
+
+@attrs.define(eq=False)
+class PlacesOfTenant:
+    """Implements `remote.finding.Places` for one request."""
+
+    workers: Workers
+    name: JobName
+    namespace: str
+    origin: str
+    marks: ObjectKey
+    """The Secret with the key of marks."""
+    worker: str = attrs.field(default="", init=False)
+    """The last one that was read, for the audit."""
+    _workload: Json | None = attrs.field(default=None, init=False)
+    _siblings: tuple[Json, ...] = attrs.field(default=(), init=False)
+    _key: bytes | None = attrs.field(default=None, init=False, repr=False)
+
+    async def look(self) -> Sought | Nowhere:
+        """See `Places`."""
+        try:
+            await self._read_key()
+            workload = await self._read()
+        except ApiError as error:
+            if error.retryable:
+                raise
+            raise CommandError(f"{self.told(error)} this server as it must: ask an operator", FINDING) from error
+        job, worker = type_name(workload), workloads.cluster_name(workload)
+        if worker is None:
+            ended = workloads.is_finished(workload)
+            return Nowhere(job, f"it has ended. {RETENTION}" if ended else "no worker has it", True, ended)
+        self.worker = worker
+        return Sought(
+            job=job,
+            namespace=self.namespace,
+            worker=worker,
+            workload=workload,
+            origin=self.origin,
+            siblings=self._siblings,
+            mark_key=self._key,
+            strict=True,
+        )
+
+    @asynccontextmanager
+    async def client(self, worker: str) -> AsyncIterator[WorkerClient]:
+        """See `Places`."""
+        async with self.workers.open(worker) as client:
+            yield client
+
+    def told(self, error: ApiError) -> str:
+        """See `Places`."""
+        log.warning("the manager cannot be read", namespace=self.namespace, error=str(error))
+        return "the manager cluster does not answer"
+
+    async def _read_key(self) -> None:
+        if self._key is not None:
+            return
+        try:
+            self._key = key_in(await self.workers.client.get(SECRET, self.marks))
+        except (NotFound, Forbidden, ValueError) as error:
+            log.warning("the key of marks cannot be read", secret=str(self.marks), error=str(error))
+        if self._key is None:
+            raise CommandError("this server cannot tell whose copies are ours: ask an operator", FINDING)
+
+    async def _read(self) -> Json:
+        """The Workload that counts: the same as before while it lives, else the newest of the job."""
+        if self._workload is not None and (same := await self._same(self._workload)) is not None:
+            self._workload = same
+            return same
+        listed = (await self.workers.client.list(WORKLOAD, namespace=self.namespace)).items
+        found = matching(self.name, listed if self._workload is None else self._of_same_job(self._workload, listed))
+        if not found:
+            raise CommandError(f"there is no Workload of {self.name} in namespace {self.namespace}", NOT_FOUND)
+        self._workload, self._siblings = found[0], siblings_of(found[0], listed)
+        return found[0]
+
+    def _of_same_job(self, before: Json, listed: Iterable[Json]) -> list[Json]:
+        """Not those of a job of the same name that was made later, perhaps in a namespace that was made again: the user
+        was asked about for the first one."""
+        every = [*listed]
+        return [*siblings_of(before, every), *(one for one in every if uid(one) == uid(before))]
+
+    async def _same(self, before: Json) -> Json | None:
+        try:
+            now = await self.workers.client.get(WORKLOAD, ObjectKey.of(before))
+        except NotFound:
+            return None
+        return now if uid(now) == uid(before) and not workloads.is_finished(now) else None
+
+
+def told_of_worker(worker: str, error: ApiError) -> str:
+    """What went wrong on a worker, in words for users; the log has the rest."""
+    log.warning("a worker cannot be read", worker=worker, error=str(error))
+    match error:
+        case Forbidden() | Unauthorized():
+            return f'worker cluster "{worker}" refuses this server: ask an operator'
+        case TooManyRequests():
+            return f'worker cluster "{worker}" has too much to do'
+    return f'worker cluster "{worker}" does not answer'

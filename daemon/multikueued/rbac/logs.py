@@ -1,0 +1,71 @@
+"""The rules of those who read logs: `multikueue pods` and `logs`, and `multikueue logs-server`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from multikueue import JobKind
+from multikueue.core.model.kinds import KUEUE_GROUP
+from multikueue.core.model.names import Json
+from multikueued.rbac.making import merged, rule
+
+_JOBS: Final = ("jobs", "batch")
+_RAY: Final = ("rayclusters", "ray.io")
+BETWEEN: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
+    "jobsets.jobset.x-k8s.io": (_JOBS,),
+    "trainjobs.trainer.kubeflow.org": (("jobsets", "jobset.x-k8s.io"), _JOBS),
+    "mpijobs.kubeflow.org": (_JOBS,),
+    "rayjobs.ray.io": (_RAY, _JOBS),
+    "rayservices.ray.io": (_RAY,),
+    "deployments.apps": (("replicasets", "apps"),),
+    "leaderworkersets.leaderworkerset.x-k8s.io": (("statefulsets", "apps"),),
+    "appwrappers.workload.codeflare.dev": (_JOBS, _RAY, ("jobsets", "jobset.x-k8s.io")),
+}
+"""By kind: what stands between a job and its pods, as plural and group. Owners of other kinds are looked up, too, where
+the account may list them."""
+
+
+def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
+    """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, and what stands between a job and
+    its pods."""
+    between = sorted({one for kind in kinds for one in BETWEEN.get(kind.resource.qualified, ())})
+    return [
+        rule("", ["pods"], ["list"]),
+        rule("", ["pods/log"], ["get"]),
+        *(rule(group, [plural], ["list"]) for plural, group in between),
+    ]
+
+
+def logs_server_rules(service: str) -> list[Json]:
+    """In the whole manager cluster, for `multikueue logs-server`; `service` is the APIService's name.
+
+    Whether a user may read a log is asked by SubjectAccessReviews: the role `system:auth-delegator` would allow more.
+    """
+    return [
+        rule(KUEUE_GROUP, ["workloads"], ["get", "list"]),
+        rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+        rule("apiregistration.k8s.io", ["apiservices"], ["get", "patch"], [service]),
+    ]
+
+
+def named_secret_rules(names: Sequence[str]) -> list[Json]:
+    """In a namespace, to read these Secrets and no other: kubeconfigs, or the key of marks."""
+    return [rule("", ["secrets"], ["get"], names)] if names else []
+
+
+def own_certificate_rules(secret: str) -> list[Json]:
+    """In its namespace, for a certificate that `multikueue logs-server` makes; `secret` is the Secret's name."""
+    return [rule("", ["secrets"], ["get", "patch"], [secret])]
+
+
+def logs_on_worker(kinds: Sequence[JobKind]) -> list[Json]:
+    """In a whole worker cluster, for `multikueue logs-server`: it reads our copies, their pods and logs."""
+    read = [kind.resource for kind in kinds if not kind.workload_only]
+    return merged(
+        [
+            rule(KUEUE_GROUP, ["workloads"], ["list"]),
+            *(rule(one.gvk.group, [one.plural], ["list"]) for one in read),
+            *log_rules(kinds),
+        ]
+    )

@@ -1,0 +1,89 @@
+"""Logs through the manager's own API, as `multikueue logs-server` serves it: without any credentials of a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.names import ObjectKey
+from multikueue.errors import ApiError, NotFound
+from multikueue.kube import KubeClient
+from multikueue.kube.log_stream import LogLine, at_once
+from multikueue.kube.requests import LogQuery
+from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
+from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
+from multikueued.remote.finding import Asked
+from multikueued.remote.streaming import Wanted
+from multikueued.reports.typenames import JobName
+
+PATIENCE: Final = 60.0
+"""Seconds until the answer begins: the server may have to wait for a worker itself."""
+IDLE: Final = 86_400.0
+"""Seconds of silence: a job may say nothing for long, and the server bounds the time itself."""
+
+
+@attrs.define
+class Shown:
+    """Shows lines, and knows whether there was any."""
+
+    show: Callable[[str], None]
+    any: bool = False
+
+    def __call__(self, text: str) -> None:
+        """Show a line."""
+        self.any = True
+        self.show(text)
+
+
+async def is_served(manager: KubeClient, job: str) -> bool:
+    """Whether the manager has the API, and the job's name is one that it takes."""
+    try:
+        return bool(JobName.parse(job).type) and await manager.discover(REMOTE_JOB.gvk) is not None
+    except ApiError:
+        return False
+
+
+async def logs_through_api(manager: KubeClient, asked: Asked, wanted: Wanted, *, follow: bool) -> None:
+    """Show the logs of a job.
+
+    Raises:
+        CommandError: the API is not there, there is no such job, or the log ends early.
+        ApiError: the manager refuses.
+    """
+    key = ObjectKey(asked.target.namespace, _api_name(asked.job))
+    if await manager.discover(REMOTE_JOB.gvk) is None:
+        told = f"the manager at {asked.target.config.server} does not serve {REMOTE_JOB}"
+        raise CommandError(f"{told}: ask an operator to run multikueue logs-server there", NOT_REACHABLE)
+    query = LogQuery(wanted.container, follow, wanted.since_seconds, tail=wanted.tail, all_pods=wanted.all_pods)
+    ends: list[str] = []
+
+    def show(line: LogLine) -> None:
+        if line.time or not line.text.startswith(NOTE):
+            wanted.show(line.text)
+        elif (told := line.text.removeprefix(NOTE)).startswith(END):
+            ends.append(told)
+        else:
+            wanted.tell(told)
+
+    try:
+        await manager.pod_log(key, query, show, on_open=at_once, resource=REMOTE_JOB, idle=IDLE)
+    except NotFound as error:
+        raise CommandError(str(error), NOT_FOUND) from error
+    if ends:
+        raise CommandError(ends[-1], FINDING)
+
+
+def _api_name(job: str) -> str:
+    """The name by which the API knows a job: `TYPE.NAME`.
+
+    Raises:
+        CommandError: it has no TYPE.
+    """
+    wanted = JobName.parse(job)
+    if not wanted.type or not wanted.name:
+        raise CommandError(
+            f'"{job}" has no TYPE, which multikueue logs-server needs: write TYPE/NAME, as job/train-1', USAGE
+        )
+    return f"{wanted.type.partition('.')[0]}.{wanted.name}"

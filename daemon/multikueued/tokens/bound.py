@@ -1,0 +1,147 @@
+"""What a Secret with a worker's kubeconfig says about its bound token, and when that is renewed. Pure.
+
+Times are this process's own: when the token was asked for, and that plus its life. So a worker's clock that is wrong
+changes nothing. Where the one who wrote the Secret has another clock, the token is renewed earlier.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import attrs
+
+from multikueue.core.model.conditions import parse_timestamp, timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, dig
+from multikueued.rbac.objects import Account
+
+ACCOUNT: Final = "multikueue.dev/bound-account"
+"""NAMESPACE/NAME of the service account on the worker. A Secret with it is renewed."""
+HOLDER: Final = "multikueue.dev/bound-to"
+"""The Secret on the worker, in the account's namespace, that the token is bound to: without it the token is void."""
+ISSUED: Final = "multikueue.dev/token-issued"
+EXPIRES: Final = "multikueue.dev/token-expires"
+
+PART: Final = 0.8
+"""Of its life, after which a token is renewed."""
+LATE: Final = 0.9
+"""Of its life, after which a token that was not renewed is a warning of the doctor's."""
+SKEW: Final = timedelta(minutes=1)
+"""A token from so far in the future was asked for by another clock."""
+SHORTEST: Final = timedelta(minutes=10)
+"""API servers give no shorter life."""
+DEFAULT_LIFE: Final = timedelta(days=7)
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+
+@attrs.frozen
+class Bound:
+    """A bound token, without the token."""
+
+    account: Account
+    holder: str = ""
+    """Empty: it is bound to its account alone."""
+    issued: datetime | None = None
+    expires: datetime | None = None
+
+    @property
+    def life(self) -> timedelta:
+        """How long it lasts, and how long a new one shall."""
+        if self.issued is None or self.expires is None or self.expires <= self.issued:
+            return DEFAULT_LIFE
+        return max(self.expires - self.issued, SHORTEST)
+
+    @property
+    def renewed_at(self) -> datetime | None:
+        """When it is renewed; None: it is not known how long it lasts, so at once."""
+        if self.issued is None or self.expires is None or self.expires <= self.issued:
+            return None
+        return self.issued + (self.expires - self.issued) * PART
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether it is to be renewed."""
+        at = self.renewed_at
+        return at is None or self.issued is None or now >= at or self.issued > now + SKEW
+
+    def is_late(self, now: datetime) -> bool:
+        """Whether it should have been renewed long ago."""
+        if self.issued is None or self.expires is None:
+            return True
+        return now >= self.issued + (self.expires - self.issued) * LATE
+
+    def with_life(self, issued: datetime, life: timedelta) -> Bound:
+        """The same for a token that was just issued."""
+        return attrs.evolve(self, issued=issued, expires=issued + life)
+
+    @property
+    def until(self) -> str:
+        """When it ends, in words."""
+        return timestamp(self.expires) if self.expires is not None else "a time that nobody knows"
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """As they stand on the Secret."""
+        found = {ACCOUNT: f"{self.account.namespace}/{self.account.name}", HOLDER: self.holder}
+        times = {ISSUED: self.issued, EXPIRES: self.expires}
+        found |= {name: timestamp(at) for name, at in times.items() if at is not None}
+        return {name: text for name, text in found.items() if text}
+
+
+NOT_BOUND: Final[Mapping[str, None]] = dict.fromkeys((ACCOUNT, HOLDER, ISSUED, EXPIRES))
+"""A merge patch of the annotations for a token that is not renewed."""
+
+
+def bound_in(secret: Json) -> Bound | None:
+    """What a Secret says; None: its token is not bound, or the annotation names no account."""
+    return bound_by(annotations_of(secret))
+
+
+def bound_by(found: Mapping[str, Any]) -> Bound | None:
+    """What annotations say; see `bound_in`."""
+    namespace, _, name = str(found.get(ACCOUNT) or "").partition("/")
+    if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
+        return None
+    holder = str(found.get(HOLDER) or "")
+    holder = holder if _NAME.fullmatch(holder) else ""
+    return Bound(
+        Account(namespace, name), holder, parse_timestamp(found.get(ISSUED)), parse_timestamp(found.get(EXPIRES))
+    )
+
+
+def request_spec(bound: Bound, life: timedelta) -> Json:
+    """The spec of the TokenRequest for such a token."""
+    spec: Json = {"expirationSeconds": int(life.total_seconds())}
+    if bound.holder:
+        spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Secret", "name": bound.holder}
+    return spec
+
+
+def life_of(answer: Json) -> timedelta:
+    """How long the token of an answered TokenRequest lasts: API servers may shorten what was asked for.
+
+    Both its ends are by the server's clock, so only their distance is used. It is in the token; a server whose tokens
+    cannot be read says it in the answer.
+    """
+    claims = claims_of(str(dig(answer, "status", "token") or ""))
+    began, ends = claims.get("iat"), claims.get("exp")
+    if isinstance(began, int | float) and isinstance(ends, int | float) and 0 < ends - began < 1e10:
+        return timedelta(seconds=ends - began)
+    told = dig(answer, "spec", "expirationSeconds")
+    return timedelta(seconds=told) if isinstance(told, int) and 0 < told < 1e10 else SHORTEST
+
+
+def claims_of(token: str) -> Json:
+    """The claims of a JWT; none if it is no JWT. Whether it is valid is the server's to say."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, RecursionError):
+        return {}
+    return claims if isinstance(claims, dict) else {}

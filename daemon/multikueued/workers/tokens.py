@@ -1,0 +1,64 @@
+"""The Secrets on a worker that the daemon's token comes from, and the token in the Secret on the manager."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+import yaml
+
+from multikueue.core.model.kinds import SECRET
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.protocols import ApiClient
+from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
+from multikueued.tokens.bound import ACCOUNT
+from multikueued.workers import objects
+from multikueued.workers.objects import WorkerError, WorkerSide
+from multikueued.workers.places import FIELD_MANAGER, decoded
+
+TOKEN_PATIENCE: Final = 30.0
+"""Seconds that a worker may take to fill in a token Secret; it takes milliseconds."""
+
+
+async def account_secrets(worker: ApiClient, side: WorkerSide) -> list[Json]:
+    """The Secrets of the account that this command made: with its tokens, and those that tokens are bound to."""
+    listed = (await worker.list(SECRET, namespace=side.namespace)).items
+    return [one for one in listed if objects.is_ours(one) and is_of_account(one, side)]
+
+
+def is_of_account(secret: Json, side: WorkerSide) -> bool:
+    """Whether a Secret holds a token of the account, or tokens of it are bound to it."""
+    found = annotations_of(secret)
+    if secret.get("type") == objects.TOKEN_TYPE:
+        return found.get(objects.ACCOUNT_ANNOTATION) == side.account
+    return found.get(ACCOUNT) == f"{side.namespace}/{side.account}"
+
+
+async def filled(worker: ApiClient, side: WorkerSide, name: str) -> Json:
+    """Make a token Secret and wait until the worker has filled it in.
+
+    Raises:
+        WorkerError: it is not filled in.
+    """
+    key = ObjectKey(side.namespace, name)
+    await worker.apply(SECRET, side.token_secret(name), field_manager=FIELD_MANAGER)
+    with anyio.move_on_after(TOKEN_PATIENCE):
+        while True:
+            secret = await worker.get(SECRET, key)
+            if dig(secret, "data", "token"):
+                return secret
+            await anyio.sleep(0.2)
+    raise WorkerError(
+        f"the worker does not fill in the token of Secret {key} after {TOKEN_PATIENCE:g} s: "
+        "does its kube-controller-manager run, with the token controller?"
+    )
+
+
+def token_in(secret: Json) -> str:
+    """The token in the kubeconfig of a Secret on the manager; empty if there is none."""
+    try:
+        document = yaml.safe_load(decoded(secret, KUBECONFIG_KEY))
+        return str(document["users"][0]["user"].get("token") or "")
+    except (yaml.YAMLError, KeyError, IndexError, TypeError, AttributeError):
+        return ""

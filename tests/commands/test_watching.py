@@ -1,0 +1,132 @@
+"""When the leader looks at its workers, how often it writes what it sees, what a hung one costs: in virtual time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.adapters import BUILTIN
+from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP
+from multikueue.core.model.names import ObjectKey
+from multikueue.kube import ClusterConfig
+from multikueue.runtime.manager import Manager
+from multikueue.sandbox.apiserver import DirectClient, Hang, Match
+from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
+from multikueued.beside import reached
+from multikueued.config import ObjectName, Settings
+from multikueued.doctor.probing import Probe
+from multikueued.doctor.workers import DEADLINE
+from multikueued.findings.watching import EVERY, SOON, Watcher
+from multikueued.reports.doctor.worker_facts import ClockBound
+from multikueued.reports.published import Published, published_in
+from tests.commands.breaking import Person
+from tests.commands.diagnosing import MANAGER, Reviewing, visited
+from tests.runtime.fleet import Fleet, now
+
+pytestmark = pytest.mark.looptime
+
+KEY = ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")
+INTERVAL = 600.0
+
+
+@attrs.define(eq=False)
+class Scene:
+    """A fleet whose leader looks at it."""
+
+    fleet: Fleet
+    manager: Manager
+    looks: Counter[str]
+    """How often each server was measured, which each look begins with."""
+
+    async def published(self) -> dict[str, Published]:
+        """What the ConfigMap has."""
+        return published_in(await self.fleet.admin.get(CONFIG_MAP, KEY))
+
+    def writes(self) -> int:
+        """How often the ConfigMap was written."""
+        return self.fleet.manager.requests["admin", "patch", "configmaps"]
+
+
+@asynccontextmanager
+async def scene(*workers: str) -> AsyncIterator[Scene]:
+    fleet, looks = Fleet.of(*workers), Counter[str]()
+    await fleet.connect()
+
+    async def measure(config: ClusterConfig) -> Probe:
+        looks[config.server.removeprefix("https://").partition(":")[0]] += 1
+        return Probe(0.01, ClockBound(-0.5, 0.5))
+
+    client: Any = Reviewing(Person(fleet.manager), {})
+    async with fleet.running() as manager, anyio.create_task_group() as tasks:
+        settings = Settings(namespace=ObjectName(KUEUE_NAMESPACE))
+        reach, connect = partial(reached, manager), visited(fleet, {})
+        kinds = tuple(BUILTIN)
+        watcher = Watcher(settings, kinds, client, MANAGER, reach, manager.cluster.secrets.get, now, connect, measure)
+        await anyio.sleep(1)
+        tasks.start_soon(watcher.run)
+        await anyio.sleep(1)
+        yield Scene(fleet, manager, looks)
+        tasks.cancel_scope.cancel()
+
+
+async def test_each_worker_is_looked_at_once_an_interval() -> None:
+    async with scene("worker1", "worker2") as here:
+        await anyio.sleep(2.5 * INTERVAL)
+        assert (here.looks["worker1"], here.looks["worker2"]) == (3, 3)
+        found = await here.published()
+    assert found.keys() == {"worker1", "worker2"}
+
+
+async def test_a_worker_that_is_back_is_looked_at_again() -> None:
+    async with scene("worker1") as here:
+        here.fleet.workers["worker1"].faults.connections.drop()
+        hung = here.fleet.workers["worker1"].faults.add(Hang())
+        await anyio.sleep(60)
+        assert await here.published() == {}  # not connected: its condition says why
+        here.fleet.workers["worker1"].faults.remove(hung)
+        await anyio.sleep(120)
+        assert here.looks["worker1"] == 2
+        assert (await here.published()).keys() == {"worker1"}
+
+
+async def test_what_changes_all_the_time_is_written_every_30_seconds_at_most() -> None:
+    async with scene("worker1") as here:
+        await anyio.sleep(EVERY)
+        there, before = DirectClient(here.fleet.workers["worker1"]), here.writes()
+        for number in range(300):
+            usage = [{"name": "default-flavor", "resources": [{"name": "cpu", "total": str(number)}]}]
+            status = {"status": {"flavorsUsage": usage}}
+            await there.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), status, subresource="status")
+            await anyio.sleep(1)
+        assert 5 <= here.writes() - before <= 300 / EVERY + 1
+
+
+async def test_nothing_is_written_while_nothing_changes_but_after_each_look() -> None:
+    async with scene("worker1") as here:
+        before = here.writes()
+        await anyio.sleep(INTERVAL - 60)
+        assert here.writes() == before
+        await anyio.sleep(120)
+        assert here.writes() == before + 1
+
+
+async def test_a_worker_that_hangs_costs_its_deadline_and_keeps_what_was_seen() -> None:
+    """It is looked at again after a minute; the others are told of meanwhile."""
+    async with scene("worker1", "worker2") as here:
+        at = (await here.published())["worker1"].at
+        faults = here.fleet.workers["worker1"].faults
+        hung = faults.add(Hang(), on=Match(resource="namespaces"))
+        await anyio.sleep(INTERVAL + DEADLINE + EVERY)
+        found = await here.published()
+        assert found["worker1"].at == at
+        assert found["worker2"].at != at
+        faults.remove(hung)
+        await anyio.sleep(SOON + EVERY)
+        assert (await here.published())["worker1"].at != at

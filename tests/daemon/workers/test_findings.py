@@ -1,0 +1,232 @@
+"""The leader looks at workers and publishes what it sees; who may read no credentials sees it there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, LOCAL_QUEUE
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.errors import NotFound
+from multikueue.sandbox.apiserver import Hang, Match, Refuse
+from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue, set_up_queues
+from multikueued.findings import watching
+from multikueued.leader_settings import FindingsSettings
+from multikueued.reports.published import Published, published_in
+from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
+
+ACCOUNT = "system:serviceaccount:kueue-system:multikueue"
+KEY = ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("TICK", 0.2), ("EVERY", 0.4)):
+        monkeypatch.setattr(watching, name, seconds)
+
+
+async def config_map(here: Ground) -> Json:
+    try:
+        return await here.manager.get(CONFIG_MAP, KEY)
+    except NotFound:
+        return {}
+
+
+async def seen(here: Ground, worker: str = "worker1") -> Published:
+    """Wait until a worker has been looked at."""
+
+    async def look() -> Published | None:
+        return published_in(await config_map(here)).get(worker)
+
+    found = await until(look)
+    assert found is not None
+    return found
+
+
+async def without_secrets(here: Ground) -> None:
+    """From now on the person at the terminal may read no Secrets on the manager."""
+    here.sandbox.manager.server.faults.add(Refuse(403), on=Match(user="admin", resource="secrets"))
+
+
+async def doctor(here: Ground) -> Json:
+    result = await here.run("doctor", "--json")
+    found: Json = json.loads(result.stdout)
+    return found
+
+
+async def status(here: Ground) -> Json:
+    found: Json = json.loads((await here.run("status", "-o", "json", "-n", KUEUE_NAMESPACE)).stdout)
+    return found
+
+
+async def test_the_doctor_says_what_the_daemon_saw_where_secrets_may_not_be_read(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        there = here.worker("worker1")
+        await there.delete(LOCAL_QUEUE, ObjectKey("default", LOCAL_QUEUE_NAME))
+
+        async def noticed() -> bool:
+            queues = (await seen(here)).facts.queues
+            return queues is not None and not queues.local
+
+        await until(noticed)
+        await without_secrets(here)
+        found = await doctor(here)
+        text = (await here.run("doctor")).stdout
+
+    (measured,) = found["workers"]
+    assert measured["worker"] == "worker1"
+    assert measured["seenAt"] is not None
+    assert "worker-local-queue-missing" in [one["id"] for one in found["findings"]]
+    assert "worker1: as the daemon saw it at 20" in text
+    gaps = {one["what"]: one["why"] for one in found["notChecked"]}
+    (own,) = [what for what in gaps if what.startswith("worker1 from here, and the Secret with its kubeconfig (as the")]
+    assert "you may not get secrets" in gaps[own]
+
+
+async def test_who_may_read_secrets_asks_the_worker_itself(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        await seen(here)
+        (measured,) = (await doctor(here))["workers"]
+
+    assert measured["seenAt"] is None
+
+
+async def test_what_the_daemon_may_not_see_is_not_checked(tmp_path: Path) -> None:
+    """The role of a worker has no queues, unless it is added with --diagnose."""
+    async with ground(tmp_path, workers=1) as here:
+        await set_up_queues(here.worker("worker1"), {"cpu": "4"})
+        await here.done("worker", "add", "worker1", "--context", "worker1", "--outside")
+        await seen(here)
+        await without_secrets(here)
+        gaps = {one["what"]: one["why"] for one in (await doctor(here))["notChecked"]}
+        (worker,) = (await status(here))["workers"]
+        text = (await here.run("status")).stdout
+
+    assert "may not list clusterqueues" in gaps["quotas of worker1"]
+    assert "as the daemon saw it at" in gaps["quotas of worker1"]
+    assert worker["quota"]["at"] is None
+    assert "may not list clusterqueues" in worker["quota"]["notChecked"]
+    assert "not checked" in text
+
+
+async def test_status_has_the_quota_of_workers_and_what_is_used_of_it(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        await here.submit("first", cpu="3")
+
+        async def quota() -> Any:
+            return (await status(here))["workers"][0]["quota"]
+
+        found = await until(quota, lambda one: one["used"] == {"cpu": "3"})
+        text = (await here.run("status")).stdout
+
+    assert found["total"] == {"cpu": "4"}
+    assert found["at"] is not None
+    assert "cpu 3/4" in text
+
+
+async def test_explain_says_what_could_never_fit_there(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        spec = (await here.worker("worker1").get(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME)))["spec"]
+        spec["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = "2"
+        await here.worker("worker1").merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), {"spec": spec})
+        await here.submit("large", cpu="3")
+
+        async def told() -> list[str]:
+            result = await here.run("explain", "job/large", "-n", "default", "-o", "json")
+            return [one["told"] for one in json.loads(result.stdout).get("workers", [])]
+
+        assert await until(told, lambda found: any("insufficient quota for cpu" in one for one in found))
+
+
+async def test_a_worker_that_is_removed_is_not_told_of_any_more(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=2) as here:
+        await here.join("worker1", "worker2")
+        await seen(here, "worker2")
+        await here.done("worker", "remove", "worker2", "--context", "worker2")
+
+        async def known() -> set[str]:
+            return set(published_in(await config_map(here)))
+
+        await until(known, lambda found: found == {"worker1"})
+
+
+async def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        await seen(here)
+        server = here.sandbox.workers["worker1"].server
+
+        def reads() -> int:
+            return server.requests[
+                "system:serviceaccount:kueue-system:multikueue", "list", "clusterqueues.kueue.x-k8s.io"
+            ]
+
+        before, version = reads(), (await config_map(here))["metadata"]["resourceVersion"]
+
+        async def read_again() -> int:
+            return reads() - before
+
+        await until(read_again, lambda count: count > 3)
+        assert (await config_map(here))["metadata"]["resourceVersion"] == version
+
+
+async def test_it_can_be_switched_off(tmp_path: Path) -> None:
+    off = attrs.evolve(SETTINGS, findings=FindingsSettings(enabled=False))
+    async with ground(tmp_path, workers=1, settings=off) as here:
+        await here.join("worker1")
+        assert await config_map(here) == {}
+        (worker,) = (await status(here))["workers"]
+    assert worker["quota"]["at"] is None
+
+
+async def test_a_daemon_that_may_not_publish_says_so_and_dispatches(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        here.sandbox.manager.server.faults.add(Refuse(403), on=Match(user="multikueue", resource="configmaps"))
+        await here.join("worker1")
+        await here.submit("first")
+        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+
+        async def warned() -> bool:
+            return "what is seen of workers is not published" in (tmp_path / "log").read_text()
+
+        await until(warned)
+
+
+async def test_a_worker_that_hangs_on_the_look_gets_its_jobs(tmp_path: Path) -> None:
+    """What only the look asks for is never answered: the dispatching asks by connections and tasks of its own."""
+    async with ground(tmp_path, workers=1) as here:
+        faults = here.sandbox.workers["worker1"].server.faults
+        for resource in ("selfsubjectaccessreviews", "localqueues", "clusterqueues"):
+            faults.add(Hang(), on=Match(user=ACCOUNT, resource=resource))
+        await here.join("worker1")
+        await here.submit("first")
+        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+
+
+async def test_what_grows_beyond_measure_is_not_read_every_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "MOST_QUEUES", 1)
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        second = local_queue()
+        second["metadata"]["name"] = "second"
+        await here.worker("worker1").create(LOCAL_QUEUE, second)
+
+        async def told() -> str:
+            (worker,) = (await status(here))["workers"]
+            return str(worker["quota"]["notChecked"])
+
+        await until(told, lambda why: "there are more than" in why)
+        before = here.sandbox.workers["worker1"].server.requests[ACCOUNT, "list", LOCAL_QUEUE.qualified]
+        await here.submit("first")
+        await until(here.runs_on, lambda found: found == {"first": ["worker1"]})
+        assert here.sandbox.workers["worker1"].server.requests[ACCOUNT, "list", LOCAL_QUEUE.qualified] == before

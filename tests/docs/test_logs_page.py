@@ -1,0 +1,57 @@
+"""The pages about the logs server name what the code has: its API, its parameters, its bounds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from multikueued.logserver import access, outgoing, reading, resolving, tls
+from multikueued.logserver.answers import API_SERVICE_NAME, LOG_PATH, NOTE
+from multikueued.logserver.command import logs_server
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "logs.md").read_text()
+SECURITY = (ROOT / "docs" / "security.md").read_text().partition("## What reaches the logs server")[2]
+BOUNDS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|[^|]*\| [^|]+ \| [^|]+ \|$", SECURITY, re.MULTILINE))
+CHART = ROOT / "charts" / "multikueued"
+
+
+def test_the_api_is_the_one_that_is_served() -> None:
+    assert LOG_PATH.format(namespace="team-a", name="job.train-1") in PAGE
+    assert API_SERVICE_NAME in PAGE
+    assert f"`{NOTE}`" in PAGE
+    (listed,) = re.findall(r"Its parameters are those of `kubectl logs`:\n(.*?)\. Lines", PAGE, re.DOTALL)
+    assert sorted(re.findall(r"`(\w+)`", listed)) == sorted(reading.PARAMETERS)
+
+
+def test_the_bounds_are_those_in_the_code() -> None:
+    defaults = {one.name: one.default for one in logs_server.params}
+    assert BOUNDS["logs of a replica at a time, of one user"] == str(defaults["max_streams_per_user"])
+    assert BOUNDS["logs of a replica at a time, of all"] == str(defaults["max_streams"])
+    assert BOUNDS["bytes of one answer"] == f"{reading.Bounds().size >> 20} MiB"
+    assert (BOUNDS["its time"], reading.Bounds().time, defaults["max_time"]) == ("1 h", 3600, "1h")
+    assert BOUNDS["bytes kept for a reader who is slow"].startswith(
+        f"{outgoing.AHEAD >> 10} KiB, and what {reading.PODS}"
+    )
+    assert BOUNDS["the time of a reader who reads nothing"] == f"{outgoing.STALL:g} s"
+    request = BOUNDS["a request to a worker"]
+    assert request.startswith(f"{resolving.OPTIONS.deadline:g} s, after up to {resolving.TURN:g} s")
+    assert f": {resolving.READS} lists" in request
+    limits = resolving.OPTIONS.limits
+    listed = f"{limits.list_bytes >> 20} MiB, {limits.list_objects:,} objects"
+    assert BOUNDS["what is listed of one namespace on a worker"] == listed
+    assert BOUNDS["the manager's word on a user"] == f"{access.TIMEOUT:g} s, {access.REVIEWS} users at a time"
+    assert (reading.CHECK, tls.INTERVAL) == (60, 30)
+
+
+def test_the_chart_has_the_commands_bounds() -> None:
+    defaults = {one.name: one.default for one in logs_server.params}
+    values = yaml.safe_load((CHART / "values.yaml").read_text())["logsServer"]
+    assert values["maxStreams"] == defaults["max_streams"]
+    assert values["maxStreamsPerUser"] == defaults["max_streams_per_user"]
+    assert (values["maxBytes"], values["maxTime"]) == (defaults["max_bytes"], defaults["max_time"])
+    assert values["port"] == defaults["port"]
+    service = (CHART / "templates" / "logs-apiservice.yaml").read_text()
+    assert f"name: {API_SERVICE_NAME}\n" in service

@@ -1,0 +1,103 @@
+"""Bound tokens and published findings on real servers, with the chart's permissions and no more."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import attrs
+import pytest
+import yaml
+
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.kinds import CONFIG_MAP, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import annotations_of
+from multikueue.errors import Forbidden, NotFound, Unauthorized
+from multikueue.kube import KubeClient, parse_worker_kubeconfig
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from multikueued.leader_settings import BoundTokenSettings
+from multikueued.reports.published import published_in
+from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
+from multikueued.workers.connecting import digest_in_use, digest_of
+from multikueued.workers.places import decoded
+from multikueued.workers.tokens import token_in
+from tests.controlplane.polling import poll_until
+from tests.integration.daemon import SETTINGS
+from tests.integration.fleet import fleet
+from tests.integration.permissions import chart_objects
+from tests.integration.planes import Planes
+from tests.integration.test_workers import cli, contexts
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
+RENEWS = attrs.evolve(SETTINGS, bound_tokens=BoundTokenSettings(enabled=True))
+KEY = ObjectKey(KUEUE_NAMESPACE, "worker1-kubeconfig")
+
+
+async def test_a_bound_token_is_renewed_rotated_and_void(planes: Planes, tmp_path: Path) -> None:
+    """The account asks for its own tokens alone, the daemon writes the one Secret that its role names."""
+    file, settings = tmp_path / "kubeconfig", tmp_path / "settings.yaml"
+    file.write_text(yaml.safe_dump(contexts(planes)))
+    settings.write_text(yaml.safe_dump({"namespace": KUEUE_NAMESPACE, "boundTokens": {"enabled": True}}))
+    for obj in chart_objects("rbac-bound.yaml"):
+        await planes.manager.admin.apply(obj)
+    async with fleet(planes, settings=RENEWS) as real:
+        manager, there = real.manager.client, real.workers["worker1"].client
+        await manager.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), {"spec": {"clusters": ["worker2"]}})
+        await manager.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        options = ("--bound", "--life", "20m", "--config-file", str(settings))
+        await cli(
+            file, "add", "worker1", "--context", "worker1", "--outside", "--config", CHECK, "--diagnose", *options
+        )
+        first = await manager.get(SECRET, KEY)
+        claims = claims_of(token_in(first))
+        assert claims["exp"] - claims["iat"] == 1200
+        assert claims["kubernetes.io"]["secret"]["name"] == "multikueue-bound"
+
+        aged = {
+            name: timestamp(datetime.fromisoformat(annotations_of(first)[name]).astimezone(UTC) - timedelta(minutes=17))
+            for name in (ISSUED, EXPIRES)
+        }
+        await manager.merge_patch(SECRET, KEY, {"metadata": {"annotations": aged}})
+
+        async def renewed() -> bool:
+            return token_in(await manager.get(SECRET, KEY)) != token_in(first)
+
+        async def in_use() -> bool:
+            wanted = digest_of(decoded(await manager.get(SECRET, KEY), "kubeconfig").encode())
+            return digest_in_use(await manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))) == wanted
+
+        await poll_until(renewed, seconds=60, otherwise="the token is not renewed")
+        await poll_until(in_use, seconds=60, otherwise="the new token is not in use")
+        second = await manager.get(SECRET, KEY)
+        bound = bound_in(second)
+        assert bound is not None
+        assert bound.life == timedelta(minutes=20)
+
+        said = await cli(file, "rotate", "worker1", "--context", "worker1", "--config-file", str(settings))
+        assert "Secret kueue-system/multikueue-bound is deleted, its token void" in said
+        old = parse_worker_kubeconfig(decoded(second, "kubeconfig").encode())
+
+        async def void() -> bool:
+            async with KubeClient(old, name="old") as client:
+                try:
+                    await client.list(SECRET, namespace=KUEUE_NAMESPACE)
+                except Unauthorized:
+                    return True
+                except Forbidden:
+                    return False
+            return False
+
+        await poll_until(void, seconds=60, otherwise="the old token still works")
+
+        async def published() -> bool:
+            try:
+                found = published_in(await manager.get(CONFIG_MAP, ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")))
+            except NotFound:
+                return False
+            return "worker1" in found and found["worker1"].quota_at is not None
+
+        await poll_until(published, seconds=60, otherwise="nothing is published of worker1")
+        await cli(file, "remove", "worker1", "--context", "worker1")
+        left = (await there.list(SECRET, namespace=KUEUE_NAMESPACE)).items
+        assert [one["metadata"]["name"] for one in left if "bound" in one["metadata"]["name"]] == []

@@ -1,0 +1,88 @@
+"""Readers who are slow, or do not read: what is kept for them, and for how long."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import attrs
+import pytest
+from aiohttp import web
+
+from multikueue.testing.waiting import until
+from multikueued.listening import listening
+from multikueued.logserver import outgoing
+from multikueued.logserver.outgoing import AHEAD, Outgoing
+
+PIECE = 64 << 10
+LOG = 32 << 20
+LINE = "x" * 1023
+HOST = "127.0.0.1"
+
+
+@attrs.define
+class Producer:
+    """Shows a log as a worker's stream comes: some lines, then a pause."""
+
+    shown: int = 0
+    most: int = 0
+    """Bytes that were kept at most."""
+    outs: list[Outgoing] = attrs.field(factory=list)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        out = Outgoing(request, 1 << 30)
+        self.outs.append(out)
+        async with anyio.create_task_group() as tasks:
+
+            async def show() -> None:
+                while self.shown < LOG:
+                    for _ in range(PIECE // 1024):
+                        out.show(LINE)
+                    self.shown += PIECE
+                    self.most = max(self.most, len(out._waiting))
+                    await out.pause()
+                out.over.set()
+
+            tasks.start_soon(out.run)
+            tasks.start_soon(show)
+            await out.over.wait()
+            tasks.cancel_scope.cancel()
+        await out.end()
+        return out.response or web.Response()
+
+
+@asynccontextmanager
+async def served(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[socket.socket]:
+    """A connection on which a log has been asked for, and nothing read yet."""
+    application = web.Application()
+    application.router.add_get("/", handler)
+    async with listening(application, HOST, 0, settings="test") as port:
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
+            await anyio.to_thread.run_sync(client.connect, (HOST, port))
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            yield client
+
+
+def read_all(client: socket.socket) -> int:
+    return sum(map(len, iter(lambda: client.recv(1 << 20), b"")))
+
+
+async def test_a_slow_reader_slows_the_worker_down_and_gets_everything() -> None:
+    producer = Producer()
+    async with served(producer.answer) as client:
+        await until(lambda: producer.most > AHEAD)
+        got = await anyio.to_thread.run_sync(read_all, client)
+    assert producer.most <= AHEAD + PIECE
+    assert got > LOG
+
+
+async def test_who_reads_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outgoing, "STALL", 0.3)
+    producer = Producer()
+    async with served(producer.answer):
+        await until(lambda: producer.outs and producer.outs[0].stalled)
+        await until(lambda: producer.outs[0].request.transport is None)
+    assert producer.shown < LOG

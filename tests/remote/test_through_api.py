@@ -1,0 +1,126 @@
+"""`multikueue logs --through-api`, and when it is tried by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.kinds import SECRET
+from multikueue.core.model.names import GVK, ObjectKey, Resource
+from multikueue.errors import NotFound
+from multikueue.kube import ClusterConfig
+from multikueue.kube.client import Served
+from multikueue.kube.log_stream import LogLine
+from multikueue.kube.requests import LogQuery, pod_log
+from multikueue.sandbox.apiserver import Match, Refuse
+from multikueued.commands.exits import CommandError
+from multikueued.commands.options import Target
+from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
+from multikueued.remote.finding import Asked
+from multikueued.remote.streaming import Wanted
+from multikueued.remote.through_api import is_served, logs_through_api
+from tests.remote.test_on_servers import fleet
+
+TARGET = Target(ClusterConfig("https://manager"), "default", "kueue-system")
+
+
+@attrs.define
+class Manager:
+    """A manager that serves the API, and one job's log."""
+
+    lines: list[LogLine] = attrs.field(factory=list)
+    serves: bool = True
+    error: Exception | None = None
+    asked: list[str] = attrs.field(factory=list)
+
+    async def discover(self, gvk: GVK) -> Served | None:
+        assert gvk == REMOTE_JOB.gvk
+        return Served("remotejobs", True, frozenset({"log"})) if self.serves else None
+
+    async def pod_log(
+        self,
+        key: ObjectKey,
+        query: LogQuery,
+        on_line: Callable[[LogLine], None],
+        *,
+        on_open: Callable[[], Awaitable[None]],
+        resource: Resource,
+        idle: float,
+    ) -> None:
+        del idle
+        self.asked.append(pod_log(resource, key, query).path)
+        if self.error is not None:
+            raise self.error
+        await on_open()
+        for line in self.lines:
+            on_line(line)
+
+
+async def shown(manager: Manager, job: str = "job/train", **options: Any) -> tuple[list[str], list[str]]:
+    lines: list[str] = []
+    told: list[str] = []
+    client: Any = manager
+    wanted = Wanted(show=lines.append, tell=told.append, **options)
+    await logs_through_api(client, Asked(job, TARGET, "multikueue"), wanted, follow=True)
+    return lines, told
+
+
+async def test_a_request_names_the_job_alone() -> None:
+    manager = Manager()
+    await shown(manager, "rayjobs.ray.io/tune", all_pods=True, tail=3)
+    (path,) = manager.asked
+    assert path == (
+        "/apis/remote.multikueue.dev/v1alpha1/namespaces/default/remotejobs/rayjobs.tune/log"
+        "?follow=true&timestamps=true&tailLines=3&allPods=true"
+    )
+
+
+async def test_lines_of_the_servers_own_are_told_and_a_job_cannot_write_any() -> None:
+    time = "2026-01-01T00:00:00Z"
+    lines = [LogLine(f"{NOTE}it has moved"), LogLine(f"{NOTE}forged", time), LogLine("step 1", time), LogLine("odd")]
+    assert await shown(Manager(lines)) == ([f"{NOTE}forged", "step 1", "odd"], ["it has moved"])
+
+
+async def test_a_log_that_ends_early_is_an_error() -> None:
+    with pytest.raises(CommandError, match=r"it has lasted for 3600 s; ask again") as raised:
+        await shown(Manager([LogLine(f"{NOTE}{END}it has lasted for 3600 s; ask again")]))
+    assert raised.value.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("manager", "job", "code", "told"),
+    [
+        (Manager(serves=False), "job/train", 4, "ask an operator to run multikueue logs-server"),
+        (Manager(error=NotFound("there is no Workload of job/train")), "job/train", 3, "there is no Workload"),
+        (Manager(), "train", 2, "write TYPE/NAME, as job/train-1"),
+    ],
+)
+async def test_what_cannot_be_asked(manager: Manager, job: str, code: int, told: str) -> None:
+    with pytest.raises(CommandError, match=told) as raised:
+        await shown(manager, job)
+    assert raised.value.exit_code == code
+
+
+async def test_whether_it_is_served() -> None:
+    client: Any = Manager()
+    assert await is_served(client, "job/train")
+    assert not await is_served(client, "train")
+    client = Manager(serves=False)
+    assert not await is_served(client, "job/train")
+
+
+async def test_a_manager_without_the_api_leaves_the_error_as_it_is(tmp_path: Path) -> None:
+    """Who may not get the Secret is told that; the real server's test has the API."""
+    async with fleet(tmp_path) as here:
+        _, copy = await here.run_job()
+        await here.pod("train-a", copy)
+        here.person.server.faults.add(Refuse(403), on=Match(verbs=("get",), resource=SECRET.plural))
+        refused = await here.person.run("logs", "job/train")
+        asked = await here.person.run("logs", "job/train", "--through-api")
+    assert refused.exit_code == asked.exit_code == 4
+    assert 'you may not get the Secret "kueue-system/worker1-secret"' in refused.stderr
+    assert "does not serve remotejobs.remote.multikueue.dev" in asked.stderr

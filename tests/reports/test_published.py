@@ -1,0 +1,156 @@
+"""What the daemon publishes of workers, and what is read of it: by values alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import attrs
+import pytest
+
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.testing import NOW
+from multikueued.rbac.objects import Account
+from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
+from multikueued.reports.published import MOST, Published, config_map, published_in, seen, slim, written
+from multikueued.reports.quotas import NOBODY_SAW, quota_of
+from multikueued.tokens.bound import Bound
+from multikueued.workers.fitting import Queues
+
+KEY = ObjectKey("default", "user-queue")
+
+
+def cluster_queue(name: str, cpu: str, used: str) -> Json:
+    flavor = {
+        "name": "f",
+        "resources": [{"name": "cpu", "nominalQuota": cpu}, {"name": "memory", "nominalQuota": "1Gi"}],
+    }
+    usage = [{"name": "f", "resources": [{"name": "cpu", "total": used, "borrowed": "0"}]}]
+    spec = {
+        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [flavor]}],
+        "namespaceSelector": {"secret": "x"},
+    }
+    metadata = {"name": name, "annotations": {"secret": "x"}}
+    return {
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"flavorsUsage": usage, "conditions": [{"message": "secret"}]},
+    }
+
+
+QUEUES = Queues(
+    {KEY: "a", ObjectKey("team", "user-queue"): "b", ObjectKey("team", "other"): "b"},
+    {
+        "a": cluster_queue("a", "4", "1500m"),
+        "b": cluster_queue("b", "2", "2"),
+        "hidden": cluster_queue("hidden", "9", "9"),
+    },
+)
+FACTS = WorkerFacts(
+    "worker1",
+    latency=0.0421,
+    clock=ClockBound(-1.0, 1.5),
+    permissions=(
+        Permission("list", "pods", "", "", "", allowed=True),
+        Permission("create", "jobs", "batch", "", "", allowed=False),
+    ),
+    lacking=frozenset({GVK("ray.io", "v1", "RayJob")}),
+    namespaces=frozenset({"default", "team"}),
+    queues=slim(QUEUES),
+)
+SEEN = Published(seen(FACTS, ClockBound(0.0, 1.0)), NOW, (NotChecked("pods of worker1", "why", "who"),), NOW)
+
+
+def through(one: Published, limit: int = MOST) -> Published:
+    stored = config_map("kueue-system", "multikueue-findings", {"worker1": written(one, limit)})
+    return published_in(json.loads(json.dumps(stored)))["worker1"]
+
+
+def test_what_is_published_is_read_again() -> None:
+    found = through(SEEN)
+    assert found.facts.queues is not None
+    assert found.facts.queues.local == QUEUES.local
+    without = attrs.evolve(found, facts=attrs.evolve(found.facts, queues=None))
+    assert without == attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, queues=None, latency=0.042))
+
+
+def test_when_credentials_expire_is_told_and_nothing_else_of_them() -> None:
+    bound = Bound(Account("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
+    held = Credentials("worker1-kubeconfig", "", bound.expires, NOW, bound)
+    assert through(attrs.evolve(SEEN, credentials=held)).credentials == held
+    plain = Credentials("worker1-kubeconfig")
+    assert through(attrs.evolve(SEEN, credentials=plain)).credentials == plain
+
+
+def test_no_address_no_secret_and_no_queue_that_nobody_leads_to_is_published() -> None:
+    facts = attrs.evolve(FACTS, error="cannot connect to 10.0.0.7:6443 at https://oslo.example.com/x ")
+    gap = NotChecked("worker1 itself", "Get https://10.1.2.3/api: refused", "who")
+    text = written(Published(seen(facts, None), NOW, (gap,)))
+    for hidden in ("10.0.0.7", "oslo", "10.1.2.3", "secret", "hidden"):
+        assert hidden not in text
+
+
+def test_what_it_may_is_not_told_only_what_it_lacks() -> None:
+    assert [str(one) for one in through(SEEN).facts.permissions] == ["create jobs.batch"]
+
+
+def test_clocks_are_told_relative_to_the_managers() -> None:
+    """The reader's machine is an hour behind: what it sees of both differs by the same as what the daemon saw."""
+    here = ClockBound(3600.0, 3601.0)
+    found = through(SEEN).on_this_machine(here)
+    assert found.clock is not None
+    assert found.clock.ahead_of(here) == SEEN.facts.clock
+    assert through(SEEN).on_this_machine(None).clock is None
+
+
+def test_what_does_not_fit_is_not_checked_and_the_rest_is_told() -> None:
+    many = attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, namespaces=frozenset(f"n{one}" for one in range(9_000))))
+    found = through(many)
+    assert found.facts.namespaces is None
+    assert found.facts.queues is not None
+    assert "namespaces of worker1" in [gap.what for gap in found.not_checked]
+    least = through(many, 600)
+    assert (least.facts.queues, least.facts.namespaces) == (None, None)
+    assert len(written(many, 600)) <= 600
+    nothing = through(many, 10)
+    assert [gap.what for gap in nothing.not_checked] == ["worker1 itself"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "{", "1", '{"clock": 1}', '{"clock": ["a", "b"]}', '{"lacking": [["a"]]}', '{"permissions": [1]}',
+        '{"localQueues": {"a": 1}}', '{"localQueues": {}, "clusterQueues": {"a": 1}}', '{"notChecked": [["a"]]}',
+        '{"latency": "x"}', '{"credentials": 1}', '{"credentials": {}}', '{"at": 5}', "[" * 50_000, "x" * 1_000_001,
+    ],
+)  # fmt: skip
+def test_a_document_that_is_none_is_left_out(text: str) -> None:
+    assert published_in({"data": {"worker1.json": text, "worker2.json": "{}"}}).keys() == {"worker2"}
+
+
+def test_nothing_is_read_of_no_config_map() -> None:
+    assert published_in(None) == {}
+    assert published_in({"data": None}) == {}
+
+
+def test_quota_is_that_of_the_queues_that_ours_lead_to_once_each() -> None:
+    found = quota_of(
+        through(SEEN), [KEY, ObjectKey("team", "user-queue"), ObjectKey("team", "other"), ObjectKey("x", "y")]
+    )
+    assert (found.used, found.total) == ({"cpu": "3500m", "memory": "0"}, {"cpu": "6", "memory": "2Gi"})
+    assert found.at == NOW
+    assert quota_of(through(SEEN), [KEY]).total == {"cpu": "4", "memory": "1Gi"}
+    assert quota_of(through(SEEN), []).total == {}
+
+
+def test_quota_that_may_not_be_read_is_not_checked() -> None:
+    assert quota_of(None, [KEY]).not_checked == NOBODY_SAW
+    gap = NotChecked("quotas of worker1", "the user of its kubeconfig may not list clusterqueues there", "who")
+    blind = Published(attrs.evolve(FACTS, queues=None), NOW, (gap,))
+    found = quota_of(through(blind), [KEY])
+    assert (found.at, found.total, found.not_checked) == (None, {}, gap.why)
+
+
+def test_a_later_read_of_quotas_is_told_with_its_own_time() -> None:
+    later = attrs.evolve(SEEN, quota_at=NOW + timedelta(seconds=30))
+    assert quota_of(through(later), [KEY]).at == NOW + timedelta(seconds=30)
