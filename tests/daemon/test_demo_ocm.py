@@ -27,7 +27,7 @@ ALL, LABELLED, BEST = STORIES
 def run(*arguments: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
     """Run the demo to its end."""
     env = {**os.environ, "COLUMNS": str(columns)}
-    return subprocess.run([*DEMO, *arguments], capture_output=True, text=True, timeout=100, check=False, env=env)
+    return subprocess.run([*DEMO, *arguments], capture_output=True, text=True, timeout=240, check=False, env=env)
 
 
 def job(name: str, *stays: Stay) -> JobStory:
@@ -55,7 +55,7 @@ def best_story() -> tuple[Played, list[JobStory]]:
     return Played(BEST, 10.0, 17.5, 12.4, listed), jobs
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(280)
 def test_each_story_ends_as_it_is_told() -> None:
     """All clusters, the labelled ones, the best one; what runs stays when the scores change."""
     done = run("--json")

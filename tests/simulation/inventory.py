@@ -66,8 +66,10 @@ class Inventory:
 
     manager: SimCluster
     workers: Mapping[str, SimCluster]
+    scored: bool
+    """Whether the Placement goes by scores."""
     best: int | None
-    """How many clusters the Placement takes, those with the best scores; None: all that are listed."""
+    """How many clusters it takes, those with the best scores; None: all that are listed."""
     spokes: dict[str, Spoke] = attrs.field(init=False)
     hub: OcmHub = attrs.field(init=False)
     _issued: int = attrs.field(default=0, init=False)
@@ -84,7 +86,8 @@ class Inventory:
         dice = random.Random(f"inventory/{world.seed}")
         if dice.random() >= INVENTORIED:
             return None
-        return cls(world.manager, world.workers, dice.choice((None, None, len(world.workers) - 1)))
+        scored, few = dice.choice(((False, False), (True, False), (True, True)))
+        return cls(world.manager, world.workers, scored, len(world.workers) - 1 if few else None)
 
     @property
     def spec(self) -> Json:
@@ -92,9 +95,11 @@ class Inventory:
         selector = {"labelSelector": {"matchLabels": {LISTED: "yes"}}}
         spec: Json = {"predicates": [{"requiredClusterSelector": selector}], "tolerations": []}
         if self.best is not None:
+            spec["numberOfClusters"] = self.best
+        if self.scored:
             addon = {"type": "AddOn", "addOn": {"resourceName": SCORES, "scoreName": "gpu"}}
             policy = {"mode": "Exact", "configurations": [{"scoreCoordinate": addon, "weight": 1}]}
-            spec |= {"numberOfClusters": self.best, "prioritizerPolicy": policy}
+            spec["prioritizerPolicy"] = policy
         return spec
 
     async def set_up(self) -> None:

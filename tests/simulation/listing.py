@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final, TypeVar
 
 import anyio
@@ -18,6 +19,7 @@ from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.beside import THEIRS, busy
 from tests.simulation.objects import find, objects
 from tests.simulation.promises import BrokenPromise, Promises
+from tests.simulation.reach import Reach
 from tests.simulation.world import World
 
 T = TypeVar("T")
@@ -30,6 +32,8 @@ POINTS: Final = 10
 """By which a cluster must be better than one before it until the order is changed."""
 SEEN_FOR: Final = 240.0
 """Seconds for which what is seen may be old: watches hang for so long, and then are relisted."""
+SCORED_FOR: Final = 10.0
+"""The same of scores, if nothing is slow or hangs: changes of theirs are collected for five."""
 ROUNDED: Final = 3.0
 """Seconds by which times in annotations differ from the true ones, and clocks run on meanwhile."""
 
@@ -39,6 +43,7 @@ class Listing:
     """Follows the decisions, the scores and one config on the manager."""
 
     world: World
+    reach: Reach
     promises: Promises
     name: str
     """Of the Placement and the config: ours, or the one of another controller."""
@@ -57,15 +62,12 @@ class Listing:
             self._note_decision()
             self.world.manager.registry.cluster.listeners.append(self._changed)
 
-    async def check_the_end(self) -> None:
+    def check_the_end(self) -> None:
         """Hold the config against the last decision, and the number of its writes against that of the decisions.
-
-        A cluster that was busy, or that may have been while nobody looked, is kept for a while.
 
         Raises:
             BrokenPromise: they do not go together.
         """
-        await anyio.sleep(2 * GRACE)
         listed, (_, decided) = self._listed(), self._decided[-1]
         if set(listed) != decided:
             raise BrokenPromise(f"{self.name} lists {listed} in the end, and {sorted(decided)} are decided")
@@ -135,11 +137,10 @@ class Listing:
         kept = set(before) if self.name == THEIRS else set[str]()
         if not any(chosen <= set(after) <= chosen | kept for chosen in self._lately(SEEN_FOR)):
             yield f"the config lists {after}, which no whole decision says: {list(map(sorted, self._lately(SEEN_FOR)))}"
-        if 2 * len(after) >= len(before):
-            return
-        lasting = [chosen for chosen in self._lately(GRACE - ROUNDED) if not chosen <= set(after)]
-        if lasting:
-            yield f"the config loses most of {before} at once: {sorted(lasting[-1])} were decided a moment ago"
+        for (_, former), (since, chosen) in pairwise(self._decided):
+            lasts = anyio.current_time() - since
+            if chosen == set(after) and 2 * len(chosen) < len(former) and lasts < GRACE - ROUNDED:
+                yield f"the config loses most of {before} at once: {sorted(former)} were decided {lasts:.0f} s ago"
 
     def _busy(self) -> dict[str, str]:
         """The clusters that stay listed as long as something runs there: those of another controller."""
@@ -158,7 +159,8 @@ class Listing:
 
     def _scores(self, name: str) -> list[int]:
         """The scores that a cluster had at some time that may still be seen."""
-        return held_since(self._scored.get(name, []), anyio.current_time() - SEEN_FOR)
+        calm = anyio.current_time() - self.reach.calm_since(self.world.manager.name) > SEEN_FOR
+        return held_since(self._scored.get(name, []), anyio.current_time() - (SCORED_FOR if calm else SEEN_FOR))
 
     def _listed(self) -> list[str]:
         return _clusters(find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", self.name)))

@@ -39,6 +39,7 @@ from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.kind_mutations import KIND_MUTATIONS
+from tests.simulation.placement_mutations import PLACEMENT_MUTATIONS
 from tests.simulation.planted import PLANTED
 from tests.simulation.simulating import Run, simulate
 
@@ -245,6 +246,7 @@ def unmarked_copies_win() -> AbstractContextManager[Any]:
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
+        **PLACEMENT_MUTATIONS,
         **PLANTED,
         **{
             mutation.__name__: mutation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import suppress
 from typing import Final
 
@@ -64,12 +65,14 @@ async def only_one(scene: Scene) -> None:
 
 
 async def move_scores(scene: Scene) -> None:
-    """Every minute each cluster reports another score, now by a little and now by a lot."""
-    values = {name: scene.dice.randint(-100, 100) for name in sorted(scene.world.workers)}
-    for _ in range(scene.dice.choice((3, 6, 12))):
+    """Every minute each cluster reports another score: by a little, or by a lot."""
+    dice = random.Random(f"scores/{scene.world.seed}")
+    most, steps = dice.choice(((4, (-2, 0, 2)), (100, (-60, -12, -3, 0, 3, 12, 60))))
+    values = {name: dice.randint(-most, most) for name in sorted(scene.world.workers)}
+    for _ in range(dice.choice((6, 12))):
         for name, value in values.items():
             await hub_of(scene).score(name, value)
-            values[name] = max(-100, min(100, value + scene.dice.choice((-60, -12, -3, 0, 3, 12, 60))))
+            values[name] = max(-100, min(100, value + dice.choice(steps)))
         await anyio.sleep(60.0)
 
 
@@ -140,8 +143,6 @@ TROUBLES: Final[tuple[Trouble, ...]] = (
     empty,
     empty,
     only_one,
-    move_scores,
-    move_scores,
     regroup,
     delete_decision,
     unbind,

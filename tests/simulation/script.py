@@ -105,6 +105,7 @@ class Script:
             return []
         dice = random.Random(f"inventory script/{self.scene.world.seed}")
         drawn = [dice.choice(placing.TROUBLES) for _ in range(dice.randint(2, 5))]
+        drawn += [placing.move_scores] if self.scene.world.inventory.scored else []
         return [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in drawn]
 
     def _happens(self) -> bool:

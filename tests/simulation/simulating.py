@@ -40,6 +40,9 @@ STEP: Final = 15.0
 PATIENCE: Final = 3_600.0
 """Virtual seconds after the last trouble within which everything must be done."""
 
+SETTLED: Final = 120.0
+"""Virtual seconds within which configs list what is decided: a cluster that was busy is kept for a while."""
+
 
 @attrs.frozen
 class Run:
@@ -106,7 +109,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             impostors.listen()
             Recording(world, reach, promises).listen()
             await tasks.start(world.run)
-            listings = await _inventory(world, promises, tasks)
+            listings = await _inventory(world, reach, promises, tasks)
             if world.dispatcher == External():
                 tasks.start_soon(Nominator(world, promises).run)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
@@ -119,8 +122,9 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             await script.end_serving()
             await _wait_until_done(scene)
             _check_the_end(scene, logged, calm=script.calm)
+            await anyio.sleep(SETTLED if listings else 0.0)
             for listing in listings:
-                await listing.check_the_end()
+                listing.check_the_end()
             tasks.cancel_scope.cancel()
     except* BrokenPromise as failures:
         broken = "; ".join(str(failure) for failure in failures.exceptions)
@@ -128,14 +132,14 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
     return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, script.events, requests)
 
 
-async def _inventory(world: World, promises: Promises, tasks: anyio.abc.TaskGroup) -> list[Listing]:
+async def _inventory(world: World, reach: Reach, promises: Promises, tasks: anyio.abc.TaskGroup) -> list[Listing]:
     """Start what belongs to a run with a hub, and follow what is written to configs."""
     if world.inventory is None:
         return []
     neighbour = Neighbour(world.inventory, world.seed)
     await neighbour.set_up()
     tasks.start_soon(neighbour.run)
-    listings = [Listing(world, promises, name) for name in (CHECK, THEIRS)]
+    listings = [Listing(world, reach, promises, name) for name in (CHECK, THEIRS)]
     for listing in listings:
         listing.listen()
     return listings

@@ -35,6 +35,11 @@ FIRST = {
     "deletes_have_no_uid": 4,
     "quota_is_freed_before_the_job_has_stopped": 26,
     "sizes_stay_on_the_manager": 500,
+    "busy_clusters_are_dropped_beside_another_controller": 9,
+    "decisions_are_believed_at_once": 39,
+    "orders_are_written_at_once": 39,
+    "orders_have_no_hysteresis": 89,
+    "parts_of_decisions_are_believed": 1,
 }
 """Where to begin to look; found by `python -m tests.simulation --mutation NAME --seeds 500`."""
 

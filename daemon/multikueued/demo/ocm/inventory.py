@@ -39,6 +39,7 @@ async def set_up_hub(client: Writer, quota: Mapping[str, str]) -> None:
         await _ensure(client, ADMISSION_CHECK, placed)
         await _ensure(client, CLUSTER_QUEUE, setting_up.cluster_queue(quota, checks, name))
         await _ensure(client, LOCAL_QUEUE, setting_up.local_queue(name=name, of=name))
+    await _ensure(client, LOCAL_QUEUE, setting_up.local_queue(of=STORIES[0].name))  # for the samples of --keep
 
 
 async def tell(client: KubeClient, story: Story) -> None:
