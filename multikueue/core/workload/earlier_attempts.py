@@ -19,6 +19,7 @@ from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
     has_had_owner,
+    is_admitted,
     is_elastic,
     is_evicted,
     is_finished,
@@ -173,7 +174,10 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
     if isinstance(worker.creation, Unanswered) or not all(_has_stopped(situation, worker, job) for job in known):
         return True
-    if any(worker.name in (cluster_name(one), noted_worker(one)) for one in _earlier_slices(situation)):
+    slices = _earlier_slices(situation)
+    if any(worker.name in (cluster_name(one), noted_worker(one)) for one in slices):
+        return True
+    if not worker.seen and any(map(_has_lost_its_record, slices)):
         return True
     last = last_worker(situation)
     if last is not None:
@@ -191,6 +195,11 @@ def _earlier_slices(situation: Situation) -> list[Json]:
     if not is_elastic(situation.workload):
         return []
     return [one for one in situation.snapshot.siblings if is_replaced(one) or not is_finished(one)]
+
+
+def _has_lost_its_record(one: Json) -> bool:
+    """Whether a slice was placed, and somebody has erased where: it may be on any worker that was not read since."""
+    return is_admitted(one) and cluster_name(one) is None and noted_worker(one) is None
 
 
 def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:

@@ -270,6 +270,16 @@ class TestGrowing:
         evicted["metadata"]["annotations"][LAST_WORKER_ANNOTATION] = "w1"
         assert ("record w2" in words(growing(lost, free, local=unplaced, sibling=evicted))) is not waits
 
+    @pytest.mark.parametrize("seen", [False, True], ids=["not read since", "read before"])
+    def test_nor_while_the_job_may_run_where_nobody_can_tell_any_more(self, seen: bool) -> None:
+        """The record of the old slice was erased while its worker could not be seen, and then the job grew."""
+        unplaced = slice_of(NEW_NAME, 5, nominated=("w2",), replaces=OLD_NAME)
+        erased = slice_of(OLD_NAME, 3, check="Ready", finished=SLICE_REPLACED)
+        erased["status"]["conditions"].append({"type": "Admitted", "status": "True"})
+        lost = worker("w1", reach=Lost(NOW - timedelta(minutes=5), seen=seen))
+        free = worker("w2", copy_of(unplaced, admitted=True))
+        assert ("record w2" in words(growing(lost, free, local=unplaced, sibling=erased))) is seen
+
     def test_nor_while_the_job_runs_for_another_slice_that_has_finished_elsewhere(self) -> None:
         """Kueue could not start the job's pods for that slice, finished it, and made this Workload: no successor."""
         failed, fresh = old(finished="FailedToStart"), slice_of(NEW_NAME, 3, nominated=("w2",))
