@@ -110,7 +110,7 @@ class Listing:
             yield from self._faults_of_order(before, after)
             self._written = anyio.current_time()
         elif before != after:
-            self.writes += 1
+            self.writes += set(before) != set(after)
             self._written = anyio.current_time()
             self.promises.note(f"{self.name} lists {', '.join(after)}")
             yield from self._faults_of_set(before, after)
