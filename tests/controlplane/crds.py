@@ -20,7 +20,7 @@ def read(folder: Path) -> list[Json]:
     """Read every CRD of a folder's YAML files."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # Kueue's CRDs take a second without libyaml
     documents = [doc for file in sorted(folder.glob("*.yaml")) for doc in yaml.load_all(file.read_text(), loader)]
-    return [doc for doc in documents if doc and doc["kind"] == "CustomResourceDefinition"]
+    return [doc for doc in documents if isinstance(doc, dict) and doc["kind"] == "CustomResourceDefinition"]
 
 
 async def establish(admin: Api, crds: Sequence[Json]) -> None:

@@ -1,0 +1,35 @@
+"""The control planes that serve the kinds of all controllers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.controlplane.fixtures import clusters
+from tests.controlplane.interface import ClusterFactory
+from tests.integration.clearing import as_at_first
+from tests.integration.planes import Planes, started
+from tests.operators.cases import definitions
+
+__all__ = ["clusters"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the marker also where only this folder's tests are asked for."""
+    config.addinivalue_line("markers", "operators: needs real controllers of job kinds (nox -s operators)")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_planes(clusters: ClusterFactory) -> AsyncIterator[Planes]:
+    """One manager and two workers for all tests."""
+    async with started(clusters, definitions()) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def planes(shared_planes: Planes) -> Planes:
+    """One manager and two workers, as they were at first, whatever ran before and however it ended."""
+    await as_at_first(shared_planes)
+    return shared_planes

@@ -1,0 +1,142 @@
+"""A ground whose jobs are run by their real controllers: only pods are played."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import attrs
+
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import clone
+from multikueue.kube import KubeClient
+from multikueue.sandbox.kinds import BATCH_JOB
+from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues
+from multikueued.demo.jobs import with_kinds
+from tests.integration.daemon import SETTINGS, Daemon
+from tests.integration.permissions import WORKER_RULES, grant_daemon
+from tests.integration.planes import WORKER_USER, Planes, connection
+from tests.integration.view import POD
+from tests.kinds.cases import Case
+from tests.kinds.ground import Cluster, Ground
+from tests.operators.controllers import Place, running
+from tests.operators.kubelet import Kubelet
+from tests.operators.table import Operator
+
+QUOTA = {"cpu": "64", "memory": "64Gi"}
+
+
+@attrs.define(eq=False)
+class Recorded(Cluster):
+    """A cluster that keeps every version of what it showed."""
+
+    history: list[tuple[Resource, str, Json]] = attrs.field(factory=list, init=False)
+
+    def observe(self, resource: Resource, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        """See `Cluster`."""
+        super().observe(resource, key, old, new)
+        if new is not None:
+            self.history.append((resource, key.name, clone(new)))
+
+    def statuses(self, resource: Resource, name: str) -> list[Json]:
+        """The statuses that an object showed, without repetitions."""
+        found: list[Json] = []
+        for kind, own, obj in self.history:
+            if (kind, own) == (resource, name) and (status := obj.get("status") or {}) not in found[-1:]:
+                found.append(status)
+        return found
+
+
+@attrs.define(eq=False)
+class OperatorsGround(Ground):
+    """A ground with kubelets and control planes to break."""
+
+    kubelets: Mapping[str, Kubelet] = attrs.field(kw_only=True)
+    planes: Planes = attrs.field(kw_only=True)
+
+    def pods(self, cluster: str, prefix: str) -> list[Json]:
+        """The pods of a cluster whose names begin so."""
+        held = self.manager if cluster == self.manager.name else self.workers[cluster]
+        return [obj for (kind, name), obj in held.now.items() if kind == POD and name.startswith(prefix)]
+
+    def pods_made(self, prefix: str) -> dict[str, int]:
+        """How many pods with such names there ever were, by cluster."""
+        found = {
+            cluster.name: sum(len(uids) for (kind, name), uids in cluster.uids.items() if kind == POD and name.startswith(prefix))
+            for cluster in self.clusters
+        }
+        return {name: count for name, count in found.items() if count}
+
+    async def hold(self, worker: str, *, on: bool) -> None:
+        """Let a worker's queue admit nothing new, or again everything."""
+        patch = {"spec": {"stopPolicy": "Hold" if on else "None"}}
+        await self.workers[worker].client.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), patch)
+
+
+def _rules(rows: Sequence[Case], verbs: Sequence[str], status_verbs: Sequence[str] = ()) -> list[Json]:
+    rules: list[Json] = []
+    for case in rows:
+        resource = case.adapter.resource
+        rules.append({"apiGroups": [resource.gvk.group], "resources": [resource.plural], "verbs": [*verbs]})
+        if status_verbs:
+            where = f"{resource.plural}/status"
+            rules.append({"apiGroups": [resource.gvk.group], "resources": [where], "verbs": [*status_verbs]})
+    return rules
+
+
+@asynccontextmanager
+async def operators_ground(
+    planes: Planes, operator: Operator, rows: Sequence[Case], folder: Path, *, on: Sequence[str] | None = None
+) -> AsyncIterator[OperatorsGround]:
+    """The control planes with a controller, kubelets, a small Kueue each, and our daemon for these kinds.
+
+    Args:
+        planes: they serve the controller's kinds.
+        operator: the controller.
+        rows: its kinds.
+        folder: for settings and logs.
+        on: where the controller runs; everywhere if not told. Workers without it admit nothing.
+    """
+    await grant_daemon(planes.manager, _rules(rows, ("list", "watch"), ("patch",)))
+    for worker in planes.workers.values():
+        verbs = ("create", "delete", "list", "watch", "patch")
+        await worker.grant(WORKER_USER, [*WORKER_RULES, *_rules(rows, verbs)])
+    async with AsyncExitStack() as stack:
+        clients = {
+            plane.name: await stack.enter_async_context(KubeClient(connection(plane.kubeconfig()), name=plane.name))
+            for plane in planes.all
+        }
+        clusters = {name: Recorded(name, client) for name, client in clients.items()}
+        workers = {name: clusters[name] for name in planes.workers}
+        kubelets = {plane.name: Kubelet(plane, clients[plane.name]) for plane in planes.all}
+        ground = OperatorsGround(clusters["manager"], workers, kubelets=kubelets, planes=planes)
+        await _connect(ground, planes)
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        stack.callback(tasks.cancel_scope.cancel)
+        kinds = [case.kind for case in rows]
+        for name, client in clients.items():
+            await tasks.start(SmallKueue(client, kinds=kinds).run)
+            await tasks.start(kubelets[name].run)
+        await tasks.start(ground.follow, [*(kind.resource for kind in kinds), JOB, POD])
+        for plane in planes.all:
+            if on is None or plane.name in on:
+                own = folder / plane.name
+                own.mkdir(parents=True)
+                await stack.enter_async_context(running(operator, Place(cluster=plane, folder=own)))
+            elif plane.name in planes.workers:
+                await ground.hold(plane.name, on=True)
+        daemon = Daemon(connection(planes.daemon_kubeconfig), tasks, settings=with_kinds(SETTINGS, [*kinds, BATCH_JOB]))
+        daemon.start()
+        await daemon.connected()
+        yield ground
+
+
+async def _connect(ground: Ground, planes: Planes) -> None:
+    await set_up_queues(ground.manager.client, QUOTA, [CHECK])
+    for worker in ground.workers.values():
+        await set_up_queues(worker.client, QUOTA)
+    await connect_workers(ground.manager.client, planes.worker_kubeconfigs())
