@@ -98,12 +98,12 @@ async def _mpi(place: Place) -> Start:
 
 async def _appwrapper(place: Place) -> Start:
     health, minute = f"127.0.0.1:{place.health}", 60 * 10**9
+    faults = {"retryLimit": 0, "failureGracePeriod": minute // 60}
     settings = {
-        "appwrapper": {"autopilot": {"monitorNodes": False, "injectAntiAffinities": False}},
+        "appwrapper": {"autopilot": {"monitorNodes": False, "injectAntiAffinities": False}, "faultTolerance": faults},
         "controllerManager": {"metrics": {"bindAddress": "0"}, "health": {"bindAddress": health}},
         "webhooksEnabled": False,
     }
-    settings["appwrapper"]["faultTolerance"] = {"retryLimit": 0, "failureGracePeriod": minute // 60}
     metadata = {"name": "appwrapper-operator-config", "namespace": NAMESPACE}
     data = {"config.yaml": yaml.safe_dump(settings)}
     await place.cluster.admin.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})

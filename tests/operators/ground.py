@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 import anyio
 import attrs
 
-from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB
-from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import clone
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import clone, dig, is_terminating
 from multikueue.kube import KubeClient
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue import SmallKueue
@@ -25,9 +26,11 @@ from tests.kinds.cases import Case
 from tests.kinds.ground import Cluster, Ground
 from tests.operators.controllers import Place, running
 from tests.operators.kubelet import Kubelet
+from tests.operators.ray_dashboard import RayDashboard
 from tests.operators.table import Operator
 
-QUOTA = {"cpu": "64", "memory": "64Gi"}
+SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
+QUOTA: Final = {"cpu": "64", "memory": "64Gi"}
 
 
 @attrs.define(eq=False)
@@ -57,19 +60,35 @@ class OperatorsGround(Ground):
 
     kubelets: Mapping[str, Kubelet] = attrs.field(kw_only=True)
     planes: Planes = attrs.field(kw_only=True)
+    children: tuple[Resource, ...] = attrs.field(default=(JOB, SERVICE), kw_only=True)
+    """Kinds that controllers make of a job, beside pods."""
 
     def pods(self, cluster: str, prefix: str) -> list[Json]:
         """The pods of a cluster whose names begin so."""
         held = self.manager if cluster == self.manager.name else self.workers[cluster]
         return [obj for (kind, name), obj in held.now.items() if kind == POD and name.startswith(prefix)]
 
+    def running_pods(self, cluster: str, prefix: str) -> list[Json]:
+        """Those of them that run, and are not about to go."""
+        return [
+            pod
+            for pod in self.pods(cluster, prefix)
+            if dig(pod, "status", "phase") == "Running" and not is_terminating(pod)
+        ]
+
     def pods_made(self, prefix: str) -> dict[str, int]:
         """How many pods with such names there ever were, by cluster."""
         found = {
-            cluster.name: sum(len(uids) for (kind, name), uids in cluster.uids.items() if kind == POD and name.startswith(prefix))
+            cluster.name: sum(
+                len(uids) for (kind, name), uids in cluster.uids.items() if kind == POD and name.startswith(prefix)
+            )
             for cluster in self.clusters
         }
         return {name: count for name, count in found.items() if count}
+
+    async def close_queue(self, worker: str, queue: str) -> None:
+        """Take a LocalQueue from a worker: it admits nothing for it any more."""
+        await self.workers[worker].client.delete(LOCAL_QUEUE, ObjectKey("default", queue))
 
     async def hold(self, worker: str, *, on: bool) -> None:
         """Let a worker's queue admit nothing new, or again everything."""
@@ -121,12 +140,16 @@ async def operators_ground(
         for name, client in clients.items():
             await tasks.start(SmallKueue(client, kinds=kinds).run)
             await tasks.start(kubelets[name].run)
-        await tasks.start(ground.follow, [*(kind.resource for kind in kinds), JOB, POD])
+        await tasks.start(
+            ground.follow, [*(kind.resource for kind in kinds), *ground.children, POD, MULTIKUEUE_CLUSTER]
+        )
         for plane in planes.all:
             if on is None or plane.name in on:
                 own = folder / plane.name
                 own.mkdir(parents=True)
-                await stack.enter_async_context(running(operator, Place(cluster=plane, folder=own)))
+                proxy = await stack.enter_async_context(RayDashboard(clusters[plane.name]).served())
+                place = Place(cluster=plane, folder=own, proxy=proxy)
+                await stack.enter_async_context(running(operator, place))
             elif plane.name in planes.workers:
                 await ground.hold(plane.name, on=True)
         daemon = Daemon(connection(planes.daemon_kubeconfig), tasks, settings=with_kinds(SETTINGS, [*kinds, BATCH_JOB]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import attrs
@@ -10,9 +10,10 @@ import attrs
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.objects import dig, labels_of, uid
 from multikueue.sandbox.kueue import evict
 from tests.integration.view import POD
+from tests.kinds import journeys as common
 from tests.kinds.cases import Case
 from tests.operators.ground import OperatorsGround
 
@@ -26,12 +27,39 @@ class Row:
     """How many pods there are while it runs."""
     robust: Json | None = None
     """Fields of a spec that survives a killed pod; None where none does."""
-    more: tuple[Callable[[OperatorsGround, Row], Awaitable[None]], ...] = ()
+    more: tuple[Way, ...] = ()
     """Ways of this kind alone."""
+    victim: Mapping[str, str] = attrs.field(factory=dict)
+    """Labels of the pods of which one dies."""
+    two_workers: bool = True
+    """Whether its controller runs on both workers."""
 
     def job(self, way: str) -> str:
         """The name of a journey's job."""
         return f"{self.case.name}-{way}"
+
+
+Way = Callable[[OperatorsGround, Row], Awaitable[None]]
+
+
+async def finishes(ground: OperatorsGround, row: Row) -> None:
+    """It runs on one worker as it was written, and the manager shows the status that its controller wrote there."""
+    await common.finishes(ground, row.case)
+    name = row.job("finishes")
+    assert len(ground.ran_on(row.case.kind, name)) == len(ground.pods_made(name)) == 1
+    await _nothing_left(ground, row, name)
+
+
+async def evicted(ground: OperatorsGround, row: Row) -> None:
+    """A worker that takes the quota back stops the job; it goes through the queue again."""
+    await common.runs_again_after_eviction(ground, row.case)
+    await _nothing_left(ground, row, row.job("evicted"))
+
+
+async def foreign(ground: OperatorsGround, row: Row) -> None:
+    """Somebody else's job of that name, and what its controller makes of it, is left alone."""
+    if row.two_workers:
+        await common.leaves_foreign_jobs_alone(ground, row.case)
 
 
 async def fails(ground: OperatorsGround, row: Row) -> None:
@@ -59,22 +87,22 @@ async def deleted(ground: OperatorsGround, row: Row) -> None:
 
 
 async def moves(ground: OperatorsGround, row: Row) -> None:
-    """A worker that takes the quota back stops the job; it runs once more on the other one, and its first pods are gone."""
+    """A worker that takes the quota back stops the job; it runs once more on the other one, and no pod stays behind."""
     kind, name = row.case.kind, row.job("moves")
-    jobs = await ground.submit(kind, name, duration="1h")
-    first = await _runs(ground, row, name)
-    (other,) = {*ground.workers} - {first}
+    await ground.queue_on(name, "worker1")
+    jobs = await ground.submit(kind, name, queue=name, duration="1h")
+    assert await _runs(ground, row, name) == "worker1"
     (workload,) = ground.workloads_of(kind, name)
-    await ground.queue_closed(first)
-    await evict(ground.workers[first].client, ObjectKey.of(workload))
+    await ground.open_queue("worker2", name)
+    await ground.close_queue("worker1", name)
+    await evict(ground.workers["worker1"].client, ObjectKey.of(workload))
 
     await ground.until(
-        lambda: len(ground.running_pods(other, name)) == row.pods and not ground.pods(first, name),
+        lambda: len(ground.running_pods("worker2", name)) == row.pods and not ground.pods("worker1", name),
         lambda: ground.story(kind, name),
     )
-    await ground.queue_opened(first)
-    assert await ground.running(kind, name) == other
-    assert ground.pods_made(name) == {first: row.pods, other: row.pods}
+    assert await ground.running(kind, name) == "worker2"
+    assert ground.pods_made(name) == {"worker1": row.pods, "worker2": row.pods}
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
     await _nothing_left(ground, row, name)
@@ -104,7 +132,8 @@ async def loses_a_pod(ground: OperatorsGround, row: Row) -> None:
     await ground.submit(kind, name, duration="8s", spec=row.robust)
     worker = await _runs(ground, row, name)
     before = {uid(pod) for pod in ground.pods(worker, name)}
-    ground.kubelets[worker].kill(ground.pods(worker, name)[-1])
+    hurt = [pod for pod in ground.pods(worker, name) if row.victim.items() <= labels_of(pod).items()]
+    ground.kubelets[worker].kill(hurt[-1])
     await ground.until(
         lambda: {uid(pod) for pod in ground.running_pods(worker, name)} - before, lambda: ground.story(kind, name)
     )
@@ -171,11 +200,21 @@ async def _nothing_left(ground: OperatorsGround, row: Row, name: str) -> None:
 
     await ground.until(lambda: not left(), lambda: (left(), ground.story(row.case.kind, name)))
     on_manager = [
-        own for resource, own in ground.manager.last if own.startswith(name) and resource in (POD, *ground.children)
+        own
+        for resource, own in ground.manager.last
+        if own.startswith(name) and resource in {POD, *ground.children} - {row.case.kind.resource}
     ]
     assert on_manager == [], "the manager's own controller ran it"
     assert dig(ground.manager.get(row.case.kind.resource, name), "metadata", "ownerReferences") is None
 
 
-COMMON = (fails, deleted, moves, pauses, loses_a_pod)
-"""Ways that go at the same time. A lost worker is lost to all."""
+def ways(row: Row) -> list[Way]:
+    """The ways of a kind that go at the same time. A worker is lost to all, so that one goes alone."""
+    found = [finishes, evicted, deleted, pauses, foreign]
+    if row.case.kind.course.ends:
+        found.append(fails)
+    if row.two_workers:
+        found.append(moves)
+    if row.robust is not None:
+        found.append(loses_a_pod)
+    return [*found, *row.more]

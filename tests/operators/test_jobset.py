@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 
 from tests.integration.planes import Planes
-from tests.kinds import journeys as common
 from tests.operators.cases import JOBSET, operators_cases
 from tests.operators.ground import operators_ground
+from tests.operators.journeys import Row
+from tests.operators.walking import all_ways
 
-pytestmark = [pytest.mark.operators, pytest.mark.timeout(300), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.operators, pytest.mark.timeout(400), pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_jobset_goes_all_ways(planes: Planes, tmp_path: Path) -> None:
-    rows = operators_cases(JOBSET)
-    async with operators_ground(planes, JOBSET, rows, tmp_path) as ground:
-        await common.finishes(ground, rows[0])
+    """A JobSet of two replicated jobs, with three pods."""
+    (case,) = operators_cases(JOBSET)
+    row = Row(case=case, pods=3, robust={"failurePolicy": {"maxRestarts": 1}})
+    async with operators_ground(planes, JOBSET, [case], tmp_path) as ground:
+        assert await all_ways(ground, [row]) == {}

@@ -1,0 +1,28 @@
+"""Has kinds go all ways at the same time, so that one ground serves them; each way has a job of its own."""
+
+from __future__ import annotations
+
+import anyio
+
+from tests.operators import journeys
+from tests.operators.ground import OperatorsGround
+from tests.operators.journeys import Row
+
+
+async def all_ways(ground: OperatorsGround, rows: list[Row]) -> dict[str, str]:
+    """Have every kind go every way that is one for it; what went wrong, by kind and way."""
+    wrong: dict[str, str] = {}
+
+    async def go(way: journeys.Way, row: Row) -> None:
+        try:
+            await way(ground, row)
+        except Exception as error:  # the others go on: all that is wrong is told
+            wrong[f"{row.case.name} {way.__name__}"] = f"{type(error).__name__}: {error}"
+
+    async with anyio.create_task_group() as tasks:
+        for row in rows:
+            for way in journeys.ways(row):
+                tasks.start_soon(go, way, row)
+    for row in rows:
+        await go(journeys.survives_a_lost_worker, row)
+    return wrong
