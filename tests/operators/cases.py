@@ -43,7 +43,20 @@ def _with_one_try(case: Case) -> Case:
 
 def definitions() -> list[Json]:
     """The CustomResourceDefinitions of all controllers that are built, from their modules."""
-    return [crd for operator in DEFAULT if operator.folder.exists() for crd in read(operator.folder)]
+    return [_stored(_terse(crd)) for operator in DEFAULT if operator.folder.exists() for crd in read(operator.folder)]
+
+
+def _stored(crd: Json) -> Json:
+    """With the stored version only: the older ones are served for older clients, and there are none here."""
+    versions = [version for version in crd["spec"]["versions"] if version["storage"]]
+    return {**crd, "spec": {**crd["spec"], "versions": versions}}
+
+
+def _terse(value: Any) -> Any:
+    """Without the descriptions of fields: they are most of a definition, and take the API server seconds."""
+    if isinstance(value, dict):
+        return {key: _terse(one) for key, one in value.items() if key != "description" or not isinstance(one, str)}
+    return [_terse(one) for one in value] if isinstance(value, list) else value
 
 
 __all__ = ["APPWRAPPER", "JOBSET", "KUBERAY", "MPI", "definitions", "operators_cases"]

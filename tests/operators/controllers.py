@@ -5,7 +5,6 @@ They act as the administrator of their cluster: what a chart lets them do is not
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -166,10 +165,3 @@ async def _kept(process: ChildProcess, command: list[str]) -> None:
         await anyio.sleep(_LOOK_SECONDS)
         if not process.running:
             await process.start(command)
-
-
-def missing(operator: Operator) -> str:
-    """Why a controller cannot run here; empty if it can."""
-    if not os.access(operator.folder / operator.name, os.X_OK):
-        return f"{operator.name} is not built: run `python -m tests.operators build`"
-    return ""

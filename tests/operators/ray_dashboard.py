@@ -13,6 +13,7 @@ from typing import Any, Final
 import attrs
 from aiohttp import web
 
+from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig, labels_of
 from tests.integration.view import POD
@@ -20,8 +21,8 @@ from tests.kinds.ground import Cluster
 
 RAY_JOB: Final = Resource(GVK("ray.io", "v1", "RayJob"), "rayjobs")
 _JOB_LABEL: Final = "batch.kubernetes.io/job-name"
-_STATES: Final = {"Pending": "PENDING", "Running": "RUNNING", "Succeeded": "SUCCEEDED", "Failed": "FAILED"}
-_ORDER: Final = ("Succeeded", "Failed", "Running", "Pending")
+_STATES: Final = {"Running": "RUNNING", "Succeeded": "SUCCEEDED", "Failed": "FAILED"}
+_ORDER: Final = ("Succeeded", "Failed", "Running")
 _MESSAGES: Final = {
     "Succeeded": "Job finished successfully.",
     "Failed": "Job entrypoint command failed with exit code 1",
@@ -59,17 +60,17 @@ class RayDashboard:
         """What Ray tells of a submitted job; None while nobody has submitted it."""
         jobs = [obj for (kind, _), obj in self.cluster.now.items() if kind == RAY_JOB]
         named = [job for job in jobs if dig(job, "status", "jobId") == number]
-        phases = {
-            dig(pod, "status", "phase")
+        pods = [
+            pod
             for (kind, _), pod in self.cluster.now.items()
             if kind == POD and named and labels_of(pod).get(_JOB_LABEL) == named[0]["metadata"]["name"]
-        }
-        phase = next((one for one in _ORDER if one in phases), None)
-        if phase in (None, "Pending"):
+        ]
+        found = next((pod for phase in _ORDER for pod in pods if dig(pod, "status", "phase") == phase), None)
+        if found is None:
             return None
+        phase = found["status"]["phase"]
         told = {"submission_id": number, "status": _STATES[phase], "message": _MESSAGES[phase]}
-        times = {"start_time": 1_700_000_000_000}
-        return {**told, **times, **({} if phase == "Running" else {"end_time": 1_700_000_001_000})}
+        return {**told, **_times(found)}
 
     async def _job(self, request: web.Request) -> web.Response:
         told = self.job(request.match_info["id"])
@@ -91,6 +92,15 @@ class RayDashboard:
     async def _healthy(self, request: web.Request) -> web.Response:
         del request
         return web.Response(text="success")
+
+
+def _times(pod: Json) -> Json:
+    """When a pod's container started and ended, in milliseconds."""
+    state = pod["status"]["containerStatuses"][0]["state"]
+    told = {**state.get("running", {}), **state.get("terminated", {})}
+    names = {"start_time": "startedAt", "end_time": "finishedAt"}
+    moments = {name: parse_timestamp(told.get(field)) for name, field in names.items()}
+    return {name: int(moment.timestamp() * 1000) for name, moment in moments.items() if moment is not None}
 
 
 def _running(application: Json) -> Json:

@@ -9,8 +9,12 @@ from tests.operators.ground import OperatorsGround
 from tests.operators.journeys import Row
 
 
-async def all_ways(ground: OperatorsGround, rows: list[Row]) -> dict[str, str]:
-    """Have every kind go every way that is one for it; what went wrong, by kind and way."""
+async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
+    """Have every kind go every way that is one for it.
+
+    Raises:
+        AssertionError: it says all that went wrong, by kind and way.
+    """
     wrong: dict[str, str] = {}
 
     async def go(way: journeys.Way, row: Row) -> None:
@@ -25,4 +29,4 @@ async def all_ways(ground: OperatorsGround, rows: list[Row]) -> dict[str, str]:
                 tasks.start_soon(go, way, row)
     for row in rows:
         await go(journeys.survives_a_lost_worker, row)
-    return wrong
+    assert not wrong, "\n\n".join(f"{way}: {what}" for way, what in wrong.items())

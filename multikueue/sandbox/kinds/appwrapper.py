@@ -22,7 +22,6 @@ _POD_TEMPLATE: Final = "template.spec.template"
 _WRAPPED: Final = {
     "apiVersion": "batch/v1",
     "kind": "Job",
-    "metadata": {"name": "wrapped"},
     "spec": {"parallelism": 1, "completions": 1},
 }
 
@@ -72,6 +71,7 @@ class WrappedPods:
     def fill(self, job: Json, template: Json) -> None:
         """See `PodSets`."""
         for component in job["spec"]["components"]:
+            component["template"].setdefault("metadata", {"name": job["metadata"]["name"]})
             component["template"]["spec"].setdefault("template", clone(template))
 
 

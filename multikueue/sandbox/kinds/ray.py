@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig, with_value, without
-from multikueue.sandbox.kinds.course import Moment
+from multikueue.sandbox.kinds.course import Ending, Moment
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import EACH, InTemplates, Roles
 from multikueue.sandbox.kinds.stages import Stage, Stages
@@ -47,7 +47,19 @@ class RayStages(Stages):
         return with_value(status, path, sum(count for role, count in moment.pods.items() if role != _HEAD))
 
 
-_JOB_COURSE: Final = RayStages(
+class RayJobStages(RayStages):
+    """Stages of a RayJob, which has ended however its controller says why."""
+
+    def ending(self, job: Json) -> Ending | None:
+        """See `Course`."""
+        status = job.get("status") or {}
+        if status.get("jobDeploymentStatus") not in ("Complete", "Failed"):
+            return None
+        reason = "Succeeded" if status.get("jobStatus") == "SUCCEEDED" else "Failed"
+        return Ending(reason, str(status.get("message") or ""))
+
+
+_JOB_COURSE: Final = RayJobStages(
     cluster=("rayClusterStatus",),
     suspended=Stage(fields={"jobDeploymentStatus": "Suspended"}, dropped=("startTime", "jobStatus")),
     starting=Stage(fields={"jobDeploymentStatus": "Initializing"}, times=("startTime",)),
@@ -113,7 +125,11 @@ KINDS: Final = (
         operator=_OPERATOR,
         pods=_pods("rayClusterSpec"),
         course=_JOB_COURSE,
-        spec={"entrypoint": "python -c 'import ray; ray.init()'", "rayClusterSpec": _CLUSTER},
+        spec={
+            "entrypoint": "python -c 'import ray; ray.init()'",
+            "rayClusterSpec": _CLUSTER,
+            "shutdownAfterJobFinishes": True,  # without it KubeRay refuses a job that is suspended
+        },
         columns=(("job status", ".status.jobStatus"), ("deployment status", ".status.jobDeploymentStatus")),
     ),
     SandboxKind(
