@@ -9,7 +9,7 @@ from typing import Final
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ELASTIC_ANNOTATION, ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, labels_of, with_value, without
+from multikueue.core.model.objects import annotations_of, dig, labels_of, merge_patch, with_value, without
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import is_admitted, is_finished
 from multikueue.sandbox.kinds.ray import WORKERS
@@ -89,10 +89,15 @@ async def deleted(ground: Ground, case: Case) -> None:
     await ground.gone(kind, name)
 
 
-async def leaves_foreign_jobs_alone(ground: Ground, case: Case) -> None:
+async def leaves_foreign_jobs_alone(ground: Ground, case: Case, *, defaulted: bool = False) -> None:
     """Somebody else's object of the same name is neither changed nor deleted; the job runs on the other worker.
 
     Then it is deleted on the manager: it does not go on anywhere.
+
+    Args:
+        ground: where.
+        case: the kind.
+        defaulted: whether the kind's own controller fills in fields of the spec.
     """
     kind, name = case.kind, f"{case.name}-taken"
     await ground.queue_on(name, "worker1")
@@ -114,7 +119,7 @@ async def leaves_foreign_jobs_alone(ground: Ground, case: Case) -> None:
 
     left = await ground.workers["worker1"].client.get(kind.resource, ObjectKey.of(before))
     assert left["metadata"]["uid"] == before["metadata"]["uid"]
-    assert left["spec"] == before["spec"]
+    assert left["spec"] == (merge_patch(left["spec"], before["spec"]) if defaulted else before["spec"])
     assert labels_of(left) == labels_of(before)
     await ground.workers["worker1"].client.delete(kind.resource, ObjectKey.of(left), propagation="Background")
 

@@ -26,6 +26,7 @@ def _jobs(**counts: int) -> list[Json]:
 
 _ONE_TRY: Final[dict[str, dict[str, Any]]] = {
     "jobset": {"replicatedJobs": _jobs(leader=1, workers=2)},
+    "mpijob": {"runPolicy": {"backoffLimit": 0}},
     "rayservice": {"serveConfigV2": "applications:\n- name: first\n  import_path: first.app\n"},
 }
 """What the examples of the sandbox lack: a failed pod would be made again and again, each time after a longer while."""

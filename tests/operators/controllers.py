@@ -106,7 +106,8 @@ async def _appwrapper(place: Place) -> Start:
     metadata = {"name": "appwrapper-operator-config", "namespace": NAMESPACE}
     data = {"config.yaml": yaml.safe_dump(settings)}
     await place.cluster.admin.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-    return Start(arguments=(), health=f"http://{health}/readyz", environment={"NAMESPACE": NAMESPACE})
+    # Not `readyz`: who asks that starts a server for its webhooks, which wants certificates.
+    return Start(arguments=(), health=f"http://{health}/healthz", environment={"NAMESPACE": NAMESPACE})
 
 
 _STARTS: Final[Mapping[str, Callable[[Place], Awaitable[Start]]]] = {

@@ -18,6 +18,8 @@ from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues
 from multikueued.demo.jobs import with_kinds
+from tests.controlplane.errors import BinariesMissing
+from tests.controlplane.provider import report_missing
 from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.permissions import WORKER_RULES, grant_daemon
 from tests.integration.planes import WORKER_USER, Planes, connection
@@ -30,6 +32,8 @@ from tests.operators.ray_dashboard import RayDashboard
 from tests.operators.table import Operator
 
 SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
+SECONDS: Final = 120.0
+"""How long what must happen may take: on a machine that does nothing else, a tenth of it."""
 QUOTA: Final = {"cpu": "64", "memory": "64Gi"}
 
 
@@ -120,6 +124,7 @@ async def operators_ground(
         folder: for settings and logs.
         on: where the controller runs; everywhere if not told. Workers without it admit nothing.
     """
+    _require(operator)
     await grant_daemon(planes.manager, _rules(rows, ("list", "watch"), ("patch",)))
     for worker in planes.workers.values():
         verbs = ("create", "delete", "list", "watch", "patch")
@@ -132,7 +137,14 @@ async def operators_ground(
         clusters = {name: Recorded(name, client) for name, client in clients.items()}
         workers = {name: clusters[name] for name in planes.workers}
         kubelets = {plane.name: Kubelet(plane, clients[plane.name]) for plane in planes.all}
-        ground = OperatorsGround(clusters["manager"], workers, kubelets=kubelets, planes=planes)
+        ground = OperatorsGround(
+            clusters["manager"],
+            workers,
+            kubelets=kubelets,
+            planes=planes,
+            seconds=SECONDS,
+            children=(JOB, SERVICE, *operator.children),
+        )
         await _connect(ground, planes)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
@@ -156,6 +168,14 @@ async def operators_ground(
         daemon.start()
         await daemon.connected()
         yield ground
+
+
+def _require(operator: Operator) -> None:
+    """Say so where the controller is not built: the test fails in CI, and is skipped elsewhere."""
+    try:
+        operator.program()
+    except BinariesMissing as error:
+        report_missing(f"controller of {', '.join(operator.kinds)}", error)
 
 
 async def _connect(ground: Ground, planes: Planes) -> None:

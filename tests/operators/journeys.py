@@ -31,6 +31,10 @@ class Row:
     """Ways of this kind alone."""
     victim: Mapping[str, str] = attrs.field(factory=dict)
     """Labels of the pods of which one dies."""
+    defaulted: bool = False
+    """Whether its controller fills in fields of the spec."""
+    tells_of_stops: bool = True
+    """Whether its controller says in the status that a suspended job has stopped."""
     two_workers: bool = True
     """Whether its controller runs on both workers."""
 
@@ -59,7 +63,7 @@ async def evicted(ground: OperatorsGround, row: Row) -> None:
 async def foreign(ground: OperatorsGround, row: Row) -> None:
     """Somebody else's job of that name, and what its controller makes of it, is left alone."""
     if row.two_workers:
-        await common.leaves_foreign_jobs_alone(ground, row.case)
+        await common.leaves_foreign_jobs_alone(ground, row.case, defaulted=row.defaulted)
 
 
 async def fails(ground: OperatorsGround, row: Row) -> None:
@@ -82,7 +86,7 @@ async def deleted(ground: OperatorsGround, row: Row) -> None:
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
     await ground.gone(kind, name)
-    assert ground.pods_made(name) == {worker: row.pods}
+    assert ground.pods_made(name) == {worker: row.pods}, ground.pods_made(name)
     await _nothing_left(ground, row, name)
 
 
@@ -106,6 +110,23 @@ async def moves(ground: OperatorsGround, row: Row) -> None:
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
     await _nothing_left(ground, row, name)
+
+
+async def waits_for_a_stop(ground: OperatorsGround, row: Row) -> None:
+    """Where the status goes on as if it ran, the worker's Kueue keeps the quota, until it is stopped on the manager."""
+    kind, name = row.case.kind, row.job("stuck")
+    jobs = await ground.submit(kind, name, duration="1h")
+    worker = await _runs(ground, row, name)
+    (workload,) = ground.workloads_of(kind, name)
+    await evict(ground.workers[worker].client, ObjectKey.of(workload))
+    await ground.until(lambda: not ground.pods(worker, name), lambda: ground.story(kind, name))
+    (copy,) = ground.jobs(ground.workers[worker], kind, name)
+    assert kind.course.is_active(copy)
+    await _set_active(ground, row, name, False)
+    await ground.cleaned(kind, name)
+    await _nothing_left(ground, row, name)
+    assert ground.pods_made(name) == {worker: row.pods}, ground.pods_made(name)
+    await ground.delete(kind, jobs)
 
 
 async def pauses(ground: OperatorsGround, row: Row) -> None:
@@ -169,7 +190,7 @@ async def survives_a_lost_worker(ground: OperatorsGround, row: Row) -> None:
         await ground.running(kind, name)
         await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
-    assert ground.pods_made(name) == {worker: row.pods}
+    assert ground.pods_made(name) == {worker: row.pods}, ground.pods_made(name)
     await _nothing_left(ground, row, name)
 
 
@@ -210,10 +231,11 @@ async def _nothing_left(ground: OperatorsGround, row: Row, name: str) -> None:
 
 def ways(row: Row) -> list[Way]:
     """The ways of a kind that go at the same time. A worker is lost to all, so that one goes alone."""
-    found = [finishes, evicted, deleted, pauses, foreign]
+    found = [finishes, deleted, pauses, foreign]
+    found.append(evicted if row.tells_of_stops else waits_for_a_stop)
     if row.case.kind.course.ends:
         found.append(fails)
-    if row.two_workers:
+    if row.two_workers and row.tells_of_stops:
         found.append(moves)
     if row.robust is not None:
         found.append(loses_a_pod)

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.names import GVK, Resource
 from tests.controlplane.binaries import cache_folder
 from tests.controlplane.building import Module
 from tests.controlplane.errors import BinariesMissing
@@ -29,6 +30,8 @@ class Operator:
     """Paths in the module: its CustomResourceDefinitions, and the configurations of its webhooks."""
     kinds: tuple[str, ...]
     """Names of the sandbox's kinds that it runs."""
+    children: tuple[Resource, ...] = ()
+    """What it makes of a job, beside Jobs, Services and pods."""
     minutes: int
     """How long the build takes on two cores, the first time."""
 
@@ -82,6 +85,7 @@ KUBERAY: Final = Operator(
     package="github.com/ray-project/kuberay/ray-operator",
     manifests=tuple(f"config/crd/bases/ray.io_{kind}.yaml" for kind in ("rayclusters", "rayjobs", "rayservices")),
     kinds=("rayjob", "raycluster", "rayservice"),
+    children=(Resource(GVK("ray.io", "v1", "RayCluster"), "rayclusters"),),
     minutes=2,
 )
 MPI: Final = Operator(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.planes import Planes
+from tests.kinds.cases import Case
 from tests.operators.cases import KUBERAY, operators_cases
 from tests.operators.ground import operators_ground
 from tests.operators.journeys import Row
@@ -20,14 +21,11 @@ _PODS = {"rayjob": 3, "raycluster": 2, "rayservice": 2}
 """A head and a worker; a RayJob has one more that submits it."""
 
 
-async def test_ray_jobs_clusters_and_services_go_all_ways(planes: Planes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in operators_cases(KUBERAY)])
+async def test_a_ray_kind_goes_all_ways(case: Case, planes: Planes, tmp_path: Path) -> None:
     """RayJobs with a RayCluster of their own, RayClusters, and RayServices."""
-    cases = [
-        case
-        for case in operators_cases(KUBERAY)
-        if case.name in __import__("os").environ.get("RAY", "rayjob").split(",")
-    ]
-    rows = [Row(case=case, pods=_PODS[case.name], robust={}, victim=_WORKER) for case in cases]
-    async with operators_ground(planes, KUBERAY, cases, tmp_path) as ground:
-        await all_ways(ground, rows)
-        record(ground, KUBERAY, rows)
+    tells = case.name != "rayservice"  # it fails to write a status while its cluster is suspended: "found 0 head"
+    row = Row(case=case, pods=_PODS[case.name], robust={}, victim=_WORKER, defaulted=True, tells_of_stops=tells)
+    async with operators_ground(planes, KUBERAY, operators_cases(KUBERAY), tmp_path) as ground:
+        await all_ways(ground, [row])
+        record(ground, KUBERAY, [row])

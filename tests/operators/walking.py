@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import traceback
+from typing import Final
+
 import anyio
 
 from tests.operators import journeys
 from tests.operators.ground import OperatorsGround
 from tests.operators.journeys import Row
+
+_SHOWN: Final = 4000
+"""Characters of what is told of one way: a story of all objects is long."""
 
 
 async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
@@ -21,7 +27,7 @@ async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
         try:
             await way(ground, row)
         except Exception as error:  # the others go on: all that is wrong is told
-            wrong[f"{row.case.name} {way.__name__}"] = f"{type(error).__name__}: {error}"
+            wrong[f"{row.case.name} {way.__name__}"] = _told(error)
 
     async with anyio.create_task_group() as tasks:
         for row in rows:
@@ -30,3 +36,9 @@ async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
     for row in rows:
         await go(journeys.survives_a_lost_worker, row)
     assert not wrong, "\n\n".join(f"{way}: {what}" for way, what in wrong.items())
+
+
+def _told(error: Exception) -> str:
+    """What was wrong, and in which line."""
+    *_, last = traceback.extract_tb(error.__traceback__)
+    return f"{last.filename}:{last.lineno} {last.line}\n{type(error).__name__}: {error}"[:_SHOWN]

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig, with_value, without
 from multikueue.sandbox.kinds.course import Ending, Moment
@@ -59,6 +60,26 @@ class RayJobStages(RayStages):
         return Ending(reason, str(status.get("message") or ""))
 
 
+class RayClusterStages(RayStages):
+    """Stages of a RayCluster, which is ready until the last of its pods has gone."""
+
+    def is_active(self, job: Json) -> bool:
+        """See `Course`."""
+        return bool(dig(job, "status", "state") == "ready")
+
+
+class RayServiceStages(RayStages):
+    """Stages of a RayService, which serves with however many pods."""
+
+    def pods_ready(self, job: Json) -> bool:
+        """See `Course`."""
+        return is_true(job, "Ready")
+
+    def is_active(self, job: Json) -> bool:
+        """See `Course`. Kueue asks for the same."""
+        return is_true(job, "Ready")
+
+
 _JOB_COURSE: Final = RayJobStages(
     cluster=("rayClusterStatus",),
     suspended=Stage(fields={"jobDeploymentStatus": "Suspended"}, dropped=("startTime", "jobStatus")),
@@ -75,18 +96,32 @@ _JOB_COURSE: Final = RayJobStages(
         message="Job entrypoint command failed",
     ),
 )
-_CLUSTER_COURSE: Final = RayStages(
+_AWAKE: Final = {"RayClusterSuspending": "False", "RayClusterSuspended": "False"}
+_SAID: Final = {
+    "RayClusterSuspending": ("RayClusterSuspending", ""),
+    "RayClusterSuspended": ("RayClusterSuspended", ""),
+    "HeadPodReady": ("HeadPodRunningAndReady", ""),
+}
+_CLUSTER_COURSE: Final = RayClusterStages(
     follows=True,
-    suspended=Stage(fields={"state": "suspended"}, times=("lastUpdateTime",)),
+    suspended=Stage(
+        fields={"state": "suspended"},
+        conditions={"RayClusterProvisioned": "False", "HeadPodReady": "False", **_AWAKE, "RayClusterSuspended": "True"},
+        times=("lastUpdateTime",),
+        reason="RayClusterPodsProvisioning",
+        message="RayCluster has been suspended",
+        words={**_SAID, "HeadPodReady": ("HeadPodNotFound", "Head Pod not found")},
+    ),
     running=Stage(
         fields={"state": "ready"},
-        conditions={"HeadPodReady": "True", "RayClusterProvisioned": "True"},
+        conditions={**_AWAKE, "HeadPodReady": "True", "RayClusterProvisioned": "True"},
         times=("lastUpdateTime",),
         reason="AllPodRunningAndReadyFirstTime",
         message="All Ray Pods are ready for the first time",
+        words=_SAID,
     ),
 )
-_SERVICE_COURSE: Final = RayStages(
+_SERVICE_COURSE: Final = RayServiceStages(
     cluster=("activeServiceStatus", "rayClusterStatus"),
     suspended=Stage(
         fields={"serviceStatus": ""}, conditions={"Ready": "False"}, reason="Suspended", message="suspended"
