@@ -71,6 +71,10 @@ class Cluster:
         self.now[place] = self.last[place] = new
         self.uids.setdefault(place, set()).add(uid(new))
 
+    def showed(self, resource: Resource, name: str, status: Json) -> bool:
+        """Whether an object's status was this, at the end at least."""
+        return bool(self.last[resource, name].get("status") == status)
+
     def get(self, resource: Resource, name: str) -> Json | None:
         """An object, if it is there."""
         return self.now.get((resource, name))

@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import clone, dig, is_terminating
+from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
 from multikueue.kube import KubeClient
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue import SmallKueue
@@ -49,6 +49,10 @@ class Recorded(Cluster):
         if new is not None:
             self.history.append((resource, key.name, clone(new)))
 
+    def showed(self, resource: Resource, name: str, status: Json) -> bool:
+        """Whether an object's status ever was this: a controller may change it once the object is being deleted."""
+        return status in self.statuses(resource, name)
+
     def statuses(self, resource: Resource, name: str) -> list[Json]:
         """The statuses that an object showed, without repetitions."""
         found: list[Json] = []
@@ -80,11 +84,14 @@ class OperatorsGround(Ground):
             if dig(pod, "status", "phase") == "Running" and not is_terminating(pod)
         ]
 
-    def pods_made(self, prefix: str) -> dict[str, int]:
-        """How many pods with such names there ever were, by cluster."""
+    def pods_made(self, prefix: str, label: str = "") -> dict[str, int]:
+        """How many pods with such names, and with such a label, there ever were, by cluster."""
         found = {
             cluster.name: sum(
-                len(uids) for (kind, name), uids in cluster.uids.items() if kind == POD and name.startswith(prefix)
+                len(uids)
+                for (kind, name), uids in cluster.uids.items()
+                if kind == POD and name.startswith(prefix)
+                if not label or label in labels_of(cluster.last[kind, name])
             )
             for cluster in self.clusters
         }

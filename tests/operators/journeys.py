@@ -25,6 +25,10 @@ class Row:
     case: Case
     pods: int
     """How many pods there are while it runs."""
+    counted: str = ""
+    """A label of the pods that are counted, where the others may be made anew while the job ends."""
+    starts: int = 0
+    """How many of those there are in one run; as many as there are pods if not told."""
     robust: Json | None = None
     """Fields of a spec that survives a killed pod; None where none does."""
     more: tuple[Way, ...] = ()
@@ -34,9 +38,15 @@ class Row:
     defaulted: bool = False
     """Whether its controller fills in fields of the spec."""
     tells_of_stops: bool = True
-    """Whether its controller says in the status that a suspended job has stopped."""
+    """Whether its controller always says in the status that a suspended job has stopped; else Kueue keeps the quota."""
     two_workers: bool = True
     """Whether its controller runs on both workers."""
+
+    def ran(self, ground: OperatorsGround, name: str, **times: int) -> None:
+        """See that a job ran so often on these clusters, and on no other."""
+        each = self.starts or self.pods
+        made = ground.pods_made(name, self.counted)
+        assert made == {cluster: each * count for cluster, count in times.items()}, made
 
     def job(self, way: str) -> str:
         """The name of a journey's job."""
@@ -73,7 +83,7 @@ async def fails(ground: OperatorsGround, row: Row) -> None:
     (shown,) = await ground.ended(kind, name, "Failed")
     (worker,) = ground.ran_on(kind, name)
     await ground.cleaned(kind, name)
-    assert shown["status"] == ground.workers[worker].last[kind.resource, name]["status"]
+    assert ground.workers[worker].showed(kind.resource, name, shown["status"])
     assert set(ground.pods_made(name)) == {worker}
     await _nothing_left(ground, row, name)
 
@@ -86,7 +96,7 @@ async def deleted(ground: OperatorsGround, row: Row) -> None:
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
     await ground.gone(kind, name)
-    assert ground.pods_made(name) == {worker: row.pods}, ground.pods_made(name)
+    row.ran(ground, name, **{worker: 1})
     await _nothing_left(ground, row, name)
 
 
@@ -106,27 +116,10 @@ async def moves(ground: OperatorsGround, row: Row) -> None:
         lambda: ground.story(kind, name),
     )
     assert await ground.running(kind, name) == "worker2"
-    assert ground.pods_made(name) == {"worker1": row.pods, "worker2": row.pods}
+    row.ran(ground, name, worker1=1, worker2=1)
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
     await _nothing_left(ground, row, name)
-
-
-async def waits_for_a_stop(ground: OperatorsGround, row: Row) -> None:
-    """Where the status goes on as if it ran, the worker's Kueue keeps the quota, until it is stopped on the manager."""
-    kind, name = row.case.kind, row.job("stuck")
-    jobs = await ground.submit(kind, name, duration="1h")
-    worker = await _runs(ground, row, name)
-    (workload,) = ground.workloads_of(kind, name)
-    await evict(ground.workers[worker].client, ObjectKey.of(workload))
-    await ground.until(lambda: not ground.pods(worker, name), lambda: ground.story(kind, name))
-    (copy,) = ground.jobs(ground.workers[worker], kind, name)
-    assert kind.course.is_active(copy)
-    await _set_active(ground, row, name, False)
-    await ground.cleaned(kind, name)
-    await _nothing_left(ground, row, name)
-    assert ground.pods_made(name) == {worker: row.pods}, ground.pods_made(name)
-    await ground.delete(kind, jobs)
 
 
 async def pauses(ground: OperatorsGround, row: Row) -> None:
@@ -139,8 +132,8 @@ async def pauses(ground: OperatorsGround, row: Row) -> None:
     await _nothing_left(ground, row, name)
     await _set_active(ground, row, name, True)
     await _runs(ground, row, name)
-    made = ground.pods_made(name)
-    assert sum(made.values()) == 2 * row.pods, made
+    made = ground.pods_made(name, row.counted)
+    assert sum(made.values()) == 2 * (row.starts or row.pods), made
     assert first in made
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
@@ -161,7 +154,7 @@ async def loses_a_pod(ground: OperatorsGround, row: Row) -> None:
     if kind.course.ends:
         (shown,) = await ground.ended(kind, name, "Succeeded")
         await ground.cleaned(kind, name)
-        assert shown["status"] == ground.workers[worker].last[kind.resource, name]["status"]
+        assert ground.workers[worker].showed(kind.resource, name, shown["status"])
     else:
         await ground.running(kind, name)
         await ground.delete(kind, ground.jobs(ground.manager, kind, name))
@@ -185,12 +178,12 @@ async def survives_a_lost_worker(ground: OperatorsGround, row: Row) -> None:
     await plane.start_apiserver()
     if kind.course.ends:
         (shown,) = await ground.ended(kind, name, "Succeeded")
-        assert shown["status"] == ground.workers[worker].last[kind.resource, name]["status"]
+        assert ground.workers[worker].showed(kind.resource, name, shown["status"])
     else:
         await ground.running(kind, name)
         await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
-    assert ground.pods_made(name) == {worker: row.pods}, ground.pods_made(name)
+    row.ran(ground, name, **{worker: 1})
     await _nothing_left(ground, row, name)
 
 
@@ -231,12 +224,13 @@ async def _nothing_left(ground: OperatorsGround, row: Row, name: str) -> None:
 
 def ways(row: Row) -> list[Way]:
     """The ways of a kind that go at the same time. A worker is lost to all, so that one goes alone."""
-    found = [finishes, deleted, pauses, foreign]
-    found.append(evicted if row.tells_of_stops else waits_for_a_stop)
+    found = [finishes, deleted, foreign]
+    if row.tells_of_stops:
+        found += [evicted, pauses]
+    if row.tells_of_stops and row.two_workers:
+        found.append(moves)
     if row.case.kind.course.ends:
         found.append(fails)
-    if row.two_workers and row.tells_of_stops:
-        found.append(moves)
     if row.robust is not None:
         found.append(loses_a_pod)
     return [*found, *row.more]

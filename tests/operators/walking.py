@@ -40,5 +40,8 @@ async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
 
 def _told(error: Exception) -> str:
     """What was wrong, and in which line."""
-    *_, last = traceback.extract_tb(error.__traceback__)
-    return f"{last.filename}:{last.lineno} {last.line}\n{type(error).__name__}: {error}"[:_SHOWN]
+    frames = traceback.extract_tb(error.__traceback__)
+    told = "\n".join(
+        f"{frame.filename}:{frame.lineno} {frame.line}" for frame in frames if "journeys" in frame.filename
+    )
+    return f"{told}\n{type(error).__name__}: {error}"[:_SHOWN]
