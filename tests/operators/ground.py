@@ -53,10 +53,12 @@ class Recorded(Cluster):
         """Whether an object's status ever was this: a controller may change it once the object is being deleted."""
         return status in self.statuses(resource, name)
 
-    def statuses(self, resource: Resource, name: str) -> list[Json]:
-        """The statuses that an object showed, without repetitions."""
+    def statuses(self, resource: Resource, name: str, *, alive: bool = False) -> list[Json]:
+        """The statuses that an object showed, without repetitions; only those before it was deleted, if asked so."""
         found: list[Json] = []
         for kind, own, obj in self.history:
+            if alive and is_terminating(obj):
+                continue
             if (kind, own) == (resource, name) and (status := obj.get("status") or {}) not in found[-1:]:
                 found.append(status)
         return found

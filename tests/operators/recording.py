@@ -49,7 +49,7 @@ def _statuses(ground: OperatorsGround, row: Row, name: str) -> list[Json]:
     worker = ground.workers[where[0]]
     assert isinstance(worker, Recorded)
     found: list[Json] = []
-    for status in worker.statuses(row.case.kind.resource, name):
+    for status in worker.statuses(row.case.kind.resource, name, alive=True):
         plain: Json = normalised(status, name)
         if plain not in found[-1:]:
             found.append(plain)

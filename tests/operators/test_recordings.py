@@ -25,7 +25,12 @@ ENDINGS: Final = {"finishes": "Succeeded", "hurt": "Succeeded", "fails": "Failed
 _NUMBERS: Final = ("availableWorkerReplicas", "readyWorkerReplicas", "maxWorkerReplicas")
 _RESOURCES: Final = ("desiredCPU", "desiredMemory", "desiredGPU", "desiredTPU")
 _CLUSTERS: Final = frozenset((*_NUMBERS, *_RESOURCES, "endpoints", "head", "stateTransitionTimes"))
-LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {"raycluster": _CLUSTERS}
+_NAMES: Final = frozenset(("rayClusterName", "rayJobInfo", "dashboardURL", "jobId"))
+LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
+    "appwrapper": frozenset(("componentStatus",)),
+    "raycluster": _CLUSTERS,
+    "rayjob": _NAMES,
+}
 """By kind, fields of the status and types of conditions that the sandbox does not write."""
 
 

@@ -59,6 +59,10 @@ class RayJobStages(RayStages):
         reason = "Succeeded" if status.get("jobStatus") == "SUCCEEDED" else "Failed"
         return Ending(reason, str(status.get("message") or ""))
 
+    def is_active(self, job: Json) -> bool:
+        """See `Course`."""
+        return dig(job, "status", "jobDeploymentStatus") in ("Initializing", "Running", "Retrying", "Suspending")
+
 
 class RayClusterStages(RayStages):
     """Stages of a RayCluster, which is ready until the last of its pods has gone."""
@@ -83,15 +87,26 @@ class RayServiceStages(RayStages):
 _JOB_COURSE: Final = RayJobStages(
     cluster=("rayClusterStatus",),
     suspended=Stage(fields={"jobDeploymentStatus": "Suspended"}, dropped=("startTime", "jobStatus")),
-    starting=Stage(fields={"jobDeploymentStatus": "Initializing"}, times=("startTime",)),
+    starting=Stage(fields={"jobDeploymentStatus": "Initializing", "succeeded": 0, "failed": 0}, times=("startTime",)),
     running=Stage(fields={"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}),
     succeeded=Stage(
-        fields={"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED", "succeeded": 1},
+        fields={
+            "jobDeploymentStatus": "Complete",
+            "jobStatus": "SUCCEEDED",
+            "succeeded": 1,
+            "message": "Job finished successfully.",
+        },
         times=("endTime",),
         message="Job finished successfully.",
     ),
     failed=Stage(
-        fields={"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "failed": 1, "reason": "AppFailed"},
+        fields={
+            "jobDeploymentStatus": "Failed",
+            "jobStatus": "FAILED",
+            "failed": 1,
+            "reason": "AppFailed",
+            "message": "Job entrypoint command failed with exit code 1",
+        },
         times=("endTime",),
         message="Job entrypoint command failed",
     ),
