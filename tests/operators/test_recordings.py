@@ -30,6 +30,7 @@ LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "appwrapper": frozenset(("componentStatus",)),
     "raycluster": _CLUSTERS,
     "rayjob": _NAMES,
+    "rayservice": frozenset(("pendingServiceStatus",)),
 }
 """By kind, fields of the status and types of conditions that the sandbox does not write."""
 

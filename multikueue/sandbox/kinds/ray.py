@@ -83,6 +83,10 @@ class RayServiceStages(RayStages):
         """See `Course`. Kueue asks for the same."""
         return is_true(job, "Ready")
 
+    def _status(self, job: Json, stage: Stage, moment: Moment) -> Json:
+        status = super()._status(job, stage, moment)
+        return {**status, "numServeEndpoints": sum(moment.pods.values()) if stage is self.running else 0}
+
 
 _JOB_COURSE: Final = RayJobStages(
     cluster=("rayClusterStatus",),
@@ -139,13 +143,18 @@ _CLUSTER_COURSE: Final = RayClusterStages(
 _SERVICE_COURSE: Final = RayServiceStages(
     cluster=("activeServiceStatus", "rayClusterStatus"),
     suspended=Stage(
-        fields={"serviceStatus": ""}, conditions={"Ready": "False"}, reason="Suspended", message="suspended"
+        fields={"serviceStatus": ""},
+        conditions={"UpgradeInProgress": "False", "Ready": "False"},
+        reason="Initializing",
+        message="RayService is initializing",
     ),
     running=Stage(
-        fields={"serviceStatus": "Running", "numServeEndpoints": 1},
-        conditions={"Ready": "True"},
+        fields={"serviceStatus": "Running"},
+        conditions={"UpgradeInProgress": "False", "Ready": "True"},
         reason="NonZeroServeEndpoints",
         message="Number of serve endpoints is greater than 0",
+        words={"UpgradeInProgress": ("NoPendingCluster", "Active Ray cluster exists and no pending Ray cluster")},
+        by_reason=True,
     ),
 )
 
