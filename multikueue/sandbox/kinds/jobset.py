@@ -30,7 +30,7 @@ class JobSetStages(Stages):
         status, wanted = super()._status(job, stage, moment), _replicas(job)
         for entry in status[COUNTED]:
             entry.update({name: wanted.get(entry["name"], 1) for name in COUNTERS if entry[name]})
-        if stage is self.failed:
+        if stage is self.failed and status[COUNTED]:
             first, *others = status[COUNTED]
             first["failed"] = 1
             for entry in others:
@@ -42,7 +42,7 @@ class JobSetStages(Stages):
 
 def _replicas(job: Json) -> dict[str, int]:
     """How many Jobs there are of each replicated job."""
-    return {entry["name"]: entry.get("replicas", 1) for entry in job["spec"]["replicatedJobs"]}
+    return {entry["name"]: entry.get("replicas", 1) for entry in dig(job, "spec", "replicatedJobs") or ()}
 
 
 COUNTED: Final = "replicatedJobsStatus"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds.course import Moment
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import EACH, InTemplates, Roles
@@ -55,7 +56,7 @@ class MPIStages(Stages):
 
     def _status(self, job: Json, stage: Stage, moment: Moment) -> Json:
         status = super()._status(job, stage, moment)
-        roles = {role: spec.get("replicas", 1) for role, spec in job["spec"]["mpiReplicaSpecs"].items()}
+        roles = {role: spec.get("replicas", 1) for role, spec in (dig(job, "spec", "mpiReplicaSpecs") or {}).items()}
         there = roles if stage is self.running else {**roles, _LAUNCHER: 0} if stage is self.starting else {}
         counts = {role: {"active": there[role]} if there.get(role) else {} for role in roles}
         if stage in (self.succeeded, self.failed):
