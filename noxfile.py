@@ -117,6 +117,18 @@ def integration(session: nox.Session) -> None:
 
 
 @nox.session
+def operators(session: nox.Session) -> None:
+    """Job kinds against their real controllers; `-- --all` also tells of those that are not run yet. Needs Go once."""
+    install(session, "tests")
+    wanted = [argument for argument in session.posargs if argument == "--all"]
+    if shutil.which("go"):
+        session.run("python", "-m", "tests.controlplane", "build")
+        session.run("python", "-m", "tests.operators", "build", *wanted)
+    others = [argument for argument in session.posargs if argument not in wanted]
+    session.run("pytest", "-m", "operators", "--timeout=400", *(others or ["tests/operators"]))
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure a MultiKueue controller: `nox -s bench -- burst`; `-- --help` lists what there is."""
     install(session, "tests", "bench")

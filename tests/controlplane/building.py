@@ -59,13 +59,27 @@ class Module:
     """A folder with module files, and what `go build` makes from it."""
 
     folder: str
-    """Below `go`."""
+    """Below `root`."""
     files: tuple[str, ...]
     package: str
     """Or `tool`, for all tools of the module files."""
     about: str
     """Said before it is built."""
     ldflags: str = _PLAIN_LDFLAGS
+    root: Path = _MODULES
+    """Where the folder is."""
+    manifests: tuple[tuple[str, str], ...] = ()
+    """Files to keep beside the programs: the name of a Go module, and the path of a file in it."""
+
+    @property
+    def path(self) -> Path:
+        """The folder with the module files."""
+        return self.root / self.folder
+
+    @property
+    def products(self) -> tuple[str, ...]:
+        """The names of all that is kept."""
+        return (*self.files, *(Path(file).name for _, file in self.manifests))
 
     def target(self, into: Path) -> list[str]:
         """The arguments of `go build`: what to build, into that folder."""
@@ -125,7 +139,7 @@ def build(
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _locked(folder.with_name(folder.name + ".lock")):
-        stamp, files = _source_digest(modules), [file for module in modules for file in module.files]
+        stamp, files = _source_digest(modules), [file for module in modules for file in module.products]
         if not force and _is_built(folder, stamp, files):
             say(f"{folder}: already built")
             return
@@ -138,7 +152,8 @@ def build(
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as temporary:
             for module in modules:
                 say(f"building {module.about}")
-                _go_build(go, _MODULES / module.folder, module.target(Path(temporary)), environ)
+                _go_build(go, module.path, module.target(Path(temporary)), environ)
+                _copy_manifests(go, module, Path(temporary), environ)
             _move(Path(temporary), folder, stamp, files)
         say(f"{folder}: built")
 
@@ -152,6 +167,18 @@ def _go_build(go: str, module: Path, target: list[str], environ: Mapping[str, st
             f"`go build` failed in {module} with code {result.returncode}; its own words are above. It needs "
             "Go 1.26 or newer, a Go module proxy (GOPROXY), about 6 GB of disk for Go's caches and 3 GB of memory."
         )
+
+
+def _copy_manifests(go: str, module: Module, into: Path, environ: Mapping[str, str]) -> None:
+    """Copy a module's manifests out of Go's cache, which may be cleaned."""
+    for name, file in module.manifests:
+        command = [go, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", name]
+        settings = {**environ, "GOWORK": "off"}
+        result = subprocess.run(command, cwd=module.path, env=settings, capture_output=True, check=False)
+        source = Path(result.stdout.decode().strip()) / file
+        if result.returncode != 0 or not source.is_file():
+            raise BuildFailed(f"{name} has no {file}: {source} is not there. {result.stderr.decode().strip()}")
+        shutil.copyfile(source, into / source.name)
 
 
 def _move(source: Path, folder: Path, stamp: str, files: Sequence[str]) -> None:
@@ -174,8 +201,9 @@ def _source_digest(modules: Sequence[Module]) -> str:
     for module in modules:  # what is built plainly changes with its module files only
         digest.update(module.ldflags.encode() if module.ldflags != _PLAIN_LDFLAGS else b"")
     for module in modules:
-        for file in sorted((_MODULES / module.folder).glob("go.*")):
+        for file in sorted(module.path.glob("go.*")):
             digest.update(file.read_bytes())
+        digest.update("".join(file for _, file in module.manifests).encode())
     return digest.hexdigest()
 
 

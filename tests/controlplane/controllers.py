@@ -21,6 +21,7 @@ CONTROLLERS = (
     "replicaset-controller",
     "deployment-controller",
     "statefulset-controller",
+    "endpointslice-controller",  # who waits for a Service to have an endpoint
 )
 _READY_SECONDS = 60.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from typing import NoReturn
 
 import pytest
 
@@ -55,6 +56,11 @@ def choose_or_report(name: str, environ: Mapping[str, str] = os.environ) -> Clus
     try:
         return choose(name, environ)
     except BinariesMissing as error:
-        if environ.get("CI", "").lower() == "true":
-            pytest.fail(f"No real control plane, and CI must have one. {error}", pytrace=False)
-        pytest.skip(f"no real control plane. {error}")
+        report_missing("control plane", error, environ)
+
+
+def report_missing(what: str, error: BinariesMissing, environ: Mapping[str, str] = os.environ) -> NoReturn:
+    """Fail the test in CI, which must have a real one of these, and skip it elsewhere, with the remedy."""
+    if environ.get("CI", "").lower() == "true":
+        pytest.fail(f"No real {what}, and CI must have one. {error}", pytrace=False)
+    pytest.skip(f"no real {what}. {error}")

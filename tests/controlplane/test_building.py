@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.binaries import FILES
-from tests.controlplane.building import build
+from tests.controlplane.building import Module, build
 from tests.controlplane.errors import BuildFailed
 
 _GO = """#!/bin/sh
@@ -63,6 +63,23 @@ def test_a_failed_build_leaves_no_half_set_and_the_next_one_repairs_it(tmp_path:
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["bin"]
     build(folder, say=lambda _: None, environ=_go(tmp_path))
     assert all((folder / file).exists() for file in FILES)
+
+
+def test_manifests_of_a_module_are_kept_beside_its_program_and_a_missing_one_is_named(tmp_path: Path) -> None:
+    source = tmp_path / "mod" / "crds" / "a.yaml"
+    source.parent.mkdir(parents=True)
+    source.write_text("kind: A\n")
+    environ = _go(tmp_path)
+    go = tmp_path / "bin" / "go"
+    go.write_text(go.read_text().replace("while", f'[ "$1" = list ] && echo {tmp_path}/mod && exit\nwhile', 1))
+    (tmp_path / "modules" / "a").mkdir(parents=True)
+    module = Module("a", ("a",), "example.com/a", "a", root=tmp_path / "modules", manifests=(("m", "crds/a.yaml"),))
+    build(tmp_path / "kept", (module,), say=lambda _: None, environ=environ)
+    assert (tmp_path / "kept" / "a.yaml").read_text() == "kind: A\n"
+    assert (tmp_path / "kept" / "a").exists()
+    lacking = Module("a", ("a",), "example.com/a", "a", root=tmp_path / "modules", manifests=(("m", "crds/b.yaml"),))
+    with pytest.raises(BuildFailed, match=r"m has no crds/b\.yaml"):
+        build(tmp_path / "kept", (lacking,), say=lambda _: None, environ=environ)
 
 
 def test_without_go_the_message_says_what_to_install(tmp_path: Path) -> None:

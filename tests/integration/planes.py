@@ -7,7 +7,7 @@ test's own task.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import attrs
@@ -53,9 +53,9 @@ def connection(kubeconfig: Json) -> ClusterConfig:
 
 
 @asynccontextmanager
-async def started(clusters: ClusterFactory) -> AsyncIterator[Planes]:
-    """Start a manager and two workers with controllers, Kueue's definitions and users with few rights."""
-    crds = kueue_crds()
+async def started(clusters: ClusterFactory, more: Sequence[Json] = ()) -> AsyncIterator[Planes]:
+    """Start a manager and two workers with controllers, Kueue's definitions and more, and users with few rights."""
+    crds = [*kueue_crds(), *more]
     manager, *workers = (
         clusters(name, controller_manager=True, crds=crds) for name in ("manager", "worker1", "worker2")
     )

@@ -71,6 +71,10 @@ class Cluster:
         self.now[place] = self.last[place] = new
         self.uids.setdefault(place, set()).add(uid(new))
 
+    def showed(self, resource: Resource, name: str, status: Json) -> bool:
+        """Whether an object's status was this, at the end at least."""
+        return bool(self.last[resource, name].get("status") == status)
+
     def get(self, resource: Resource, name: str) -> Json | None:
         """An object, if it is there."""
         return self.now.get((resource, name))
@@ -84,6 +88,8 @@ class Ground:
     workers: Mapping[str, Cluster]
     held: bool = attrs.field(default=False, kw_only=True)
     """Whether new pods carry our scheduling gate, as if the webhook had put it there."""
+    seconds: float = attrs.field(default=_SECONDS, kw_only=True)
+    """How long to wait for what must happen."""
     labels: dict[str, str] = attrs.field(factory=dict, init=False)
     """Of everything that is submitted."""
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
@@ -115,14 +121,14 @@ class Ground:
         Raises:
             AssertionError: there was nothing in time; `otherwise` says what there was instead.
         """
-        with anyio.move_on_after(_SECONDS):
+        with anyio.move_on_after(self.seconds):
             while True:
                 changed = self._changed
                 found = look()
                 if found:
                     return found
                 await changed.wait()
-        raise AssertionError(f"not within {_SECONDS:g} s: {otherwise()}")
+        raise AssertionError(f"not within {self.seconds:g} s: {otherwise()}")
 
     async def submit(
         self,

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import clone, dig
+from multikueue.sandbox.kinds.course import Ending, Moment
 from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import pod_set
@@ -22,7 +24,6 @@ _POD_TEMPLATE: Final = "template.spec.template"
 _WRAPPED: Final = {
     "apiVersion": "batch/v1",
     "kind": "Job",
-    "metadata": {"name": "wrapped"},
     "spec": {"parallelism": 1, "completions": 1},
 }
 
@@ -72,6 +73,7 @@ class WrappedPods:
     def fill(self, job: Json, template: Json) -> None:
         """See `PodSets`."""
         for component in job["spec"]["components"]:
+            component["template"].setdefault("metadata", {"name": job["metadata"]["name"]})
             component["template"]["spec"].setdefault("template", clone(template))
 
 
@@ -95,9 +97,74 @@ def _at(component: Json, path: str) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _deployed(status: str) -> dict[str, str]:
-    return {"QuotaReserved": status, "ResourcesDeployed": status}
+class AppWrapperStages(Stages):
+    """Stages of an AppWrapper. One that has failed is at its end once what it wraps is gone."""
 
+    def ending(self, job: Json) -> Ending | None:
+        """See `Course`."""
+        deployed = dig(job, "status", "phase") == "Failed" and is_true(job, "ResourcesDeployed")
+        return None if deployed else super().ending(job)
+
+    def is_active(self, job: Json) -> bool:
+        """See `Course`. Kueue asks for the same."""
+        return is_true(job, "QuotaReserved")
+
+    def _status(self, job: Json, stage: Stage, moment: Moment) -> Json:
+        status, number = super()._status(job, stage, moment), str(sum(moment.pods.values()))
+        if stage is self.suspended and not dig(job, "status", "conditions"):
+            return {key: value for key, value in status.items() if key != "conditions"}
+        for entry in status["conditions"]:
+            entry["message"] = entry["message"].replace("{pods}", number)
+        return status
+
+
+_RESUMED: Final = ("Resuming", "Suspend is false")
+_STARTED: Final = {"QuotaReserved": _RESUMED, "ResourcesDeployed": _RESUMED, "Unhealthy": _RESUMED}
+_THERE: Final = {"Unhealthy": "False", "ResourcesDeployed": "True", "QuotaReserved": "True"}
+_COURSE: Final = AppWrapperStages(
+    suspended=Stage(
+        fields={"phase": "Suspended"},
+        conditions={"ResourcesDeployed": "False", "QuotaReserved": "False"},
+        reason="Terminating",
+        message="No resources deployed",
+        words={"ResourcesDeployed": ("Terminating", "Resources successfully deleted")},
+    ),
+    starting=Stage(
+        fields={"phase": "Running"},
+        conditions={**_THERE, "PodsReady": "False"},
+        reason=_RESUMED[0],
+        message=_RESUMED[1],
+    ),
+    running=Stage(
+        fields={"phase": "Running"},
+        conditions={**_THERE, "PodsReady": "True"},
+        reason="SufficientPodsReady",
+        message="{pods} pods running; 0 pods succeeded",
+        words=_STARTED,
+    ),
+    succeeded=Stage(
+        fields={"phase": "Succeeded"},
+        conditions={"QuotaReserved": "False", "ResourcesDeployed": "True"},
+        reason="Succeeded",
+        message="{pods} pods succeeded and no running, pending, or failed pods",
+        by_reason=True,
+    ),
+    failed=Stage(
+        fields={"phase": "Failed"},
+        conditions={
+            "DeletingResources": "False",
+            "ResourcesDeployed": "False",
+            "QuotaReserved": "False",
+            "Unhealthy": "True",
+        },
+        reason="FoundFailedPods",
+        words={
+            "DeletingResources": ("DeletionComplete", ""),
+            "ResourcesDeployed": ("Failed", "Resources deleted for failed AppWrapper"),
+            "QuotaReserved": ("Failed", "No resources deployed"),
+        },
+    ),
+)
 
 KINDS: Final = (
     SandboxKind(
@@ -105,35 +172,7 @@ KINDS: Final = (
         integration="workload.codeflare.dev/appwrapper",
         operator="workload.codeflare.dev/appwrapper-controller",
         pods=WrappedPods(),
-        course=Stages(
-            suspended=Stage(
-                fields={"phase": "Suspended"}, conditions=_deployed("False"), reason="Suspended", message="Suspended"
-            ),
-            starting=Stage(
-                fields={"phase": "Running"},
-                conditions={**_deployed("True"), "PodsReady": "False"},
-                reason="InsufficientPodsReady",
-                message="Pods are starting",
-            ),
-            running=Stage(
-                fields={"phase": "Running"},
-                conditions={**_deployed("True"), "PodsReady": "True"},
-                reason="SufficientPodsReady",
-                message="All pods run",
-            ),
-            succeeded=Stage(
-                fields={"phase": "Succeeded"},
-                conditions={"PodsReady": "False", "QuotaReserved": "False"},
-                reason="PodsCompleted",
-                message="AppWrapper finished successfully",
-            ),
-            failed=Stage(
-                fields={"phase": "Failed"},
-                conditions={"PodsReady": "False", **_deployed("False")},
-                reason="FoundFailedPods",
-                message="AppWrapper failed",
-            ),
-        ),
+        course=_COURSE,
         spec={"components": [{"podSets": [{"replicas": 1, "path": _POD_TEMPLATE}], "template": _WRAPPED}]},
         columns=(("Status", ".status.phase"),),
         short_names=("aw",),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueue.core.model.names import GVK, Resource
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import dig
+from multikueue.sandbox.kinds.course import Moment
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import EACH, InTemplates, Roles
 from multikueue.sandbox.kinds.stages import Counters, Stage, Stages
@@ -12,9 +14,45 @@ from multikueue.sandbox.kinds.stages import Counters, Stage, Stages
 COUNTERS: Final = ("active", "ready", "succeeded", "failed", "suspended")
 """Of the Jobs a JobSet makes."""
 
-COURSE: Final = Stages(
+
+class JobSetStages(Stages):
+    """Stages of a JobSet, whose status counts Jobs: one of several pods is ready once all of them are."""
+
+    def pods_ready(self, job: Json) -> bool:
+        """See `Course`."""
+        wanted = _replicas(job)
+        entries = dig(job, "status", COUNTED) or ()
+        return bool(entries) and all(
+            entry.get("ready", 0) + entry.get("succeeded", 0) >= wanted.get(entry.get("name"), 1) for entry in entries
+        )
+
+    def _status(self, job: Json, stage: Stage, moment: Moment) -> Json:
+        status, wanted = super()._status(job, stage, moment), _replicas(job)
+        for entry in status[COUNTED]:
+            entry.update({name: wanted.get(entry["name"], 1) for name in COUNTERS if entry[name]})
+        if stage is self.failed and status[COUNTED]:
+            first, *others = status[COUNTED]
+            first["failed"] = 1
+            for entry in others:
+                entry["failed"] = 0
+            told = f" (first failed job: {job['metadata']['name']}-{first['name']}-0)"
+            status["conditions"][-1]["message"] = stage.message + told
+        return status
+
+
+def _replicas(job: Json) -> dict[str, int]:
+    """How many Jobs there are of each replicated job."""
+    return {entry["name"]: entry.get("replicas", 1) for entry in dig(job, "spec", "replicatedJobs") or ()}
+
+
+COUNTED: Final = "replicatedJobsStatus"
+COURSE: Final = JobSetStages(
     suspended=Stage(
-        conditions={"Suspended": "True"}, counted=("suspended",), reason="SuspendedJobs", message="jobset is suspended"
+        fields={"restarts": 0},
+        conditions={"Suspended": "True"},
+        counted=("suspended",),
+        reason="SuspendedJobs",
+        message="jobset is suspended",
     ),
     starting=Stage(
         fields={"restarts": 0},
@@ -25,26 +63,26 @@ COURSE: Final = Stages(
     ),
     running=Stage(
         fields={"restarts": 0},
-        conditions={"Suspended": "False", "StartupPolicyCompleted": "True"},
+        conditions={"Suspended": "False"},
         counted=("active", "ready"),
-        reason="StartupPolicyCompleted",
-        message="all replicated jobs are ready",
+        reason="ResumeJobs",
+        message="jobset is resumed",
     ),
     succeeded=Stage(
         fields={"terminalState": "Completed"},
-        conditions={"StartupPolicyCompleted": "False", "Completed": "True"},
+        conditions={"Completed": "True"},
         counted=("succeeded",),
         reason="AllJobsCompleted",
         message="jobset completed successfully",
     ),
     failed=Stage(
         fields={"terminalState": "Failed"},
-        conditions={"StartupPolicyCompleted": "False", "Failed": "True"},
+        conditions={"Failed": "True"},
         counted=("failed",),
         reason="FailedJobs",
         message="jobset failed due to one or more job failures",
     ),
-    counters=Counters("replicatedJobsStatus", COUNTERS),
+    counters=Counters(COUNTED, COUNTERS),
 )
 
 KINDS: Final = (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueue.core.model.names import GVK, Resource
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import dig
+from multikueue.sandbox.kinds.course import Moment
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import EACH, InTemplates, Roles
 from multikueue.sandbox.kinds.stages import Counters, Stage, Stages
@@ -49,6 +51,64 @@ def _course(kind: str) -> Stages:
     )
 
 
+class MPIStages(Stages):
+    """Stages of an MPIJob: the launcher's end is the job's, and its workers go with it."""
+
+    def _status(self, job: Json, stage: Stage, moment: Moment) -> Json:
+        status = super()._status(job, stage, moment)
+        roles = {role: spec.get("replicas", 1) for role, spec in (dig(job, "spec", "mpiReplicaSpecs") or {}).items()}
+        there = roles if stage is self.running else {**roles, _LAUNCHER: 0} if stage is self.starting else {}
+        counts = {role: {"active": there[role]} if there.get(role) else {} for role in roles}
+        if stage in (self.succeeded, self.failed):
+            counts[_LAUNCHER] = {"succeeded" if stage is self.succeeded else "failed": 1}
+        return {**status, "replicaStatuses": counts}
+
+
+_LAUNCHER: Final = "Launcher"
+_CREATED: Final = ("MPIJobCreated", "MPIJob {job} is created.")
+_RESUMED: Final = ("MPIJobResumed", "MPIJob resumed")
+_RUNS: Final = ("MPIJobRunning", "MPIJob {job} is running.")
+_MPI_COURSE: Final = MPIStages(
+    suspended=Stage(
+        conditions={"Created": "True", "Running": "False", "Suspended": "True"},
+        dropped=("startTime",),
+        reason="MPIJobSuspended",
+        message="MPIJob suspended",
+        words={"Created": _CREATED, "Running": ("MPIJobSuspended", "MPIJob {job} is suspended.")},
+    ),
+    starting=Stage(
+        conditions={"Suspended": "False", "Created": "True"},
+        times=("startTime",),
+        counted=("active",),
+        reason=_CREATED[0],
+        message=_CREATED[1],
+        words={"Suspended": _RESUMED},
+    ),
+    running=Stage(
+        conditions={"Suspended": "False", "Created": "True", "Running": "True"},
+        counted=("active",),
+        reason=_RUNS[0],
+        message=_RUNS[1],
+        words={"Suspended": _RESUMED, "Created": _CREATED},
+    ),
+    succeeded=Stage(
+        conditions={"Running": "False", "Succeeded": "True"},
+        times=("completionTime",),
+        reason="MPIJobSucceeded",
+        message="MPIJob {job} successfully completed.",
+        words={"Running": _RUNS},
+    ),
+    failed=Stage(
+        conditions={"Running": "False", "Failed": "True"},
+        times=("completionTime",),
+        reason="BackoffLimitExceeded/",  # and the reason of the last failed pod, which has none
+        message="Job has reached the specified backoff limit: ",
+        words={"Running": _RUNS},
+    ),
+    counters=Counters("replicaStatuses", ("active", "succeeded", "failed"), listed=False),
+)
+
+
 def _kind(version: str, kind: str, replicas: str, operator: str, *roles: str) -> SandboxKind:
     """A row: they differ in names only."""
     return SandboxKind(
@@ -58,7 +118,7 @@ def _kind(version: str, kind: str, replicas: str, operator: str, *roles: str) ->
         managed_by=("spec", "runPolicy", "managedBy"),
         operator=f"kubeflow.org/{operator}",
         pods=InTemplates((Roles(at=("spec", replicas, EACH), index_label="training.kubeflow.org/replica-index"),)),
-        course=_course(kind),
+        course=_MPI_COURSE if kind == "MPIJob" else _course(kind),
         spec={replicas: {role: {"replicas": 1} for role in roles}},
         columns=(("State", ".status.conditions[-1:].type"),),
     )

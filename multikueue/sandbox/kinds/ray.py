@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import attrs
 
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig, with_value, without
-from multikueue.sandbox.kinds.course import Moment
+from multikueue.sandbox.kinds.course import Ending, Moment
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import EACH, InTemplates, Roles
 from multikueue.sandbox.kinds.stages import Stage, Stages
@@ -47,43 +48,113 @@ class RayStages(Stages):
         return with_value(status, path, sum(count for role, count in moment.pods.items() if role != _HEAD))
 
 
-_JOB_COURSE: Final = RayStages(
+class RayJobStages(RayStages):
+    """Stages of a RayJob, which has ended however its controller says why."""
+
+    def ending(self, job: Json) -> Ending | None:
+        """See `Course`."""
+        status = job.get("status") or {}
+        if status.get("jobDeploymentStatus") not in ("Complete", "Failed"):
+            return None
+        reason = "Succeeded" if status.get("jobStatus") == "SUCCEEDED" else "Failed"
+        return Ending(reason, str(status.get("message") or ""))
+
+    def is_active(self, job: Json) -> bool:
+        """See `Course`."""
+        return dig(job, "status", "jobDeploymentStatus") in ("Initializing", "Running", "Retrying", "Suspending")
+
+
+class RayClusterStages(RayStages):
+    """Stages of a RayCluster, which is ready until the last of its pods has gone."""
+
+    def is_active(self, job: Json) -> bool:
+        """See `Course`."""
+        return bool(dig(job, "status", "state") == "ready")
+
+
+class RayServiceStages(RayStages):
+    """Stages of a RayService, which serves with however many pods."""
+
+    def pods_ready(self, job: Json) -> bool:
+        """See `Course`."""
+        return is_true(job, "Ready")
+
+    def is_active(self, job: Json) -> bool:
+        """See `Course`. Kueue asks for the same."""
+        return is_true(job, "Ready")
+
+    def _status(self, job: Json, stage: Stage, moment: Moment) -> Json:
+        status = super()._status(job, stage, moment)
+        return {**status, "numServeEndpoints": sum(moment.pods.values()) if stage is self.running else 0}
+
+
+_JOB_COURSE: Final = RayJobStages(
     cluster=("rayClusterStatus",),
     suspended=Stage(fields={"jobDeploymentStatus": "Suspended"}, dropped=("startTime", "jobStatus")),
-    starting=Stage(fields={"jobDeploymentStatus": "Initializing"}, times=("startTime",)),
+    starting=Stage(fields={"jobDeploymentStatus": "Initializing", "succeeded": 0, "failed": 0}, times=("startTime",)),
     running=Stage(fields={"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}),
     succeeded=Stage(
-        fields={"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED", "succeeded": 1},
+        fields={
+            "jobDeploymentStatus": "Complete",
+            "jobStatus": "SUCCEEDED",
+            "succeeded": 1,
+            "message": "Job finished successfully.",
+        },
         times=("endTime",),
         message="Job finished successfully.",
     ),
     failed=Stage(
-        fields={"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "failed": 1, "reason": "AppFailed"},
+        fields={
+            "jobDeploymentStatus": "Failed",
+            "jobStatus": "FAILED",
+            "failed": 1,
+            "reason": "AppFailed",
+            "message": "Job entrypoint command failed with exit code 1",
+        },
         times=("endTime",),
         message="Job entrypoint command failed",
     ),
 )
-_CLUSTER_COURSE: Final = RayStages(
+_AWAKE: Final = {"RayClusterSuspending": "False", "RayClusterSuspended": "False"}
+_SAID: Final = {
+    "RayClusterSuspending": ("RayClusterSuspending", ""),
+    "RayClusterSuspended": ("RayClusterSuspended", ""),
+    "HeadPodReady": ("HeadPodRunningAndReady", ""),
+}
+_CLUSTER_COURSE: Final = RayClusterStages(
     follows=True,
-    suspended=Stage(fields={"state": "suspended"}, times=("lastUpdateTime",)),
+    suspended=Stage(
+        fields={"state": "suspended"},
+        conditions={"RayClusterProvisioned": "False", "HeadPodReady": "False", **_AWAKE, "RayClusterSuspended": "True"},
+        times=("lastUpdateTime",),
+        reason="RayClusterPodsProvisioning",
+        message="RayCluster has been suspended",
+        words={**_SAID, "HeadPodReady": ("HeadPodNotFound", "Head Pod not found")},
+    ),
     running=Stage(
         fields={"state": "ready"},
-        conditions={"HeadPodReady": "True", "RayClusterProvisioned": "True"},
+        conditions={**_AWAKE, "HeadPodReady": "True", "RayClusterProvisioned": "True"},
         times=("lastUpdateTime",),
         reason="AllPodRunningAndReadyFirstTime",
         message="All Ray Pods are ready for the first time",
+        words=_SAID,
     ),
 )
-_SERVICE_COURSE: Final = RayStages(
+_SERVICE_COURSE: Final = RayServiceStages(
     cluster=("activeServiceStatus", "rayClusterStatus"),
     suspended=Stage(
-        fields={"serviceStatus": ""}, conditions={"Ready": "False"}, reason="Suspended", message="suspended"
+        fields={"serviceStatus": ""},
+        conditions={"UpgradeInProgress": "False", "Ready": "False"},
+        reason="Initializing",
+        message="RayService is initializing",
     ),
     running=Stage(
-        fields={"serviceStatus": "Running", "numServeEndpoints": 1},
-        conditions={"Ready": "True"},
+        fields={"serviceStatus": "Running"},
+        conditions={"UpgradeInProgress": "False", "Ready": "True"},
         reason="NonZeroServeEndpoints",
         message="Number of serve endpoints is greater than 0",
+        words={"UpgradeInProgress": ("NoPendingCluster", "Active Ray cluster exists and no pending Ray cluster")},
+        by_reason=True,
     ),
 )
 
@@ -113,7 +184,11 @@ KINDS: Final = (
         operator=_OPERATOR,
         pods=_pods("rayClusterSpec"),
         course=_JOB_COURSE,
-        spec={"entrypoint": "python -c 'import ray; ray.init()'", "rayClusterSpec": _CLUSTER},
+        spec={
+            "entrypoint": "python -c 'import ray; ray.init()'",
+            "rayClusterSpec": _CLUSTER,
+            "shutdownAfterJobFinishes": True,  # without it KubeRay refuses a job that is suspended
+        },
         columns=(("job status", ".status.jobStatus"), ("deployment status", ".status.jobDeploymentStatus")),
     ),
     SandboxKind(

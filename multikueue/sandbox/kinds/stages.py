@@ -34,6 +34,9 @@ class Stage:
     reason: str = ""
     """Of the conditions, and of the event."""
     message: str = ""
+    """`{job}` stands for the job's namespace and name."""
+    words: Mapping[str, tuple[str, str]] = attrs.field(factory=dict)
+    """Reason and message of single conditions, by type, where they differ from the stage's."""
     by_reason: bool = False
     """Whether the conditions' reason tells stages apart, too."""
 
@@ -51,13 +54,14 @@ class Stage:
     def _says(self, condition: Json | None, wanted: str) -> bool:
         if condition is None or condition.get("status") != wanted:
             return False
-        return not self.by_reason or condition.get("reason") == self.reason
+        return not self.by_reason or condition.get("reason") == self.words.get(condition["type"], (self.reason, ""))[0]
 
     def written(self, listed: list[Json], now: datetime) -> list[Json]:
         """The list of conditions, with this stage's at its end."""
         for kind, value in self.conditions.items():
             if not self._says(find(listed, kind), value):
-                made = new_condition(kind, True, self.reason or kind, self.message, now=now)
+                reason, message = self.words.get(kind, (self.reason or kind, self.message))
+                made = new_condition(kind, True, reason, message, now=now)
                 listed = [*(entry for entry in listed if entry.get("type") != kind), {**made, "status": value}]
         return listed
 
@@ -149,12 +153,20 @@ class Stages:
     def _status(self, job: Json, stage: Stage, moment: Moment) -> Json:
         known = {field: value for field, value in (job.get("status") or {}).items() if field not in stage.dropped}
         status = {**known, **clone(dict(stage.fields))}
-        if not stage.shown(job):
-            status.update(dict.fromkeys(stage.times, timestamp(moment.now)))
+        shown = stage.shown(job)
+        began = [field for field in stage.times if not shown or field not in status]
+        status.update(dict.fromkeys(began, timestamp(moment.now)))
         if self.counters is not None:
             status[self.counters.field] = self.counters.write(moment.pods, stage.counted)
-        listed = stage.written(status.get("conditions") or [], moment.now)
+        listed = [_filled_in(entry, job) for entry in stage.written(status.get("conditions") or [], moment.now)]
         return {**status, "conditions": listed} if listed else status
+
+
+def _filled_in(condition: Json, job: Json) -> Json:
+    """The condition with the job's namespace and name where its message has `{job}`."""
+    metadata = job["metadata"]
+    own = f"{metadata.get('namespace', 'default')}/{metadata['name']}"
+    return {**condition, "message": condition.get("message", "").replace("{job}", own)}
 
 
 def _told(job: Json, stage: Stage) -> str:

@@ -1,0 +1,38 @@
+"""`python -m tests.operators build`: build the controllers of job kinds, once."""
+
+from __future__ import annotations
+
+import click
+
+from tests.controlplane import building
+from tests.controlplane.errors import ControlPlaneError
+from tests.operators.table import DEFAULT, UNRUN
+
+
+@click.group()
+def main() -> None:
+    """Controllers of job kinds that tests start."""
+
+
+@main.command()
+@click.option("--force", is_flag=True, help="Build again even if nothing changed.")
+@click.option("--all", "also_unrun", is_flag=True, help="Say also which controllers are not run here, and why.")
+@click.argument("names", nargs=-1)
+def build(force: bool, also_unrun: bool, names: tuple[str, ...]) -> None:
+    """Build these controllers, or the default ones, each into a folder of the cache."""
+    for project in UNRUN if also_unrun else ():
+        click.echo(f"{project.module}: not run, {project.reason}; the sandbox plays {', '.join(project.kinds)}")
+    failed = []
+    for operator in DEFAULT:
+        if names and operator.name not in names:
+            continue
+        try:
+            building.build(operator.folder, (operator.source,), say=click.echo, force=force)
+        except ControlPlaneError as error:
+            click.echo(f"{operator.name}: {error}", err=True)
+            failed.append(f"{operator.name} ({', '.join(operator.kinds)})")
+    if failed:
+        raise click.ClickException(f"Not built, their kinds are run by the sandbox only: {', '.join(failed)}")
+
+
+main()

@@ -1,0 +1,63 @@
+"""The kinds that real controllers run: each with its rows, and an example that does not wait for retries."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import attrs
+
+from multikueue.core.model.names import Json
+from tests.controlplane.crds import read
+from tests.kinds.cases import Case, cases
+from tests.operators.table import APPWRAPPER, DEFAULT, JOBSET, KUBERAY, MPI, Operator
+
+
+def _jobs(**counts: int) -> list[Json]:
+    """Replicated jobs of a JobSet, each pod of which has one try."""
+    return [
+        {
+            "name": name,
+            "replicas": 1,
+            "template": {"spec": {"parallelism": count, "completions": count, "backoffLimit": 0}},
+        }
+        for name, count in counts.items()
+    ]
+
+
+_ONE_TRY: Final[dict[str, dict[str, Any]]] = {
+    "jobset": {"replicatedJobs": _jobs(leader=1, workers=2)},
+    "mpijob": {"runPolicy": {"backoffLimit": 0}},
+    "rayservice": {"serveConfigV2": "applications:\n- name: first\n  import_path: first.app\n"},
+}
+"""What the examples of the sandbox lack: a failed pod would be made again and again, each time after a longer while."""
+
+
+def operators_cases(operator: Operator) -> list[Case]:
+    """The kinds of a controller."""
+    return [_with_one_try(case) for case in cases() if case.name in operator.kinds]
+
+
+def _with_one_try(case: Case) -> Case:
+    spec = _ONE_TRY.get(case.name)
+    return case if spec is None else Case(case.adapter, attrs.evolve(case.kind, spec={**case.kind.spec, **spec}))
+
+
+def definitions() -> list[Json]:
+    """The CustomResourceDefinitions of all controllers that are built, from their modules."""
+    return [_stored(_terse(crd)) for operator in DEFAULT if operator.folder.exists() for crd in read(operator.folder)]
+
+
+def _stored(crd: Json) -> Json:
+    """With the stored version only: the older ones are served for older clients, and there are none here."""
+    versions = [version for version in crd["spec"]["versions"] if version["storage"]]
+    return {**crd, "spec": {**crd["spec"], "versions": versions}}
+
+
+def _terse(value: Any) -> Any:
+    """Without the descriptions of fields: they are most of a definition, and take the API server seconds."""
+    if isinstance(value, dict):
+        return {key: _terse(one) for key, one in value.items() if key != "description" or not isinstance(one, str)}
+    return [_terse(one) for one in value] if isinstance(value, list) else value
+
+
+__all__ = ["APPWRAPPER", "JOBSET", "KUBERAY", "MPI", "definitions", "operators_cases"]

@@ -1,0 +1,51 @@
+"""The control planes that serve the kinds of all controllers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import aiohttp
+import anyio
+import pytest
+import pytest_asyncio
+
+from tests.controlplane.errors import RequestFailed
+from tests.controlplane.fixtures import clusters
+from tests.controlplane.interface import Cluster, ClusterFactory
+from tests.integration.clearing import as_at_first
+from tests.integration.planes import Planes, started
+from tests.operators.cases import definitions
+
+__all__ = ["clusters"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the marker also where only this folder's tests are asked for."""
+    config.addinivalue_line("markers", "operators: needs real controllers of job kinds (nox -s operators)")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_planes(clusters: ClusterFactory) -> AsyncIterator[Planes]:
+    """One manager and two workers for all tests."""
+    async with started(clusters, definitions()) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def planes(shared_planes: Planes) -> Planes:
+    """One manager and two workers, as they were at first, whatever ran before and however it ended."""
+    async with anyio.create_task_group() as tasks:
+        for plane in shared_planes.all:
+            tasks.start_soon(_without_kubelets, plane)
+        await as_at_first(shared_planes)
+        tasks.cancel_scope.cancel()
+    return shared_planes
+
+
+async def _without_kubelets(plane: Cluster) -> None:
+    """Remove deleted pods for kubelets that do not run any more, until cancelled."""
+    while True:
+        with suppress(aiohttp.ClientError, RequestFailed, TimeoutError):
+            await plane.admin.call("DELETE", "/api/v1/namespaces/default/pods", {"gracePeriodSeconds": 0})
+        await anyio.sleep(0.5)

@@ -1,0 +1,168 @@
+"""Starts controllers as their Deployments do: the program, its settings, and its webhooks registered where it has some.
+
+They act as the administrator of their cluster: what a chart lets them do is not what is tested here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import anyio
+import attrs
+import trustme
+import yaml
+
+from multikueue.core.model.names import Json
+from tests.controlplane.credentials import write_kubeconfig
+from tests.controlplane.interface import Cluster
+from tests.controlplane.ports import free_port
+from tests.controlplane.processes import ChildProcess
+from tests.operators.table import APPWRAPPER, JOBSET, KUBERAY, MPI, Operator
+from tests.operators.webhooks import registered, withdrawn
+
+NAMESPACE: Final = "default"
+_READY_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.5
+_MPIS_PORT: Final = 8080
+"""Where the MPI operator serves its health, in every version: so a machine can run one of them at a time."""
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """Where one controller runs."""
+
+    cluster: Cluster
+    folder: Path
+    proxy: str = ""
+    """Where what it asks of services inside the cluster is answered."""
+    health: int = attrs.field(factory=free_port)
+
+    def kubeconfig(self) -> Path:
+        """The administrator's, as a file."""
+        return write_kubeconfig(self.folder / "kubeconfig", self.cluster.kubeconfig())
+
+
+@attrs.frozen(kw_only=True)
+class Start:
+    """A command, and what it needs to run."""
+
+    arguments: tuple[str, ...]
+    health: str
+    """Answers 200 once it works."""
+    environment: Mapping[str, str] = attrs.field(factory=dict)
+    webhooks: tuple[Json, ...] = ()
+
+
+async def _jobset(place: Place) -> Start:
+    authority, port = trustme.CA(), free_port()
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.private_key_pem.write_to_path(place.folder / "tls.key")
+    certificate.cert_chain_pems[0].write_to_path(place.folder / "tls.crt")
+    health = f"127.0.0.1:{place.health}"
+    settings = {
+        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "webhook": {"host": "127.0.0.1", "port": port, "certDir": str(place.folder)},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": health},
+    }
+    file = place.folder / "settings.yaml"
+    file.write_text(yaml.safe_dump(settings))
+    return Start(
+        arguments=(f"--config={file}",),
+        health=f"http://{health}/readyz",
+        webhooks=registered(JOBSET, f"https://127.0.0.1:{port}", authority.cert_pem.bytes()),
+    )
+
+
+async def _kuberay(place: Place) -> Start:
+    health = f"127.0.0.1:{place.health}"
+    arguments = ("--metrics-addr=0", f"--health-probe-bind-address={health}", "--enable-leader-election=false")
+    # Ray's dashboard is asked by a service's name, which nobody resolves here: Go's client leaves that to a proxy.
+    return Start(arguments=arguments, health=f"http://{health}/readyz", environment={"HTTP_PROXY": place.proxy})
+
+
+async def _mpi(place: Place) -> Start:
+    return Start(
+        arguments=(f"--lock-namespace={NAMESPACE}", "--kube-api-qps=100", "--kube-api-burst=100"),
+        health=f"http://127.0.0.1:{_MPIS_PORT}/healthz",
+    )
+
+
+async def _appwrapper(place: Place) -> Start:
+    health, minute = f"127.0.0.1:{place.health}", 60 * 10**9
+    faults = {"retryLimit": 0, "failureGracePeriod": minute // 60}
+    settings = {
+        "appwrapper": {"autopilot": {"monitorNodes": False, "injectAntiAffinities": False}, "faultTolerance": faults},
+        "controllerManager": {"metrics": {"bindAddress": "0"}, "health": {"bindAddress": health}},
+        "webhooksEnabled": False,
+    }
+    metadata = {"name": "appwrapper-operator-config", "namespace": NAMESPACE}
+    data = {"config.yaml": yaml.safe_dump(settings)}
+    await place.cluster.admin.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    # Not `readyz`: who asks that starts a server for its webhooks, which wants certificates.
+    return Start(arguments=(), health=f"http://{health}/healthz", environment={"NAMESPACE": NAMESPACE})
+
+
+_STARTS: Final[Mapping[str, Callable[[Place], Awaitable[Start]]]] = {
+    JOBSET.name: _jobset,
+    KUBERAY.name: _kuberay,
+    MPI.name: _mpi,
+    APPWRAPPER.name: _appwrapper,
+}
+
+
+@asynccontextmanager
+async def running(operator: Operator, place: Place) -> AsyncIterator[ChildProcess]:
+    """Run a controller beside a cluster; one that ends is started again, as its Deployment would.
+
+    Raises:
+        BinariesMissing: it is not built.
+        ProcessEnded: it exits at once.
+        NotReady: it does not become ready.
+    """
+    program = operator.program()
+    kubeconfig = place.kubeconfig()
+    start = await _STARTS[operator.name](place)
+    variables = {"KUBECONFIG": str(kubeconfig), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+    variables |= start.environment
+    command = ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), str(program)]
+    process = ChildProcess(f"{operator.name} of {place.cluster.name}", place.folder / "log")
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(process.kill)
+        await process.start([*command, *start.arguments])
+        await _ready(process, start.health)
+        stack.push_async_callback(withdrawn, place.cluster, start.webhooks)
+        for webhook in start.webhooks:
+            await place.cluster.admin.apply(webhook)
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        stack.callback(tasks.cancel_scope.cancel)
+        tasks.start_soon(_kept, process, [*command, *start.arguments])
+        yield process
+
+
+async def _ready(process: ChildProcess, health: str) -> None:
+    async with aiohttp.ClientSession() as session:
+
+        async def ready() -> bool:
+            try:
+                async with session.get(health) as answer:
+                    return answer.status == 200
+            except aiohttp.ClientError:
+                return False
+
+        await process.wait_until(ready, seconds=_READY_SECONDS)
+
+
+async def _kept(process: ChildProcess, command: list[str]) -> None:
+    """Start it again whenever it has ended: one that loses its Lease ends."""
+    while True:
+        await anyio.sleep(_LOOK_SECONDS)
+        if not process.running:
+            await process.start(command)

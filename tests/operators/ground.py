@@ -1,0 +1,194 @@
+"""A ground whose jobs are run by their real controllers: only pods are played."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
+from multikueue.kube import KubeClient
+from multikueue.sandbox.kinds import BATCH_JOB
+from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues
+from multikueued.demo.jobs import with_kinds
+from tests.controlplane.errors import BinariesMissing
+from tests.controlplane.provider import report_missing
+from tests.integration.daemon import SETTINGS, Daemon
+from tests.integration.permissions import WORKER_RULES, grant_daemon
+from tests.integration.planes import WORKER_USER, Planes, connection
+from tests.integration.view import POD
+from tests.kinds.cases import Case
+from tests.kinds.ground import Cluster, Ground
+from tests.operators.controllers import Place, running
+from tests.operators.kubelet import Kubelet
+from tests.operators.ray_dashboard import RayDashboard
+from tests.operators.table import Operator
+
+SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
+SECONDS: Final = 120.0
+"""How long what must happen may take: on a machine that does nothing else, a tenth of it."""
+QUOTA: Final = {"cpu": "64", "memory": "64Gi"}
+
+
+@attrs.define(eq=False)
+class Recorded(Cluster):
+    """A cluster that keeps every version of what it showed."""
+
+    history: list[tuple[Resource, str, Json]] = attrs.field(factory=list, init=False)
+
+    def observe(self, resource: Resource, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        """See `Cluster`."""
+        super().observe(resource, key, old, new)
+        if new is not None:
+            self.history.append((resource, key.name, clone(new)))
+
+    def showed(self, resource: Resource, name: str, status: Json) -> bool:
+        """Whether an object's status ever was this: a controller may change it once the object is being deleted."""
+        return status in self.statuses(resource, name)
+
+    def statuses(self, resource: Resource, name: str, *, alive: bool = False) -> list[Json]:
+        """The statuses that an object showed, without repetitions; only those before it was deleted, if asked so."""
+        found: list[Json] = []
+        for kind, own, obj in self.history:
+            if alive and is_terminating(obj):
+                continue
+            if (kind, own) == (resource, name) and (status := obj.get("status") or {}) not in found[-1:]:
+                found.append(status)
+        return found
+
+
+@attrs.define(eq=False)
+class OperatorsGround(Ground):
+    """A ground with kubelets and control planes to break."""
+
+    kubelets: Mapping[str, Kubelet] = attrs.field(kw_only=True)
+    planes: Planes = attrs.field(kw_only=True)
+    children: tuple[Resource, ...] = attrs.field(default=(JOB, SERVICE), kw_only=True)
+    """Kinds that controllers make of a job, beside pods."""
+
+    def pods(self, cluster: str, prefix: str) -> list[Json]:
+        """The pods of a cluster whose names begin so."""
+        held = self.manager if cluster == self.manager.name else self.workers[cluster]
+        return [obj for (kind, name), obj in held.now.items() if kind == POD and name.startswith(prefix)]
+
+    def running_pods(self, cluster: str, prefix: str) -> list[Json]:
+        """Those of them that run, and are not about to go."""
+        return [
+            pod
+            for pod in self.pods(cluster, prefix)
+            if dig(pod, "status", "phase") == "Running" and not is_terminating(pod)
+        ]
+
+    def pods_made(self, prefix: str, label: str = "") -> dict[str, int]:
+        """How many pods with such names, and with such a label, there ever were, by cluster."""
+        found = {
+            cluster.name: sum(
+                len(uids)
+                for (kind, name), uids in cluster.uids.items()
+                if kind == POD and name.startswith(prefix)
+                if not label or label in labels_of(cluster.last[kind, name])
+            )
+            for cluster in self.clusters
+        }
+        return {name: count for name, count in found.items() if count}
+
+    async def close_queue(self, worker: str, queue: str) -> None:
+        """Take a LocalQueue from a worker: it admits nothing for it any more."""
+        await self.workers[worker].client.delete(LOCAL_QUEUE, ObjectKey("default", queue))
+
+    async def hold(self, worker: str, *, on: bool) -> None:
+        """Let a worker's queue admit nothing new, or again everything."""
+        patch = {"spec": {"stopPolicy": "Hold" if on else "None"}}
+        await self.workers[worker].client.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), patch)
+
+
+def _rules(rows: Sequence[Case], verbs: Sequence[str], status_verbs: Sequence[str] = ()) -> list[Json]:
+    rules: list[Json] = []
+    for case in rows:
+        resource = case.adapter.resource
+        rules.append({"apiGroups": [resource.gvk.group], "resources": [resource.plural], "verbs": [*verbs]})
+        if status_verbs:
+            where = f"{resource.plural}/status"
+            rules.append({"apiGroups": [resource.gvk.group], "resources": [where], "verbs": [*status_verbs]})
+    return rules
+
+
+@asynccontextmanager
+async def operators_ground(
+    planes: Planes, operator: Operator, rows: Sequence[Case], folder: Path, *, on: Sequence[str] | None = None
+) -> AsyncIterator[OperatorsGround]:
+    """The control planes with a controller, kubelets, a small Kueue each, and our daemon for these kinds.
+
+    Args:
+        planes: they serve the controller's kinds.
+        operator: the controller.
+        rows: its kinds.
+        folder: for settings and logs.
+        on: where the controller runs; everywhere if not told. Workers without it admit nothing.
+    """
+    _require(operator)
+    await grant_daemon(planes.manager, _rules(rows, ("list", "watch"), ("patch",)))
+    for worker in planes.workers.values():
+        verbs = ("create", "delete", "list", "watch", "patch")
+        await worker.grant(WORKER_USER, [*WORKER_RULES, *_rules(rows, verbs)])
+    async with AsyncExitStack() as stack:
+        clients = {
+            plane.name: await stack.enter_async_context(KubeClient(connection(plane.kubeconfig()), name=plane.name))
+            for plane in planes.all
+        }
+        clusters = {name: Recorded(name, client) for name, client in clients.items()}
+        workers = {name: clusters[name] for name in planes.workers}
+        kubelets = {plane.name: Kubelet(plane, clients[plane.name]) for plane in planes.all}
+        ground = OperatorsGround(
+            clusters["manager"],
+            workers,
+            kubelets=kubelets,
+            planes=planes,
+            seconds=SECONDS,
+            children=(JOB, SERVICE, *operator.children),
+        )
+        await _connect(ground, planes)
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        stack.callback(tasks.cancel_scope.cancel)
+        kinds = [case.kind for case in rows]
+        for name, client in clients.items():
+            await tasks.start(SmallKueue(client, kinds=kinds).run)
+            await tasks.start(kubelets[name].run)
+        await tasks.start(
+            ground.follow, [*(kind.resource for kind in kinds), *ground.children, POD, MULTIKUEUE_CLUSTER]
+        )
+        for plane in planes.all:
+            if on is None or plane.name in on:
+                own = folder / plane.name
+                own.mkdir(parents=True)
+                proxy = await stack.enter_async_context(RayDashboard(clusters[plane.name]).served())
+                place = Place(cluster=plane, folder=own, proxy=proxy)
+                await stack.enter_async_context(running(operator, place))
+            elif plane.name in planes.workers:
+                await ground.hold(plane.name, on=True)
+        daemon = Daemon(connection(planes.daemon_kubeconfig), tasks, settings=with_kinds(SETTINGS, [*kinds, BATCH_JOB]))
+        daemon.start()
+        await daemon.connected()
+        yield ground
+
+
+def _require(operator: Operator) -> None:
+    """Say so where the controller is not built: the test fails in CI, and is skipped elsewhere."""
+    try:
+        operator.program()
+    except BinariesMissing as error:
+        report_missing(f"controller of {', '.join(operator.kinds)}", error)
+
+
+async def _connect(ground: Ground, planes: Planes) -> None:
+    await set_up_queues(ground.manager.client, QUOTA, [CHECK])
+    for worker in ground.workers.values():
+        await set_up_queues(worker.client, QUOTA)
+    await connect_workers(ground.manager.client, planes.worker_kubeconfigs())

@@ -1,0 +1,138 @@
+"""Plays the kubelets and the scheduler of one cluster: pods get a node, run, and end as their job says."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+import aiohttp
+import anyio
+import attrs
+
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import controller_of, uid
+from multikueue.errors import ApiError
+from multikueue.kube import Informer, KubeClient
+from tests.controlplane.errors import RequestFailed
+from tests.controlplane.interface import Cluster
+from tests.integration.view import POD
+from tests.operators.pods import NODE, Fate, Step, ended, next_step, running
+
+_AGAIN: Final = 0.5
+"""Seconds until a write that failed is tried again."""
+_NODE: Final = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": NODE},
+    "status": {"capacity": {"cpu": "64", "memory": "64Gi", "pods": "110"}},
+}
+
+
+@attrs.define(eq=False)
+class Kubelet:
+    """Looks after every pod of a cluster."""
+
+    cluster: Cluster
+    client: KubeClient
+    _pods: Informer = attrs.field(init=False)
+    _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    _fates: dict[str, Fate] = attrs.field(factory=dict, init=False)
+    """By the pod's UID; and so the following two."""
+    _ran_since: dict[str, float] = attrs.field(factory=dict, init=False)
+    _killed: set[str] = attrs.field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+            del key, old, new
+            self._wake()
+
+        self._pods = Informer(self.client, POD, on_change=changed)
+
+    def kill(self, pod: Json) -> None:
+        """Let the containers of a pod die, as those of a node that is out of memory."""
+        self._killed.add(uid(pod))
+        self._wake()
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Do what is due until cancelled."""
+        await self.cluster.admin.apply(_NODE)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._pods.run)
+            await self._pods.wait_synced()
+            task_status.started()
+            while True:
+                changed = self._changed
+                later = [at - anyio.current_time() for pod in self._pods.values() if (at := await self._look(pod))]
+                with anyio.move_on_after(max(min([*later, _AGAIN]), 0.01)):
+                    await changed.wait()
+
+    async def _look(self, pod: Json) -> float | None:
+        """Do what is due with a pod; return when something will be."""
+        fate = await self._fate(pod)
+        if fate is None:
+            return None
+        now, own = anyio.current_time(), uid(pod)
+        step = next_step(pod, fate, now=now, ran_since=self._ran_since.get(own), killed=own in self._killed)
+        if step is None or step.at > now:
+            return step.at if step else None
+        with suppress(ApiError, RequestFailed, aiohttp.ClientError, TimeoutError):  # gone or away: the next look tells
+            await self._do(pod, step)
+        return None
+
+    async def _do(self, pod: Json, step: Step) -> None:
+        key, time = ObjectKey.of(pod), timestamp(datetime.now(UTC))
+        path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}"
+        if step.deed == "bind":
+            target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": key.name}, "target": target}
+            await self.cluster.admin.call("POST", f"{path}/binding", binding)
+        elif step.deed == "run":
+            self._ran_since.setdefault(uid(pod), anyio.current_time())
+            address = f"10.{len(self._ran_since) >> 8}.{len(self._ran_since) & 255}.7"
+            await self._status(key, running(pod, time, address))
+        else:
+            if pod["status"].get("phase") not in ("Succeeded", "Failed"):
+                await self._status(key, ended(pod, time, step.exit_code))
+            if step.deed == "remove":
+                body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(pod)}}
+                await self.cluster.admin.call("DELETE", path, body)
+
+    async def _status(self, key: ObjectKey, status: Json) -> None:
+        await self.client.merge_patch(POD, key, {"status": status}, subresource="status")
+
+    async def _fate(self, pod: Json) -> Fate | None:
+        """What the job at the end of the pod's owners says; None while that cannot be read."""
+        own = uid(pod)
+        if own not in self._fates:
+            holder = pod
+            while owner := controller_of(holder):
+                kind = _RESOURCES.get(owner["kind"])
+                if kind is None:
+                    break
+                try:
+                    holder = await self.client.get(kind, ObjectKey(pod["metadata"]["namespace"], owner["name"]))
+                except ApiError:
+                    return Fate() if pod["metadata"].get("deletionTimestamp") else None
+            self._fates[own] = Fate.of(holder)
+        return self._fates[own]
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+_RESOURCES: Final = {
+    kind: Resource(GVK(group, version, kind), f"{kind.lower()}s")
+    for group, version, kind in (
+        ("batch", "v1", "Job"),
+        ("jobset.x-k8s.io", "v1alpha2", "JobSet"),
+        ("ray.io", "v1", "RayCluster"),
+        ("ray.io", "v1", "RayJob"),
+        ("ray.io", "v1", "RayService"),
+        ("kubeflow.org", "v2beta1", "MPIJob"),
+        ("workload.codeflare.dev", "v1beta2", "AppWrapper"),
+    )
+}
+"""Kinds between a pod and its job."""

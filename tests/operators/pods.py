@@ -1,0 +1,117 @@
+"""What a kubelet makes of a pod next: pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import attrs
+
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
+from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
+
+NODE: Final = "node-1"
+KILLED: Final = 137
+"""What a container exits with that is killed."""
+_JOB_LABEL: Final = "batch.kubernetes.io/job-name"
+Deed = Literal["bind", "run", "end", "remove"]
+
+
+@attrs.frozen
+class Fate:
+    """How the pods of one job do, as the job itself says; see the sandbox's job runner."""
+
+    seconds: float = 1.0
+    exit_code: int = 0
+
+    @classmethod
+    def of(cls, job: Json) -> Fate:
+        """What a job's annotations say."""
+        noted = annotations_of(job)
+        duration = noted.get(DURATION_ANNOTATION, "1s")
+        factor = {"s": 1, "m": 60, "h": 3600}[duration[-1]]
+        return cls(float(duration[:-1]) * factor, int(noted.get(OUTCOME_ANNOTATION) == "fail"))
+
+
+@attrs.frozen
+class Step:
+    """What is to be done with a pod, and when."""
+
+    deed: Deed
+    at: float
+    exit_code: int = 0
+
+
+def next_step(pod: Json, fate: Fate, *, now: float, ran_since: float | None, killed: bool = False) -> Step | None:
+    """What a kubelet does with a pod next; None if nothing.
+
+    Args:
+        pod: as the API server shows it.
+        fate: of its job.
+        now: seconds.
+        ran_since: when it was made to run.
+        killed: whether somebody kills it.
+    """
+    phase = dig(pod, "status", "phase")
+    over = phase in ("Succeeded", "Failed")
+    if is_terminating(pod):
+        return Step("remove", now, KILLED)
+    if over or dig(pod, "spec", "schedulingGates"):
+        return None
+    if not dig(pod, "spec", "nodeName"):
+        return Step("bind", now)
+    if phase == "Pending":
+        return Step("run", now)
+    if killed:
+        return Step("end", now, KILLED)
+    return Step("end", (ran_since or now) + fate.seconds, fate.exit_code) if ends(pod) else None
+
+
+def ends(pod: Json) -> bool:
+    """Whether its containers end by themselves: those of a Job do, those that a controller serves with do not."""
+    return _JOB_LABEL in labels_of(pod)
+
+
+def running(pod: Json, time: str, address: str) -> Json:
+    """The status of a pod that runs."""
+    containers = [
+        {**_container(container), "ready": True, "started": True, "state": {"running": {"startedAt": time}}}
+        for container in pod["spec"]["containers"]
+    ]
+    status: Json = {
+        "phase": "Running",
+        "startTime": time,
+        "hostIP": "192.0.2.1",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": [_condition(kind, "True", time) for kind in ("Initialized", "ContainersReady", "Ready")],
+        "containerStatuses": containers,
+    }
+    done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": time, "finishedAt": time}}
+    before = [{**_container(one), "ready": True, "state": done} for one in pod["spec"].get("initContainers") or ()]
+    return {**status, "initContainerStatuses": before} if before else status
+
+
+def ended(pod: Json, time: str, exit_code: int) -> Json:
+    """The status of a pod all of whose containers have exited so."""
+    reason = "Completed" if exit_code == 0 else "Error"
+    state = {"terminated": {"exitCode": exit_code, "reason": reason, "startedAt": time, "finishedAt": time}}
+    containers = [{**_container(container), "ready": False, "state": state} for container in pod["spec"]["containers"]]
+    why = "PodCompleted" if exit_code == 0 else "PodFailed"
+    return {
+        "phase": "Succeeded" if exit_code == 0 else "Failed",
+        "conditions": [
+            _condition("Initialized", "True", time),
+            *(_condition(kind, "False", time, why) for kind in ("ContainersReady", "Ready")),
+        ],
+        "containerStatuses": containers,
+    }
+
+
+def _container(container: Json) -> dict[str, Any]:
+    return {"name": container["name"], "image": container.get("image", ""), "imageID": "none", "restartCount": 0}
+
+
+def _condition(kind: str, status: str, time: str, reason: str = "") -> Json:
+    made = {"type": kind, "status": status, "lastTransitionTime": time}
+    return {**made, "reason": reason} if reason else made

@@ -1,0 +1,131 @@
+"""The controllers: a row each. What is built from which module, and which kinds it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.names import GVK, Resource
+from tests.controlplane.binaries import cache_folder
+from tests.controlplane.building import Module
+from tests.controlplane.errors import BinariesMissing
+
+_GO: Final = Path(__file__).with_name("go")
+
+
+@attrs.frozen(kw_only=True)
+class Operator:
+    """One project's controller."""
+
+    name: str
+    """Of its folder below `go`, and of its program."""
+    version: str
+    """What the folder's `go.mod` pins."""
+    module: str
+    package: str
+    """Of the program."""
+    manifests: tuple[str, ...]
+    """Paths in the module: its CustomResourceDefinitions, and the configurations of its webhooks."""
+    kinds: tuple[str, ...]
+    """Names of the sandbox's kinds that it runs."""
+    children: tuple[Resource, ...] = ()
+    """What it makes of a job, beside Jobs, Services and pods."""
+    minutes: int
+    """How long the build takes on two cores, the first time."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it is kept once it is built."""
+        return cache_folder().with_name(f"operator-{self.name}-{self.version}")
+
+    @property
+    def source(self) -> Module:
+        """How it is built."""
+        return Module(
+            self.name,
+            (self.name,),
+            self.package,
+            f"{self.name} {self.version} (about {self.minutes} minutes on 2 cores, the first time)",
+            root=_GO,
+            manifests=tuple((self.module, path) for path in self.manifests),
+        )
+
+    def program(self) -> Path:
+        """The program.
+
+        Raises:
+            BinariesMissing: it is not built.
+        """
+        program = self.folder / self.name
+        if not program.exists():
+            raise BinariesMissing(f"No {program}. Run `python -m tests.operators build` once, with Go.")
+        return program
+
+
+JOBSET: Final = Operator(
+    name="jobset",
+    version="v0.12.0",
+    module="sigs.k8s.io/jobset",
+    package="sigs.k8s.io/jobset",
+    manifests=(
+        "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml",
+        "config/components/webhook/manifests.yaml",
+        "config/components/webhook/patches/mutating-patch.yaml",
+        "config/components/webhook/patches/validating-patch.yaml",
+    ),
+    kinds=("jobset",),
+    minutes=4,
+)
+KUBERAY: Final = Operator(
+    name="kuberay",
+    version="v1.6.2",
+    module="github.com/ray-project/kuberay/ray-operator",
+    package="github.com/ray-project/kuberay/ray-operator",
+    manifests=tuple(f"config/crd/bases/ray.io_{kind}.yaml" for kind in ("rayclusters", "rayjobs", "rayservices")),
+    kinds=("rayjob", "raycluster", "rayservice"),
+    children=(Resource(GVK("ray.io", "v1", "RayCluster"), "rayclusters"),),
+    minutes=2,
+)
+MPI: Final = Operator(
+    name="mpi",
+    version="v0.8.0",
+    module="github.com/kubeflow/mpi-operator",
+    package="github.com/kubeflow/mpi-operator/cmd/mpi-operator",
+    manifests=("manifests/base/kubeflow.org_mpijobs.yaml",),
+    kinds=("mpijob",),
+    minutes=2,
+)
+APPWRAPPER: Final = Operator(
+    name="appwrapper",
+    version="v1.2.0",
+    module="github.com/project-codeflare/appwrapper",
+    package="github.com/project-codeflare/appwrapper/cmd",
+    manifests=("config/crd/bases/workload.codeflare.dev_appwrappers.yaml",),
+    kinds=("appwrapper",),
+    minutes=2,
+)
+DEFAULT: Final = (JOBSET, KUBERAY, MPI, APPWRAPPER)
+
+
+@attrs.frozen
+class Unrun:
+    """A project whose controller is not run here yet."""
+
+    module: str
+    kinds: tuple[str, ...]
+    reason: str
+
+
+_NOBODY: Final = "nobody has written down how it is started here"
+UNRUN: Final = (
+    Unrun("sigs.k8s.io/lws", ("leaderworkerset",), _NOBODY),
+    Unrun(
+        "github.com/kubeflow/training-operator", ("jaxjob", "paddlejob", "pytorchjob", "tfjob", "xgboostjob"), _NOBODY
+    ),
+    Unrun("github.com/kubeflow/trainer/v2", ("trainjob",), _NOBODY),
+    Unrun("github.com/tektoncd/pipeline", ("pipelinerun",), _NOBODY),
+    Unrun("github.com/argoproj/argo-workflows/v3", ("workflow",), _NOBODY),
+)
+"""Their kinds are run by the sandbox's job runner only; `build --all` says so."""

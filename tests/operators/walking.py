@@ -1,0 +1,47 @@
+"""Has kinds go all ways at the same time, so that one ground serves them; each way has a job of its own."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Final
+
+import anyio
+
+from tests.operators import journeys
+from tests.operators.ground import OperatorsGround
+from tests.operators.journeys import Row
+
+_SHOWN: Final = 4000
+"""Characters of what is told of one way: a story of all objects is long."""
+
+
+async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
+    """Have every kind go every way that is one for it.
+
+    Raises:
+        AssertionError: it says all that went wrong, by kind and way.
+    """
+    wrong: dict[str, str] = {}
+
+    async def go(way: journeys.Way, row: Row) -> None:
+        try:
+            await way(ground, row)
+        except Exception as error:  # the others go on: all that is wrong is told
+            wrong[f"{row.case.name} {way.__name__}"] = _told(error)
+
+    async with anyio.create_task_group() as tasks:
+        for row in rows:
+            for way in journeys.ways(row):
+                tasks.start_soon(go, way, row)
+    for row in rows:
+        await go(journeys.survives_a_lost_worker, row)
+    assert not wrong, "\n\n".join(f"{way}: {what}" for way, what in wrong.items())
+
+
+def _told(error: Exception) -> str:
+    """What was wrong, and in which line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    told = "\n".join(
+        f"{frame.filename}:{frame.lineno} {frame.line}" for frame in frames if "journeys" in frame.filename
+    )
+    return f"{told}\n{type(error).__name__}: {error}"[:_SHOWN]

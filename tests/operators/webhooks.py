@@ -1,0 +1,54 @@
+"""Registers a controller's webhooks as its project does, at a port of this machine instead of a Service."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+
+import yaml
+
+from multikueue.core.model.names import Json
+from tests.controlplane.interface import Cluster
+from tests.operators.table import Operator
+
+_API: Final = "/apis/admissionregistration.k8s.io/v1"
+_PLURALS: Final = {
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+}
+_PATCHES: Final = {
+    "MutatingWebhookConfiguration": "mutating-patch.yaml",
+    "ValidatingWebhookConfiguration": "validating-patch.yaml",
+}
+
+
+def registered(operator: Operator, url: str, authority: bytes) -> tuple[Json, ...]:
+    """The configurations of `manifests.yaml`, with the project's patches, that have the API server ask `url`."""
+    text = (operator.folder / "manifests.yaml").read_text()
+    found = [_patched(operator, obj) for obj in yaml.safe_load_all(text) if obj and obj["kind"] in _PLURALS]
+    bundle = base64.b64encode(authority).decode()
+    for obj in found:
+        obj["metadata"]["name"] = f"{operator.name}-{obj['metadata']['name']}"
+        for webhook in obj["webhooks"]:
+            path = webhook["clientConfig"]["service"]["path"]
+            webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": bundle}
+    return tuple(found)
+
+
+async def withdrawn(cluster: Cluster, configurations: tuple[Json, ...]) -> None:
+    """Have the API server ask nobody any more: it would refuse every object of whom nobody answers."""
+    for obj in configurations:
+        await cluster.admin.send("DELETE", f"{_API}/{_PLURALS[obj['kind']]}/{obj['metadata']['name']}")
+
+
+def _patched(operator: Operator, obj: Json) -> Json:
+    """The object with its JSON patch, which replaces entries of a list."""
+    file = operator.folder / _PATCHES[obj["kind"]]
+    for step in yaml.safe_load(file.read_text()) if file.exists() else ():
+        *path, last = step["path"].strip("/").split("/")
+        holder: Any = obj
+        for part in path:
+            holder = holder[part]
+        assert step["op"] == "replace", f"{file} has a step that is not known here: {step['op']}"
+        holder[int(last)] = step["value"]
+    return obj
