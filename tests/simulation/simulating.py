@@ -174,5 +174,6 @@ def _check_the_end(scene: Scene, logged: list[str], *, calm: bool) -> None:
         raise BrokenPromise(f"a credential was logged: {told[0].replace(CANARY, '***')}")
     if failed := [line for line in logged if "Traceback" in line]:
         raise BrokenPromise(f"a bug was logged: {failed[0][-1500:]}")
-    if calm and (found := overspent(scene.world)):
+    rotates = scene.world.inventory is not None  # a hub replaces tokens by itself: everything is listed again
+    if calm and not rotates and (found := overspent(scene.world)):
         raise BrokenPromise(f"too many requests: {'; '.join(found)}")
