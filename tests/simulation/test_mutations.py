@@ -34,7 +34,7 @@ FIRST = {
     "an_earlier_copy_is_believed_while_pending": 14,
     "deletes_have_no_uid": 4,
     "quota_is_freed_before_the_job_has_stopped": 26,
-    "sizes_stay_on_the_manager": 500,
+    "sizes_stay_on_the_manager": 835,
     "busy_clusters_are_dropped_beside_another_controller": 9,
     "decisions_are_believed_at_once": 39,
     "orders_are_written_at_once": 39,
