@@ -126,6 +126,27 @@ async def test_the_stories_of_the_guide(planes: Planes) -> None:
         assert (made.real.ran_on("first"), made.real.ran_on("second")) == (["worker2"], ["worker1"])
 
 
+async def test_decisions_replaced_one_by_one_write_nothing_and_an_empty_one_takes_nothing(planes: Planes) -> None:
+    """OCM writes another decision in place of the one before, and then selects nothing while a job runs."""
+    async with hub(planes) as made:
+        await decide(made.client, "worker1", "worker2")
+        await made.lists("worker1", "worker2")
+        await made.real.submit("job")
+        there = await made.real.running("job")
+        key = ObjectKey("", CHECK)
+        written = (await made.client.get(MULTIKUEUE_CONFIG, key))["metadata"]["generation"]
+        for number in (2, 3):
+            await made.client.delete(PLACEMENT_DECISION, ObjectKey(KUEUE_NAMESPACE, f"{CHECK}-decision-{number - 1}"))
+            await decide(made.client, "worker1", "worker2", number=number)
+        await decide(made.client, number=3)
+        await made.says("NoClustersAvailable", seconds=100)
+        found = await made.client.get(MULTIKUEUE_CONFIG, key)
+        assert (dig(found, "spec", "clusters"), found["metadata"]["generation"]) == (["worker1", "worker2"], written)
+        made.real.kubelet.end("job", "Succeeded")
+        await made.real.ended("job")
+        assert made.real.ran_on("job") == [there]
+
+
 async def test_our_entry_leaves_all_others_alone(planes: Planes) -> None:
     """Server-side apply of one entry, forced: Kueue's manager owns it as well."""
     async with hub(planes) as made:

@@ -69,9 +69,9 @@ async def set_up(client: ApiClient) -> None:
     await client.create(ADMISSION_CHECK, placement_check())
 
 
-async def decide(client: ApiClient, *names: str) -> None:
-    """OCM decides: the decision first, then the Placement's status."""
-    key = ObjectKey(KUEUE_NAMESPACE, f"{CHECK}-decision-1")
+async def decide(client: ApiClient, *names: str, number: int = 1) -> None:
+    """OCM decides: the decision with this number first, then the Placement's status."""
+    key = ObjectKey(KUEUE_NAMESPACE, f"{CHECK}-decision-{number}")
     placement = await client.get(PLACEMENT, ObjectKey(KUEUE_NAMESPACE, CHECK))
     owner = {"apiVersion": placement["apiVersion"], "kind": "Placement", "controller": True}
     owner |= {"name": CHECK, "uid": placement["metadata"]["uid"]}
