@@ -99,8 +99,11 @@ def may_run_for(situation: Situation, worker: Worker) -> timedelta | None:
     if worker.in_sight:
         return _positive(LATE_CREATION - worker.creation.ago) if isinstance(worker.creation, Unanswered) else None
     if worker.reachable and worker.workload is not None and _may_matter(situation, worker):
-        # Only its jobs are hidden: its Kueue's word counts.
-        return None if is_stopping(worker.workload) else situation.settings.worker_lost_timeout
+        # Only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice.
+        if not is_stopping(worker.workload):
+            return situation.settings.worker_lost_timeout
+        if not _earlier_slices(situation):
+            return None
     return left_of_loss(situation, worker) if _may_have_one(situation, worker) else None
 
 

@@ -24,7 +24,7 @@ from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import SLICE_REPLACED
 from multikueue.core.workload.effects import Announce, CreateJob, PatchJob, PatchWorkload
 from multikueue.core.workload.ending import KUEUE_GRACE
-from multikueue.core.workload.snapshot import Lost, Refusal, Snapshot, Unserved, Worker
+from multikueue.core.workload.snapshot import Lost, Refusal, Snapshot, Syncing, Unserved, Worker
 from tests.core.applying import carry_out
 from tests.core.building import (
     ADAPTER,
@@ -394,6 +394,14 @@ class TestStopping:
         where = worker("w1", copy_of(NEW), shared=OLD_JOB)
         seen = snapshot(self.EVICTED, where, siblings=(REPLACED,), job=RUNNING_BIG)
         assert words(seen) == ["delete job on w1"]
+
+    def test_while_the_workers_jobs_are_not_read_yet_nobody_says_that_it_has_stopped(self) -> None:
+        """Its own copy never ran; the job may, for the old slice."""
+        unread = worker("w1", copy_of(NEW), kind=Syncing())
+        seen = snapshot(self.EVICTED, unread, siblings=(REPLACED,), job=RUNNING_BIG)
+        assert "copy job status" not in words(seen)
+        alone = snapshot(self.EVICTED, unread, job=RUNNING_BIG)
+        assert "copy job status" in words(alone)
 
     def test_without_quota_its_job_goes(self) -> None:
         """Named after it or still after the slice it replaced."""
