@@ -20,7 +20,10 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 CODE = ("multikueue", "daemon", "tests", "docs/conf.py", "noxfile.py")
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 """The Pythons that the tests can run on. The project's classifiers are those that they have run on."""
-SLOW = ("simulation", "soak", "integration", "benchmarks", "scenarios", "conformance", "sandbox", "commands", "docs")
+SLOW = (
+    *("simulation", "soak", "integration", "operators", "benchmarks", "scenarios", "conformance", "sandbox", "kinds"),
+    *("commands", "docs", "daemon/workers", "logserver", "remote"),
+)
 """The folders of tests that run on one Python only: the one that runs nox. They take longest."""
 
 
