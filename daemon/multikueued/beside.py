@@ -51,7 +51,7 @@ async def run_beside(settings: Settings, client: KubeClient, tokens: TokenMetric
     reach = functools.partial(reached, manager)
     watcher = Watcher(settings, kinds, client, client.config, reach, cluster.secrets.get, utc_now)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
+        tasks.start_soon(unending, "events", events.run)
         tasks.start_soon(unending, "tokens", renewer.run)
         if settings.findings.enabled:
             tasks.start_soon(unending, "findings", watcher.run)

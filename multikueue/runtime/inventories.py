@@ -35,6 +35,7 @@ def fill_configs(manager: Manager) -> Filling:
     """Build what the settings of a manager ask for, on its caches, before they run."""
     options, known = manager.settings.placement, manager.cluster
     hub = HubCaches.shared(known.workloads.informer, known.checks, known.configs, known.clusters)
+    hub.occupied = partial(_occupied, manager)
     filling, selection = Filling(), manager.selection
     if options.wanted:
         found = PlacementController.build(
@@ -80,4 +81,4 @@ def _occupied(manager: Manager, name: str) -> bool:
         return True
     worker = manager.workers.get(name)
     # An eviction erases the name at once: what is still there is stopped and removed first.
-    return worker is not None and worker.connection.connected and any(True for _ in workloads_on(worker))
+    return worker is not None and any(True for _ in workloads_on(worker))

@@ -88,7 +88,7 @@ def test_how_long_a_token_lasts_is_by_the_servers_clock_alone(answer: Json, life
 def test_attempts_come_more_often_as_the_end_comes_near() -> None:
     assert [retry_in(FRESH, number, NOW, 0.0) for number in (1, 2, 3, 20)] == [30, 60, 120, 1800]
     assert retry_in(FRESH, 20, NOW + WEEK - timedelta(minutes=4), 0.0) == 60
-    assert retry_in(FRESH, 20, NOW + WEEK * 2, 0.0) == 10
+    assert retry_in(FRESH, 20, NOW + WEEK * 2, 0.0) == 1800, "one that has ended cannot be renewed"
 
 
 @pytest.mark.parametrize(

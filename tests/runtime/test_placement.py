@@ -25,6 +25,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.placement.figures import Figures
 from multikueue.core.placement.names import ADDON_FINALIZER, FINALIZER
 from multikueue.core.placement.settings import PLACEMENT_CONTROLLER, PlacementSettings, Policy
+from multikueue.runtime import inventories
 from multikueue.runtime.placement.service import Inventory, PlacementController, PlacementOptions
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, cluster
@@ -392,6 +393,24 @@ async def test_an_inventory_fills_a_config_by_label() -> None:
         await hub.profile("p4", accelerator="nvidia-tesla-t4")
         await anyio.sleep(5)
         assert await hub.listed("gpus") == ["p1", "p2"]
+
+
+async def test_a_worker_of_an_inventory_stays_while_copies_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An eviction erases the name of the worker before what runs there has stopped."""
+    occupied = {"p1"}
+    monkeypatch.setattr(inventories, "_occupied", lambda _, name: name in occupied)
+    hub = await Hub.of("c1")
+    await hub.admin.delete(ADMISSION_CHECK, CHECKED)
+    async with hub.running(hub.manager(None, Inventory("accelerator=nvidia-tesla-t4", "gpus"))):
+        for name in ("p1", "p2"):
+            await hub.profile(name, accelerator="nvidia-tesla-t4")
+        await until(lists(hub, "p1", "p2", config="gpus"))
+        await hub.admin.delete(CLUSTER_PROFILE, ObjectKey(KUEUE_NAMESPACE, "p1"))
+        await anyio.sleep(120)
+        assert await hub.listed("gpus") == ["p2"]
+        assert await hub.workers() == ["c1", "p1", "p2"]
+        occupied.clear()
+        await until(lambda: _workers_are(hub, ["c1", "p2"]))
 
 
 async def _workers_are(hub: Hub, names: list[str]) -> bool:

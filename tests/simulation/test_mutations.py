@@ -10,7 +10,7 @@ from tests.simulation.simulating import simulate
 TRIES = 60
 """Seeds looked at: whatever changes the order of events moves the first that catches."""
 FIRST = {
-    "connecting_wakes_nobody": 60,
+    "connecting_wakes_nobody": 160,
     "earlier_attempts_are_forgotten": 10,
     "earliest_admission_wins": 0,
     "errors_quote_kubeconfigs": 18,

@@ -134,7 +134,10 @@ class Watcher:
             here = frozenset({one.name})
             rounds = Rounds(self.settings, self.kinds, lacking, here, self.connect, self.measure, accounts)
             async with limiter:
-                await rounds.visit({one.name: one.config})
+                try:
+                    await rounds.visit({one.name: one.config})
+                except Exception as error:  # of one worker: the others are looked at all the same
+                    log.error("unexpected exception", cluster=one.name, exc_info=error)
             self._note(one.name, rounds.found.get(one.name), rounds.not_checked, manager, held[one.name])
 
         async with anyio.create_task_group() as tasks:

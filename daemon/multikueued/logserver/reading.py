@@ -24,6 +24,8 @@ from multikueued.reports.typenames import JobName
 
 CHECK: Final = 60.0
 """Seconds after which it is asked again whether the user may read a log that is still being read."""
+UNANSWERED: Final = 3
+"""How often in a row nobody may say whether the reader still may: then nothing more is shown."""
 FORBIDDEN: Final = 403
 EVERY: Final = 5.0
 """Seconds between two looks at the pods and the Workload of a job that is followed: many may be."""
@@ -160,12 +162,15 @@ async def _until_over(query: Query, places: PlacesOfTenant, out: Outgoing, check
             out.over.set()
 
         async def ask_again() -> None:
+            unanswered = 0
             while not out.revoked:
                 await anyio.sleep(CHECK)
                 try:
                     await check()
+                    unanswered = 0
                 except RefusedError as error:
-                    out.revoked = error.code == FORBIDDEN
+                    unanswered += 1
+                    out.revoked = error.code == FORBIDDEN or unanswered >= UNANSWERED
             out.over.set()
 
         async def begin() -> None:

@@ -13,8 +13,7 @@ import attrs
 import structlog
 
 from multikueue.core.model.names import ObjectKey
-from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.answers import LISTS_UNLIMITED
+from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
 from multikueue.runtime.manager import utc_now
 from multikueued.logserver.access import Access, Slots
 from multikueued.logserver.certificate import OwnCertificate
@@ -24,7 +23,9 @@ from multikueued.logserver.serving import LogsServer, serving_logs
 from multikueued.logserver.tls import FrontTls, follow_front_proxy
 from multikueued.webhook.files import CertificateFiles
 
-CLIENT: Final = ClientOptions(deadline=20.0, connection_wait=10.0, user_agent="multikueue-logs", limits=LISTS_UNLIMITED)
+LIMITS: Final = AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=10_000)
+"""Of the Workloads of one namespace: a tenant may make as many as a quota of objects lets him."""
+CLIENT: Final = ClientOptions(deadline=20.0, connection_wait=10.0, user_agent="multikueue-logs", limits=LIMITS)
 """For the manager."""
 
 log = structlog.get_logger(__name__)

@@ -61,6 +61,8 @@ def connected(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[T
 def retry_in(bound: Bound, failures: int, now: datetime, fraction: float) -> float:
     """Seconds until the next attempt: with back-off, and more often as the end comes near."""
     left = (bound.expires - now).total_seconds() if bound.expires is not None else 0.0
+    if left <= 0:
+        return BACKOFF.delay(failures, fraction)
     return min(BACKOFF.delay(failures, fraction), max(left / 4, BACKOFF.base / 3))
 
 

@@ -53,6 +53,10 @@ async def grant_logs(manager: Manager, worker: ApiClient, granting: Granting) ->
     before = await read(manager.client, SECRET, key)
     if before is not None and not objects.is_ours(before):
         raise WorkerError(f"the Secret {key} exists on the manager, and this command did not make it: delete it first")
+    role = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role))
+    if role is not None and any(set(one.get("verbs") or ()) - {"get", "list"} for one in role.get("rules") or ()):
+        account = f"{joining.side.namespace}/{joining.side.account}"
+        raise WorkerError(f"the account {account} may change things on {name}, as the daemon's: use another --account")
     await make_namespace(worker, joining.side.namespace)
     for obj in logs_worker_objects(manager.settings, joining.side.role, joining.side.subject):
         await worker.apply(_RESOURCES[obj["kind"]], objects.ours(obj), field_manager=FIELD_MANAGER)

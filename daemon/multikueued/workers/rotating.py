@@ -42,7 +42,7 @@ async def rotate(
         side: what it keeps for the daemon.
         timeout: seconds that the daemon may take.
         bound: whether the new token is to end; one that does has one that does for successor anyway.
-        life: seconds that a bound one lasts; None: the default.
+        life: seconds that a bound one lasts; None: as long as the one in use, or the default.
 
     Raises:
         WorkerError: that is not possible, or the daemon does not take the new token: then the old one still works.
@@ -57,7 +57,7 @@ async def rotate(
     new = ObjectKey(side.namespace, fresh)
     given = False
     try:
-        token, about = await _new(manager, worker, side, fresh, ends=bound or was is not None, life=life)
+        token, about = await _new(manager, worker, side, fresh, ends=bound or was is not None, life=_life(life, was))
         kubeconfig = with_token(secret, token)
         manager.say(f"{name}: Secret {new} {'holds' if about else 'has'} a new token")
         given = True  # also if the answer is lost: the token may be in use
@@ -88,6 +88,10 @@ async def _source(worker: TokenClient, side: WorkerSide, secret: Json, was: Boun
         if (name_of(one) == was.holder) if was is not None else (decoded(one, "token") == used):
             return one
     return None
+
+
+def _life(asked: float | None, was: Bound | None) -> float | None:
+    return was.life.total_seconds() if asked is None and was is not None else asked
 
 
 async def _new(

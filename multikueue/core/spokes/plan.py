@@ -13,10 +13,11 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import is_terminating, labels_of
 from multikueue.core.spokes import objects
 from multikueue.core.spokes.effects import Conflicting, Create, Effect, Mend, Remove, SpokePlan
 from multikueue.core.spokes.kubeconfig import kubeconfig_of
+from multikueue.core.spokes.names import TOKEN_LABEL
 from multikueue.core.spokes.ownership import Standing
 from multikueue.core.spokes.parts import Part, Parts
 from multikueue.core.spokes.readiness import expires_at, obstacle
@@ -72,7 +73,8 @@ def _kept_up(spoke: Spoke, settings: SpokeSettings, parts: Parts, now: datetime)
     if parts.uses_permission:
         effects += _ensured(parts.permission, objects.permission(spoke, settings))
     connects = bool(spoke.workers) or not why_not
-    kubeconfig = kubeconfig_of(spoke.managed, spoke.token) if spoke.managed is not None else None
+    labelled = labels_of(spoke.token or {}).get(TOKEN_LABEL) == "true"
+    kubeconfig = kubeconfig_of(spoke.managed, spoke.token) if spoke.managed is not None and labelled else None
     if parts.uses_secret and connects and kubeconfig is not None:
         effects += _ensured(parts.secret, objects.secret(spoke, settings, kubeconfig))
     for part in parts.kept_workers() if connects else ():

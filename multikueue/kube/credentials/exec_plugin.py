@@ -18,7 +18,8 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DANGEROUS: Final = re.compile(
     r"LD_.*|DYLD_.*|.*_PROXY|PYTHON.*|PERL5?(LIB|OPT|DB)|RUBY(LIB|OPT)|NODE_.*|_?JAVA_.*|JDK_JAVA_.*|CLASSPATH"
     r"|BASH.*|ENV|IFS|SHELLOPTS|(LIB)?PATH|HOME|XDG_.*|TMPDIR|GCONV_PATH|GLIBC_.*|LOCPATH|NLSPATH|HOSTALIASES|RES_OPTIONS"
-    r"|SSL.*|OPENSSL_.*|(CURL|REQUESTS)_CA_BUNDLE|GODEBUG|KUBECONFIG|KUBERNETES_.*|.*_CONFIG_FILE"
+    r"|SSL.*|OPENSSL_.*|.*_CA_BUNDLE|.*_ENDPOINT(_URL.*)?|.*_AUTHORITY_HOST|.*CREDENTIALS.*|.*_COMMAND"
+    r"|DOTNET_.*|(LUA|GEM|PHP).*|CURL_HOME|PS4|GODEBUG|KUBECONFIG|KUBERNETES_.*|.*_CONFIG_FILE"
 )
 """Variables with which somebody makes a program load other code, trust others, or send its requests elsewhere."""
 

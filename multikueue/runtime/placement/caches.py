@@ -62,6 +62,8 @@ class HubCaches:
     checks: Informer
     configs: Informer
     clusters: Informer
+    occupied: Callable[[str], bool] = attrs.field(default=lambda _: False, kw_only=True)
+    """Whether copies are known to be on a worker, unfinished Workloads or not: who dispatches from here knows them."""
     _read: dict[ObjectKey, Work] = attrs.field(factory=dict, init=False, repr=False)
 
     @classmethod

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Final
 
 import attrs
 
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.placement.conditions import config_error, write_condition
 from multikueue.core.placement.effects import Announce, Create, Delete, Patch, Plan
 from multikueue.core.placement.inventory import plan_inventory
+from multikueue.core.placement.names import INVENTORY_LABEL
 from multikueue.core.placement.parameters import is_placement_check, name_or_empty
 from multikueue.core.placement.plan import plan
 from multikueue.core.placement.settings import PlacementSettings
@@ -24,6 +26,9 @@ from multikueue.logs import get_logger
 from multikueue.protocols import PlacementHook
 from multikueue.runtime.placement.caches import HubCaches, OcmCaches, labelled
 from multikueue.runtime.placement.executor import Failed, PlacementExecutor
+
+DRAINING: Final = 30.0
+"""Seconds between two looks at workers that an inventory has made and that have copies."""
 
 log = get_logger(__name__)
 
@@ -129,15 +134,18 @@ class InventoryReconciler:
         source = labelled(informer)
         if source is None:
             return Action.done()  # its informer has it decided about once it is read
+        workers = _by_name(self.hub.clusters)
+        made = {name for name, one in workers.items() if labels_of(one).get(INVENTORY_LABEL) == key.name}
+        occupied = frozenset(filter(self.hub.occupied, made))
         snapshot = Snapshot(
             source,
             settings,
             name=key.name,
             checks=_by_name(self.hub.checks),
             configs=_by_name(self.hub.configs),
-            clusters=_by_name(self.hub.clusters),
+            clusters=workers,
             workloads=tuple(self.hub.work_of(key.name).values()),
-            placed=self.hub.placed(),
+            placed=self.hub.placed() | occupied,
             memory=self._memory.get(key.name, Memory()),
         )
         decided = plan_inventory(snapshot, self.clock())
@@ -147,7 +155,8 @@ class InventoryReconciler:
             raise failed[1]
         if self.hook is not None and decided.figures is not None:
             self.hook.filled(key.name, decided.figures)
-        return Action.earliest(decided.look_again)
+        # Nothing tells that the last copy has gone from a worker that is not wanted any more.
+        return Action.earliest(decided.look_again, DRAINING if occupied else None)
 
 
 def _by_name(informer: Informer) -> dict[str, Json]:
