@@ -104,7 +104,8 @@ def _keep(name: str, snapshot: Snapshot, now: datetime) -> Plan:
 def _sharing(name: str, snapshot: Snapshot) -> list[str]:
     """The checks of this Placement, the eldest first: that one writes the list, so that there is one writer."""
     found = [one for one in snapshot.checks.values() if is_placement_check(one) and name_or_empty(one) == name]
-    return [name_of(one) for one in sorted(found, key=check_key) if not is_terminating(one)]
+    acting = (one for one in sorted(found, key=check_key) if not is_terminating(one))
+    return [name_of(one) for one in acting if not is_addons(one) or may_take_over(one, snapshot.settings.adopt)]
 
 
 def _write(filling: Filling, snapshot: Snapshot, now: datetime, *, writes: bool) -> Iterator[Effect]:

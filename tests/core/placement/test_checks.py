@@ -249,6 +249,14 @@ def test_only_the_eldest_of_two_checks_writes_the_list() -> None:
     assert ground.listed() == ["a", "b"]
 
 
+def test_a_check_that_the_addon_has_writes_nothing_and_the_next_does() -> None:
+    ground = hub("a")
+    ground.checks["placed"]["metadata"]["finalizers"] = [ADDON_FINALIZER]
+    ground.checks["second"] = placement_check("second")
+    ground.settle("second")
+    assert ground.listed() == ["a"]
+
+
 def test_beside_the_addon_nothing_is_written() -> None:
     ground = hub("a")
     ground.checks["placed"]["metadata"]["finalizers"] = [ADDON_FINALIZER]

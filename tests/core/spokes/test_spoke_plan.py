@@ -222,6 +222,12 @@ class TestNotYet:
         found = plan(spoke, KUBECONFIG, b.NOW)
         assert (found.effects, told in found.problem) == ((), True), found
 
+    def test_what_is_no_token_of_an_account_is_not_written_into_a_kubeconfig_either(self) -> None:
+        """Though the worker is there already."""
+        other = {**b.token(), "metadata": {"name": "multikueue"}}
+        spoke = changed(settled(fresh(KUBECONFIG), KUBECONFIG), secret=None, token=other)
+        assert not [one for one in plan(spoke, KUBECONFIG, b.NOW).effects if isinstance(one, Create)]
+
     @BOTH
     @pytest.mark.parametrize(
         ("field", "status", "told"),

@@ -87,6 +87,7 @@ async def test_the_logs_server_gets_an_account_of_its_own(tmp_path: Path) -> Non
             for resource in (SECRET, NAMESPACE):
                 with pytest.raises(Forbidden):
                     await client.list(resource)
+        assert "as the daemon's: use another --account" in await here.refused(*command, "--account", "multikueue")
         await here.manager.merge_patch(SECRET, key, {"metadata": {"labels": None}})
         assert "this command did not make it" in await here.refused(*command)
         assert 'there is no MultiKueueCluster "other"' in await here.refused(*command[:2], "other", *command[3:])
