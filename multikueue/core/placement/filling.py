@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.config.admission_check import clusters
-from multikueue.core.model.conditions import parse_timestamp, timestamp
+from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, resource_version
@@ -92,7 +92,7 @@ def fill(name: str, snapshot: Snapshot, decision: Decision, now: datetime) -> Fi
     memory, settings = snapshot.memory, snapshot.settings
     live, beside = snapshot.configs.get(name), is_beside(name, snapshot)
     listed = tuple(clusters(live)) if live is not None else ()
-    before = memory.believed if memory.believed is not None else frozenset(listed) or None
+    before = memory.believed if memory.believed is not None else _shown(snapshot, listed)
     belief = believe(decision, before, memory.doubt, now, settings.grace)
     used = usage(name, snapshot.checks.values(), snapshot.workloads)
     present = {*listed, *memory.listed}
@@ -110,6 +110,17 @@ def fill(name: str, snapshot: Snapshot, decision: Decision, now: datetime) -> Fi
     ends = [waits[one] for one in found.kept if one in waits]
     look_again = _earliest(belief.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
     return Filling(name, live, belief, found, wanted, scores, beside, used, busy, chosen.joined, look_again, put_off)
+
+
+def _shown(snapshot: Snapshot, listed: Iterable[str]) -> frozenset[str] | None:
+    """What a process before this one believed, as far as objects show it; None: nothing shows it.
+
+    A config stays as it was while nothing is selected; the check tells that.
+    """
+    told = condition(snapshot.check, "Active") if snapshot.check is not None else None
+    if told is not None and told.get("reason") == "NoClustersAvailable":
+        return frozenset()
+    return frozenset(listed) or None
 
 
 def _scores(snapshot: Snapshot, names: frozenset[str], decision: Decision, now: datetime) -> Scores:

@@ -87,6 +87,21 @@ def test_a_restart_in_the_middle_of_a_drain_changes_nothing() -> None:
     assert ground.listed() == ["c3"]
 
 
+def test_after_a_restart_what_has_been_empty_is_empty() -> None:
+    """The config is kept as it was; nothing new is let through to clusters that nobody selects."""
+    ground = hub("c1", "c2")
+    ground.settle()
+    ground.decide()
+    ground.step()
+    ground.later(61)
+    ground.settle()
+    assert ground.said()[1] == "NoClustersAvailable"
+    ground.memory.clear()
+    ground.workloads = {"new": workload("new")}
+    ground.settle()
+    assert (ground.said()[1], ground.listed(), ground.state("new")) == ("NoClustersAvailable", ["c1", "c2"], "Pending")
+
+
 def test_a_workload_that_is_offered_there_holds_it_beside_another_controller() -> None:
     """That controller may give it the job at this moment."""
     ground = hub("c2", "c3", controller=FOREIGN)
