@@ -99,8 +99,8 @@ class InventorySettings:
     """Which ClusterProfiles in the daemon's namespace: a label selector, as kubectl takes it."""
     config: ConfigName = ConfigName("")
     """The MultiKueueConfig that lists them."""
-    policy: Literal["Drain", "Evict", "Immediate"] = "Drain"
-    """As `ocm.policy`."""
+    policy: Literal["Drain", "Immediate"] = "Drain"
+    """As `ocm.policy`. There is no `Evict`: an inventory has no check by which it could ask for an eviction."""
 
     def placement_settings(self, controller_name: str) -> PlacementSettings:
         """The same as the library's settings.
