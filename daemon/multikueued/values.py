@@ -158,24 +158,20 @@ def _byte_size(value: Any, _: Any) -> int:
     return int(size)
 
 
-def _probe_interval(value: Any, kind: Any) -> timedelta:
-    length = _duration(value, kind)
-    if length < timedelta(minutes=1):
-        raise ValueError(f"{shown(value)} is too short between two looks at a worker: use 1m or more")
-    return length
+def _at_least(shortest: timedelta, complaint: str) -> Hook:
+    def read(value: Any, kind: Any) -> timedelta:
+        length = _duration(value, kind)
+        if length < shortest:
+            raise ValueError(f"{shown(value)} {complaint}")
+        return length
+
+    return read
 
 
 def _token_validity(value: Any, kind: Any) -> timedelta:
     length = _duration(value, kind)
     if not MIN_VALIDITY <= length <= DEFAULT_VALIDITY:
         raise ValueError(f"{shown(value)} is not between 24h and 168h: a token must outlive a night, and no more")
-    return length
-
-
-def _round_length(value: Any, kind: Any) -> timedelta:
-    length = _duration(value, kind)
-    if length < timedelta(seconds=1):
-        raise ValueError(f"{shown(value)} is too short for a round: use 1s or more")
     return length
 
 
@@ -246,8 +242,10 @@ _HOOKS: Final[Mapping[Any, Hook]] = {
     config.StepSize: _checked(
         lambda value: type(value) is int and value >= 1, "is not a number of workers: use 1 or more"
     ),
-    config.RoundLength: _round_length,
-    leader_settings.ProbeInterval: _probe_interval,
+    config.RoundLength: _at_least(timedelta(seconds=1), "is too short for a round: use 1s or more"),
+    leader_settings.ProbeInterval: _at_least(
+        timedelta(minutes=1), "is too short between two looks at a worker: use 1m or more"
+    ),
     config.DispatcherName: _dispatcher_name,
     config.KueuesDispatcherName: _kueues_dispatcher_name,
     config.FrameworkName: _framework_name,

@@ -21,10 +21,10 @@ from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube.answers import AnswerLimits
-from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook
+from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook, Reconciler
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.cluster_profiles import ClusterProfiles
-from multikueue.runtime.controller import Controller
+from multikueue.runtime.controller import Controller, KeyQueue
 from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
@@ -158,11 +158,10 @@ class Manager:
         workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock, self.hook)
         clusters = self._cluster_reconciler(files, cluster_events)
         checks = AdmissionCheckReconciler(cluster, self.clock)
-        controller = functools.partial(Controller[ObjectKey], fraction=self.fraction, hook=self.controller_hook)
         self._controllers = (
-            controller("multikueue_workload", workloads, queue=work.workloads, concurrency=settings.concurrency),
-            controller("multikueue_cluster", clusters, queue=work.clusters, concurrency=8),
-            controller("multikueue_admissioncheck", checks, queue=work.checks),
+            self._controller("multikueue_workload", workloads, work.workloads, settings.concurrency),
+            self._controller("multikueue_cluster", clusters, work.clusters, 8),
+            self._controller("multikueue_admissioncheck", checks, work.checks),
         )
         self._services = (events.run, cluster_events.run, files.run)
         if settings.quota_automation:
@@ -176,10 +175,14 @@ class Manager:
         """Have quotas of ClusterQueues follow those of the workers."""
         timeout = self.settings.plan.worker_lost_timeout
         quotas = QuotaReconciler(self.cluster, self.workers, queues, timeout, self.clock)
-        queue, jitter, hook = self._work.quotas, self.fraction, self.controller_hook
-        made = Controller[ObjectKey]("multikueue_clusterqueue", quotas, queue=queue, fraction=jitter, hook=hook)
-        self._controllers += (made,)
+        self._controllers += (self._controller("multikueue_clusterqueue", quotas, self._work.quotas),)
         self._services += (queues.run,)
+
+    def _controller(
+        self, name: str, reconciler: Reconciler[ObjectKey], queue: KeyQueue[ObjectKey], concurrency: int = 1
+    ) -> Controller[ObjectKey]:
+        jitter, hook = self.fraction, self.controller_hook
+        return Controller(name, reconciler, queue=queue, concurrency=concurrency, fraction=jitter, hook=hook)
 
     def _cluster_reconciler(self, files: KubeconfigFiles, events: EventRecorder) -> ClusterReconciler:
         settings, cluster = self.settings, self.cluster

@@ -39,16 +39,22 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+MANAGER_OPTIONS: Final = (
+    click.option(
+        "--kubeconfig",
+        envvar="KUBECONFIG",
+        show_envvar=True,
+        help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
+    ),
+    click.option("--context", help="The context of the kubeconfig, if not its current one."),
+)
+"""Options that name the manager cluster."""
+
+
 def target_options(command: F) -> F:
     """Options that name the manager cluster and a namespace."""
     options = (
-        click.option(
-            "--kubeconfig",
-            envvar="KUBECONFIG",
-            show_envvar=True,
-            help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
-        ),
-        click.option("--context", help="The context of the kubeconfig, if not its current one."),
+        *MANAGER_OPTIONS,
         click.option("-n", "--namespace", help="Of jobs. Without it: that of the context, or default."),
         click.option(
             "--daemon-namespace",

@@ -12,7 +12,7 @@ import click
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.quantities import exact
-from multikueued.commands.options import DAEMON_NAMESPACE, manager_config
+from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, manager_config
 from multikueued.config import LoggingSettings, MarkSettings, Settings
 from multikueued.logs import configure_logging
 from multikueued.logserver.reading import Bounds
@@ -67,13 +67,7 @@ class Duration(click.ParamType[timedelta]):
 
 
 _WHERE: Final = (
-    click.option(
-        "--kubeconfig",
-        envvar="KUBECONFIG",
-        show_envvar=True,
-        help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
-    ),
-    click.option("--context", help="The context of the kubeconfig, if not its current one."),
+    *MANAGER_OPTIONS,
     click.option("-n", "--namespace", help="Of its Secrets and its Service. Without it: the pod's own."),
     click.option(
         "--worker",

@@ -21,6 +21,7 @@ from multikueue.core.model.workloads import cluster_queue, has_quota
 from multikueue.sandbox.kueue.ledger import Ledger
 from multikueue.sandbox.kueue.quota import FlavorResource, Quota
 from multikueue.sandbox.kueue.scheduling import Holder
+from multikueue.sandbox.label_selectors import matches
 
 NAMESPACE_MISMATCH: Final = "Workload namespace doesn't match ClusterQueue selector"
 
@@ -89,7 +90,7 @@ class Configuration:
         """Whether the ClusterQueue's selector matches the namespace. No selector matches nothing; `{}` everything."""
         selector = dig(queue, "spec", "namespaceSelector")
         labels = labels_of(self.namespaces.get(ObjectKey("", namespace)) or {})
-        return selector is not None and _matches(selector, labels)
+        return selector is not None and matches(selector, labels)
 
     def _obstacles(self, queue: Json) -> Iterable[tuple[str, str]]:
         if is_stopped(queue):
@@ -142,25 +143,6 @@ def check_names(queue: Json, workload: Json) -> list[str]:
     assigned = {flavor for entry in assignments for flavor in (entry.get("flavors") or {}).values()}
     rules = check_rules(queue)
     return [name for name, flavors in rules.items() if not flavors or assigned.intersection(flavors)]
-
-
-def _matches(selector: Json, labels: dict[str, str]) -> bool:
-    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
-        return False
-    return all(_holds(expression, labels) for expression in selector.get("matchExpressions") or [])
-
-
-def _holds(expression: Json, labels: dict[str, str]) -> bool:
-    key, values = expression["key"], expression.get("values") or []
-    match expression["operator"]:
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case _:
-            return key not in labels
 
 
 def cluster_queue_status(

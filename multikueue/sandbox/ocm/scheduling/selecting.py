@@ -10,6 +10,7 @@ import cel
 
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, labels_of
+from multikueue.sandbox import label_selectors
 
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
@@ -52,25 +53,17 @@ def matches(cluster: Json, selector: Json) -> bool:
 
 
 def _by_labels(labels: Mapping[str, str], selector: Json) -> bool:
-    exact = all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items())
-    found = [_expression(one, labels) for one in selector.get("matchExpressions") or []]
-    return exact and all(found)
+    for expression in selector.get("matchExpressions") or []:
+        _check(expression)
+    return label_selectors.matches(selector, labels)
 
 
-def _expression(expression: Json, labels: Mapping[str, str]) -> bool:
+def _check(expression: Json) -> None:
     key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
     if not key or operator not in _OPERATORS:
         raise MisconfiguredError("Predicate", f'"{operator}" is not a valid label selector operator')
     if (operator in ("In", "NotIn")) != bool(values):
         raise MisconfiguredError("Predicate", f"values: Invalid value: {values}: not what {operator} takes")
-    match operator:
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-    return key not in labels
 
 
 @functools.lru_cache(256)
