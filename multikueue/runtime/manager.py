@@ -121,7 +121,9 @@ class Manager:
             work, memory, recompute, build_cluster, self.clock, self.hook, functools.partial(self._ask_again, backoffs)
         )
         cluster = self.cluster = manager_handlers.cluster
-        worker_handlers = self._handlers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
+        worker_handlers = self._handlers = WorkerHandlers(
+            cluster, self.adapters, work, memory, backoffs, recompute, self.hook
+        )
         workers = self.workers = self._worker_pool(worker_handlers)
         files = KubeconfigFiles(
             cluster.kubeconfig_paths,
@@ -163,6 +165,7 @@ class Manager:
         informers = WorkerSettings(
             self.adapters,
             self.settings.plan.origin,
+            on_copy=handlers.copy_changed,
             on_workload=handlers.workload_changed,
             on_job=handlers.job_changed,
             on_queue=lambda _: handlers.recompute_quotas(),
