@@ -14,8 +14,9 @@ import orjson
 import pytest
 
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
+from multikueue.core.workload.snapshot import Snapshot
 from multikueue.runtime.reconcilers import workload as reconciling
 from multikueue.sandbox.apiserver import ApiServer, Delay, DirectClient, Match
 from multikueue.sandbox.jobs import RunnerOptions
@@ -61,18 +62,20 @@ def requests(*servers: ApiServer) -> Counter[str]:
 async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A burst of 100 jobs that run for 5 s, with 3 workers that all have room; requests are answered after 10 ms."""
     plans: Counter[str] = Counter()
-    snapshots: list[Any] = []
+    snapshots: list[ObjectKey] = []
 
     def counted_plan(*arguments: Any) -> GuardedPlan:
         decided = guarded_plan(*arguments)
         plans[f"{decided.plan.row}{'' if decided.plan.effects else ', nothing follows'}"] += 1
         return decided
 
+    def counted_read(reader: Any, key: ObjectKey) -> Snapshot:
+        snapshots.append(key)
+        return read(reader, key)
+
     read = reconciling.SnapshotReader.read
     monkeypatch.setattr(reconciling, "guarded_plan", counted_plan)
-    monkeypatch.setattr(
-        reconciling.SnapshotReader, "read", lambda self, key: (snapshots.append(key), read(self, key))[1]
-    )
+    monkeypatch.setattr(reconciling.SnapshotReader, "read", counted_read)
     fleet, counted = Fleet.of("worker1", "worker2", "worker3"), Counted()
     await fleet.connect(cpu=JOBS)
     for server in (fleet.manager, *fleet.workers.values()):

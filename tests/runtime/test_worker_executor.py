@@ -95,7 +95,7 @@ async def test_a_part_that_is_under_way_is_not_given_more_and_is_planned_again_w
 
 
 async def test_a_part_that_is_planned_while_it_is_under_way_is_done_once() -> None:
-    """What changed meanwhile asks for nothing else, and what it does shows by itself: a plan more would find nothing."""
+    """What changed meanwhile asks for nothing else, and what it does shows by itself."""
     world = World(FakeEffects(lambda _effect: 5.0))
     executor = world.executor()
     async with anyio.create_task_group() as tasks:

@@ -26,8 +26,8 @@ from multikueue.core.model.workloads import (
 
 NOW: Final = 0.0
 SOON: Final = 1.0
-"""Seconds for which changes are collected from which nothing follows at once. Kueue's own controller collects all changes
-as long."""
+"""Seconds for which changes are collected from which nothing follows at once. Kueue's own controller collects all
+changes as long."""
 
 _UNREAD: Final = frozenset({"PodsReady"})
 """Conditions that no row of the plan reads."""
