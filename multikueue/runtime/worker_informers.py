@@ -198,6 +198,8 @@ class WorkerInformers(Target):
             workload: its copy here.
             jobs: its jobs here.
         """
+        if not self.create_conflicts:
+            return None
         cache, own = self.cache_of(gvk), [ObjectKey.of(copy.object) for copy in jobs]
         found = [self.create_conflicts.refusal(WORKLOAD, key, own=() if workload is None else (key,))]
         if cache is not None:

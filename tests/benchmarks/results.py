@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import time
 from collections import Counter
-from datetime import UTC, datetime
 from typing import Final
 
 from multikueue.core.model.names import Json
 from tests.benchmarks import moments
 from tests.benchmarks.components import BACKGROUND, CONTROLLER, READS, WATCHES
+from tests.benchmarks.machine import machine
 from tests.benchmarks.measuring import Measured
 from tests.benchmarks.moments import LATENCIES, quantiles
 
@@ -56,7 +52,7 @@ def result_of(measured: Measured) -> Json:
         **measured.extra,
         "complaint": measured.complaint or None,
         "command": measured.options.command,
-        "machine": _machine(),
+        "machine": machine(),
     }
 
 
@@ -95,25 +91,3 @@ def _of_others(measured: Measured) -> Json:
 
 def _rounded(values: dict[str, float]) -> dict[str, float]:
     return {name: round(value, 2) for name, value in values.items()}
-
-
-def _reference() -> float:
-    """CPU milliseconds of a fixed piece of work: tells how much slower a busy machine is."""
-    best = float("inf")
-    for _ in range(5):
-        began = time.process_time()
-        value: Json = {str(number): {"a": [number]} for number in range(20_000)}
-        sum(len(json.dumps(item)) for item in value.values())
-        best = min(best, time.process_time() - began)
-    return round(best * 1000, 1)
-
-
-def _machine() -> Json:
-    return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-        "reference_cpu_ms": _reference(),
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }

@@ -90,11 +90,17 @@ class Fleet:
         """The manager's administrator."""
         return DirectClient(self.manager)
 
-    async def connect(self, cpu: int = 4) -> None:
-        """Create the queues everywhere, with so many CPUs per worker; and what connects the manager to the workers."""
+    async def connect(self, cpu: int = 4, on_manager: int | None = None) -> None:
+        """Create the queues everywhere, and on the manager what connects it to the workers.
+
+        Args:
+            cpu: the quota of each worker.
+            on_manager: the manager's; all of the workers' if nothing else is said.
+        """
+        quota = cpu * len(self.workers) if on_manager is None else on_manager
         for worker in self.workers.values():
             await set_up_queues(DirectClient(worker), {"cpu": str(cpu)})
-        await set_up_queues(self.admin, {"cpu": str(cpu * len(self.workers))}, [CHECK])
+        await set_up_queues(self.admin, {"cpu": str(quota)}, [CHECK])
         await connect_workers(self.admin, {name: kubeconfig(name) for name in self.workers})
 
     def build(
