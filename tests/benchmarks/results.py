@@ -37,6 +37,7 @@ def result_of(measured: Measured) -> Json:
         "worker_reads_per_workload": round(on_workers["reads"] / jobs, 2),
         "manager_requests_per_workload": round((at_home["reads"] + at_home["writes"]) / jobs, 2),
         "manager_reads_per_workload": round(at_home["reads"] / jobs, 2),
+        "decisions_per_workload": None if measured.decisions is None else round(measured.decisions / jobs, 2),
         "watches_opened": on_workers["watches"] + at_home["watches"],
         "controller_cpu_ms_per_workload": round(measured.controller_cpu * 1000 / jobs, 2),
         "controller_kernel_ms_per_workload": round(measured.controller_system * 1000 / jobs, 2),
