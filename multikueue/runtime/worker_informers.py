@@ -46,9 +46,9 @@ class WorkerSettings:
     adapters: AdapterRegistry
     origin: str
     on_copy: Callable[[ClusterName, ObjectKey, Json | None, Json | None], None]
-    """The copy of this Workload changed on this worker, from the first to the second."""
+    """This Workload's copy changed on this worker."""
     on_workload: Callable[[ClusterName, ObjectKey, float | None], None]
-    """A job of this Workload changed there; it may wait for so many seconds. None: it is gone."""
+    """A job of it changed there; it may wait for so many seconds. None: it is gone."""
     on_job: Callable[[ClusterName, GVK, ObjectKey, float | None], None]
     """A job of this kind and name changed there, and its row does not know its Workloads; it may wait as above."""
     on_queue: Callable[[ObjectKey], None]
@@ -190,13 +190,8 @@ class WorkerInformers(Target):
     def refusal(
         self, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
     ) -> Refusal | None:
-        """Why objects of a Workload are not created here, if they are not: the reason that lasts longest.
-
-        Args:
-            key: the Workload.
-            gvk: of its jobs.
-            workload: its copy here.
-            jobs: its jobs here.
+        """Why objects of a Workload, with jobs of a kind, are not created here, if they are not: the reason that lasts
+        longest. `workload` and `jobs` are what of it is here.
         """
         if not self.create_conflicts:
             return None
