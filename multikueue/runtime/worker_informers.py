@@ -45,9 +45,11 @@ class WorkerSettings:
 
     adapters: AdapterRegistry
     origin: str
-    on_workload: Callable[[ClusterName, ObjectKey, float], None]
-    """Something of this Workload changed on this worker; it may wait for so many seconds."""
-    on_job: Callable[[ClusterName, GVK, ObjectKey, float], None]
+    on_copy: Callable[[ClusterName, ObjectKey, Json | None, Json | None], None]
+    """This Workload's copy changed on this worker."""
+    on_workload: Callable[[ClusterName, ObjectKey, float | None], None]
+    """A job of it changed there; it may wait for so many seconds. None: it is gone."""
+    on_job: Callable[[ClusterName, GVK, ObjectKey, float | None], None]
     """A job of this kind and name changed there, and its row does not know its Workloads; it may wait as above."""
     on_queue: Callable[[ObjectKey], None]
     """This ClusterQueue changed there, or one of its LocalQueues."""
@@ -105,7 +107,7 @@ class WorkerInformers(Target):
             WORKLOAD,
             flaw=workload_flaw,
             transform=_without_templates,
-            on_change=lambda key, _old, _new: on_workload(key, 0.0),
+            on_change=partial(settings.on_copy, name),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,
@@ -188,14 +190,11 @@ class WorkerInformers(Target):
     def refusal(
         self, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
     ) -> Refusal | None:
-        """Why objects of a Workload are not created here, if they are not: the reason that lasts longest.
-
-        Args:
-            key: the Workload.
-            gvk: of its jobs.
-            workload: its copy here.
-            jobs: its jobs here.
+        """Why objects of a Workload, with jobs of a kind, are not created here, if they are not: the reason that lasts
+        longest. `workload` and `jobs` are what of it is here.
         """
+        if not self.create_conflicts:
+            return None
         cache, own = self.cache_of(gvk), [ObjectKey.of(copy.object) for copy in jobs]
         found = [self.create_conflicts.refusal(WORKLOAD, key, own=() if workload is None else (key,))]
         if cache is not None:
