@@ -30,10 +30,6 @@ class KeyQueue(Generic[K]):
 
     _keys: WorkQueue[K] = attrs.field(factory=WorkQueue)
     _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
-    _heard: set[K] = attrs.field(factory=set, init=False)
-    """The held keys of which something was heard meanwhile."""
-    _hurried: set[K] = attrs.field(factory=set, init=False)
-    """The waiting keys that are due at once when anything is heard of them."""
 
     def __repr__(self) -> str:
         return f"<KeyQueue: {len(self._keys)} waiting, {self.held} held>"
@@ -54,25 +50,6 @@ class KeyQueue(Generic[K]):
             self.wake()
         return added
 
-    def heard(self, key: K, after: float | None, cause: Hashable = None) -> None:
-        """Something of `key` has changed: as `enqueue`; with None it makes nothing due. See `hurry`."""
-        if self._keys.is_held(key):
-            self._heard.add(key)
-        elif key in self._hurried:
-            after = 0.0
-        if after is not None:
-            self.enqueue(key, after, cause)
-
-    def hurry(self, key: K) -> None:
-        """A write of a held key met an object that is newer than what is known: nothing of that one may wait.
-
-        If something was heard since the key was taken, it is due once it is released; else when something is heard.
-        """
-        if key in self._heard:
-            self.again(key, 0.0)
-        else:
-            self._hurried.add(key)
-
     def again(self, key: K, after: float) -> None:
         """As `enqueue`, by the holder of the key: whoever has caused it still has."""
         self._keys.again(key, loop_time() + after)
@@ -80,14 +57,10 @@ class KeyQueue(Generic[K]):
 
     def take(self) -> K | None:
         """Return the key whose turn it is, and hold it; None if no key is due."""
-        taken = self._keys.take(loop_time())
-        if taken is not None:
-            self._hurried.discard(taken)
-        return taken
+        return self._keys.take(loop_time())
 
     def release(self, key: K) -> None:
         """Release a held key. If it was added meanwhile, it becomes pending."""
-        self._heard.discard(key)
         self._keys.release(key)
         self.wake()
 
@@ -208,7 +181,6 @@ class Controller(Generic[K]):
             # Somebody else wrote first, and the event of that write enqueues the key. Until it is here, the same write
             # would be refused again.
             delay = max(delay, CONFLICT_DELAY)
-            self.queue.hurry(key)
             log.debug("conflict", controller=self.name, key=str(key), error=str(failure))
         elif isinstance(failure, ApiError):
             delay = max(delay, failure.retry_after or 0.0)

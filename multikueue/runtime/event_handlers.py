@@ -9,12 +9,11 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from multikueue.adapters import AdapterRegistry, SafeAdapter
+from multikueue.adapters import SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.machinery.queue import WorkQueue
-from multikueue.core.model.changes import NOW, copy_due_after, due_after, removal_due_after
 from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
@@ -103,8 +102,7 @@ class ManagerHandlers:
         if old is not None and new is not None and asks_again(old, new):
             self.ask_again(key)
         self._journal.changed(key, old, new)
-        is_own = new is not None and self.cluster.workloads.is_own(new)
-        self.work.workloads.heard(key, due_after(old, new, is_own=is_own))
+        self.work.workloads.enqueue(key)
         changed = new or old
         if changed is not None and may_have_siblings(changed) and (owned_by := owner(changed)) is not None:
             for sibling in affected(old, new, list(self.cluster.siblings(key, owned_by))):
@@ -112,12 +110,11 @@ class ManagerHandlers:
 
     def _job_changed(self, kind: SafeAdapter, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         status_only = is_of_status_only(old, new)
-        is_own = new is not None and self.cluster.jobs[kind.resource.gvk].is_own(new)
         for workload in self.cluster.workloads_of(key, kind.resource.gvk, new or old or {}):
             self.memory.touched(workload)
+            # Most such changes are the status that we copied from the worker ourselves, so they may wait.
             waits = status_only and _runs(self.cluster.workloads.get(workload))
-            # Most such changes are the status that we copied from the worker ourselves.
-            self.work.workloads.heard(workload, NOW if not waits else None if is_own else STATUS_BATCH)
+            self.work.workloads.enqueue(workload, STATUS_BATCH if waits else 0.0)
         handled(kind, old, new)
 
     def _check_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -170,7 +167,6 @@ class WorkerHandlers:
     """The event handlers of all workers."""
 
     manager: ManagerCluster
-    adapters: AdapterRegistry
     work: WorkQueues
     memory: WorkloadMemory
     backoffs: PartBackoffs
@@ -179,22 +175,13 @@ class WorkerHandlers:
     hook: ManagerHook | None
     _connected: set[ClusterName] = attrs.field(factory=set, init=False)
 
-    def copy_changed(self, cluster: ClusterName, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        """The copy of this Workload changed on a worker."""
+    def workload_changed(self, cluster: ClusterName, key: ObjectKey, after: float) -> None:
+        """Something of this Workload changed on a worker; it may wait for so many seconds."""
         for concerned in self.manager.with_successors(key):
-            workload = self.manager.workloads.get(concerned)
-            ends = workload is not None and self._ends(workload)
-            after = copy_due_after(old, new, workload, cluster, ends=ends) if concerned == key else NOW
-            self._heard(cluster, concerned, after)
+            self.memory.changed_there(concerned)
+            self.enqueue(cluster, concerned, after)
 
-    def workload_changed(self, cluster: ClusterName, key: ObjectKey, after: float | None) -> None:
-        """A job of this Workload changed on a worker; it may wait for so many seconds. None: it is gone."""
-        for concerned in self.manager.with_successors(key):
-            removed = after is None
-            due = removal_due_after(self.manager.workloads.get(concerned), cluster) if removed else after
-            self._heard(cluster, concerned, due)
-
-    def job_changed(self, cluster: ClusterName, gvk: GVK, key: ObjectKey, after: float | None) -> None:
+    def job_changed(self, cluster: ClusterName, gvk: GVK, key: ObjectKey, after: float) -> None:
         """A copy changed on a worker whose row does not know its Workloads: it has the name of the manager's job."""
         for workload in self.manager.owned(gvk, key):
             self.workload_changed(cluster, workload, after)
@@ -205,7 +192,7 @@ class WorkerHandlers:
         Returns:
             Whether it will be; False if too many wait at the worker's expense.
         """
-        return self.work.workloads.enqueue(key, after, self._cause(cluster, key))
+        return self.work.workloads.enqueue(key, after, None if key in self.manager.workloads.informer else cluster)
 
     def cluster_changed(self, worker: WorkerCluster, known: bool) -> None:
         """A worker came or went: enqueue the Workloads that wait for a worker, run there or have something there.
@@ -228,18 +215,6 @@ class WorkerHandlers:
     def status_changed(self, worker: WorkerCluster) -> None:
         """Only what the MultiKueueCluster's status says of a worker changed."""
         self.work.clusters.enqueue(ObjectKey("", worker.name))
-
-    def _ends(self, workload: Json) -> bool:
-        owned_by = owner(workload)
-        kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
-        return kind is not None and kind.traits.ends and not kind.traits.workload_only
-
-    def _heard(self, cluster: ClusterName, key: ObjectKey, after: float | None) -> None:
-        self.memory.changed_there(key)
-        self.work.workloads.heard(key, after, self._cause(cluster, key))
-
-    def _cause(self, cluster: ClusterName, key: ObjectKey) -> ClusterName | None:
-        return None if key in self.manager.workloads.informer else cluster
 
     def _note_connection(self, worker: WorkerCluster) -> None:
         if not worker.connection.connected:

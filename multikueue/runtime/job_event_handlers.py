@@ -72,21 +72,20 @@ def delay_of(adapter: SafeAdapter, old: Json | None, new: Json | None) -> float:
 
 def copy_handler(
     adapter: SafeAdapter,
-    on_workload: Callable[[ObjectKey, float | None], None],
-    on_job: Callable[[GVK, ObjectKey, float | None], None],
+    on_workload: Callable[[ObjectKey, float], None],
+    on_job: Callable[[GVK, ObjectKey, float], None],
 ) -> Handler:
     """An event handler for the copies of a kind on one worker.
 
     Args:
         adapter: of the kind.
-        on_workload: called for each Workload that a change concerns, with the seconds it may wait; None: the copy is
-            gone.
+        on_workload: called for each Workload that a change concerns, with the seconds it may wait.
         on_job: called for the copy itself where its row cannot tell its Workloads, and when it is deleted: Workloads
             may be found by its name.
     """
 
     def on_change(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        after = delay_of(adapter, old, new) if new is not None else None
+        after = delay_of(adapter, old, new)
         workloads, complete = concerned(adapter, old, new)
         for workload in workloads:
             on_workload(workload, after)

@@ -141,8 +141,8 @@ class Manager:
             work, memory, recompute, build_cluster, self.clock, self.hook, functools.partial(self._ask_again, backoffs)
         )
         cluster = self.cluster = manager_handlers.cluster
-        self._handlers = WorkerHandlers(cluster, self.adapters, work, memory, backoffs, recompute, self.hook)
-        workers = self.workers = self._worker_pool(self._handlers)
+        worker_handlers = self._handlers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
+        workers = self.workers = self._worker_pool(worker_handlers)
         files = KubeconfigFiles(
             cluster.kubeconfig_paths,
             manager_handlers.kubeconfig_changed,
@@ -153,7 +153,7 @@ class Manager:
         events, cluster_events = recorder("kueue-workload-controller"), recorder("multikueue-cluster")
         target = functools.partial(_target, cluster, workers)
         effects = EffectExecutor(target, events, memory, self.hook, work.workloads.enqueue)
-        executor = self._executor = WorkerExecutor(effects, self._handlers.enqueue, backoffs)
+        executor = self._executor = WorkerExecutor(effects, worker_handlers.enqueue, backoffs)
         reader = SnapshotReader(cluster, workers, self.adapters, executor, memory)
         workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock, self.hook)
         clusters = self._cluster_reconciler(files, cluster_events)
@@ -204,7 +204,6 @@ class Manager:
         informers = WorkerSettings(
             self.adapters,
             self.settings.plan.origin,
-            on_copy=handlers.copy_changed,
             on_workload=handlers.workload_changed,
             on_job=handlers.job_changed,
             on_queue=lambda _: handlers.recompute_quotas(),

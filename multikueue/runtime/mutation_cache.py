@@ -94,11 +94,6 @@ class MutationCache:
         if known is None or _version(obj) >= _version(known):
             self._written[key] = {**obj, "metadata": metadata}
 
-    def is_own(self, obj: Json) -> bool:
-        """Whether an event shows what the server has answered to our last write of the object: it is no news."""
-        written = self._written.get(ObjectKey.of(obj))
-        return written is not None and resource_version(written) == resource_version(obj)
-
     def removed(self, key: ObjectKey, object_uid: str) -> None:
         """The server accepted the deletion of this object."""
         self._forget_settled()

@@ -139,7 +139,7 @@ class WorkerExecutor:
     _tasks: BackgroundTasks = attrs.field(factory=BackgroundTasks, init=False)
     _under_way: dict[Part, tuple[Effect, ...]] = attrs.field(factory=dict, init=False)
     _wanted: set[Part] = attrs.field(factory=set, init=False)
-    """Parts that were planned again, with other effects, while they were under way."""
+    """Parts that were planned again while they were under way."""
     _places: dict[ClusterName, Places[ObjectKey]] = attrs.field(factory=dict, init=False)
     """Of the workers on which something is under way."""
     _idle: anyio.Event = attrs.field(factory=anyio.Event, init=False)
@@ -208,8 +208,7 @@ class WorkerExecutor:
         cluster, key = part
         places = self._places.get(cluster) or self._places.setdefault(cluster, Places(PLACES, _share))
         if part in self._under_way:
-            if effects != self._under_way[part]:  # what is under way already will show when it is done
-                self._wanted.add(part)
+            self._wanted.add(part)
         elif (left := self.backoffs.left(part)) > 0.0:
             # This plan was made instead of the one that was to follow the back-off: ask for that one again.
             places.withdraw(key)

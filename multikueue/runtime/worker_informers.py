@@ -45,11 +45,9 @@ class WorkerSettings:
 
     adapters: AdapterRegistry
     origin: str
-    on_copy: Callable[[ClusterName, ObjectKey, Json | None, Json | None], None]
-    """This Workload's copy changed on this worker."""
-    on_workload: Callable[[ClusterName, ObjectKey, float | None], None]
-    """A job of it changed there; it may wait for so many seconds. None: it is gone."""
-    on_job: Callable[[ClusterName, GVK, ObjectKey, float | None], None]
+    on_workload: Callable[[ClusterName, ObjectKey, float], None]
+    """Something of this Workload changed on this worker; it may wait for so many seconds."""
+    on_job: Callable[[ClusterName, GVK, ObjectKey, float], None]
     """A job of this kind and name changed there, and its row does not know its Workloads; it may wait as above."""
     on_queue: Callable[[ObjectKey], None]
     """This ClusterQueue changed there, or one of its LocalQueues."""
@@ -107,7 +105,7 @@ class WorkerInformers(Target):
             WORKLOAD,
             flaw=workload_flaw,
             transform=_without_templates,
-            on_change=partial(settings.on_copy, name),
+            on_change=lambda key, _old, _new: on_workload(key, 0.0),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,

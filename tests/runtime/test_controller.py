@@ -125,8 +125,8 @@ async def test_a_server_that_asks_for_time_gets_it() -> None:
     assert recorder.calls == [("a", 0), ("a", 17)]
 
 
-def _conflict_at_first(key: str, call: int) -> Action:
-    if key == "a" and call == 1:
+def _conflict_at_first(_key: str, call: int) -> Action:
+    if call == 1:
         raise Conflict("changed", status=409)
     return Action.done()
 
@@ -142,49 +142,6 @@ async def test_a_conflict_is_retried_when_the_change_that_caused_it_is_heard_of(
         controller.enqueue("a")
 
     assert [round(at, 3) for _, at in recorder.calls] == [0, 0.02]
-
-
-async def test_after_a_conflict_a_change_that_would_wait_does_not() -> None:
-    """A change from which nothing follows may be the one that the write has met."""
-    for after in (1.0, None):
-        recorder = Recorder(_conflict_at_first)
-        controller = Controller("test", recorder)
-        controller.enqueue("a")
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run_for, 10, controller)
-            began = anyio.current_time()
-            await anyio.sleep(0.02)
-            controller.queue.heard("a", after)
-            controller.queue.heard("b", after)
-
-        waited = [(key, round(at - began, 3)) for key, at in recorder.calls]
-        assert waited == [("a", 0), ("a", 0.02), *([("b", 1.02)] if after else [])]
-
-
-async def test_what_was_heard_during_a_write_that_conflicts_is_why() -> None:
-    """The event may come before the refusal: nobody would tell of it again."""
-    recorder = Recorder(_conflict_at_first, takes=0.1)
-    controller = Controller("test", recorder)
-    controller.enqueue("a")
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_for, 10, controller)
-        await anyio.sleep(0.05)
-        controller.queue.heard("a", None)
-
-    assert [round(at, 3) for _, at in recorder.calls] == [0, 0.1]
-
-
-async def test_a_change_that_asks_for_nothing_makes_nothing_due() -> None:
-    recorder = Recorder(takes=0.1)
-    controller = Controller("test", recorder)
-    controller.queue.heard("a", None)
-    controller.queue.heard("b", 0.0)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_for, 10, controller)
-        await anyio.sleep(0.05)
-        controller.queue.heard("b", None)
-
-    assert [key for key, _ in recorder.calls] == ["b"]
 
 
 async def test_a_conflict_nobody_tells_of_is_retried_a_second_later() -> None:

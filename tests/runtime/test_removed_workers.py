@@ -32,13 +32,7 @@ async def test_since_when_removed_workers_are_lost_is_remembered_of_the_latest()
     """Names that never come back were kept for as long as the process ran. For others it is rather too late a time:
     they are waited for a little longer, and never less."""
     settings = WorkerSettings(
-        AdapterRegistry(()),
-        "us",
-        on_workload=_no_event,
-        on_copy=_no_event,
-        on_job=_no_event,
-        on_queue=_no_event,
-        fraction=lambda: 0.0,
+        AdapterRegistry(()), "us", on_workload=_no_event, on_job=_no_event, on_queue=_no_event, fraction=lambda: 0.0
     )
     pool = WorkerPool(_never, settings, now, lambda _worker, _known: None, lambda _worker: None)
     async with anyio.create_task_group() as tasks:

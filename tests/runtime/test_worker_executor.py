@@ -85,27 +85,13 @@ async def test_a_part_that_is_under_way_is_not_given_more_and_is_planned_again_w
     async with anyio.create_task_group() as tasks:
         await tasks.start(executor.run)
         await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
-        await executor.execute(KEY, None, (CreateWorkload(W1, {"metadata": {}}),))
+        await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
         await executor.execute(OTHER, None, (CreateWorkload(W1, {}),))
         await executor.wait_idle()
         tasks.cancel_scope.cancel()
 
     assert [at for at, _, _ in world.effects.done] == [5, 5]
     assert world.again == [(5, KEY, 0)]
-
-
-async def test_a_part_that_is_planned_while_it_is_under_way_is_done_once() -> None:
-    """What changed meanwhile asks for nothing else, and what it does shows by itself."""
-    world = World(FakeEffects(lambda _effect: 5.0))
-    executor = world.executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
-        for _ in range(3):
-            await executor.execute(KEY, None, (CreateWorkload(W1, {"metadata": {}}),))
-        await executor.wait_idle()
-        tasks.cancel_scope.cancel()
-
-    assert (len(world.effects.done), world.again) == (1, [])
 
 
 async def test_a_part_that_fails_backs_off_alone() -> None:

@@ -139,10 +139,6 @@ class WorkQueue(Generic[K]):
     def __len__(self) -> int:
         return len(self._delayed) + len(self._ready) + len(self._readded)
 
-    def is_held(self, key: K) -> bool:
-        """Whether a key was taken and not released."""
-        return key in self._held
-
     @property
     def held(self) -> int:
         """How many keys are held."""
