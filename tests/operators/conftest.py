@@ -20,6 +20,11 @@ from tests.operators.cases import definitions
 __all__ = ["clusters"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the command line say how much there is to do."""
+    parser.addoption("--jobs", type=int, default=300, help="how many Jobs tests/operators/load runs")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Know the marker also where only this folder's tests are asked for."""
     config.addinivalue_line("markers", "operators: needs real controllers of job kinds (nox -s operators)")
