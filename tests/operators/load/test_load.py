@@ -13,10 +13,10 @@ from tests.integration.planes import Planes
 from tests.operators.load.ground import loaded, with_a_third
 from tests.operators.load.plan import drawn
 
-pytestmark = [pytest.mark.operators, pytest.mark.timeout(900), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.operators, pytest.mark.timeout(1100), pytest.mark.asyncio(loop_scope="session")]
 
 _SEED = 1
-_SECONDS = 600.0
+_SECONDS = 900.0
 """How long all may take: on a machine that does nothing else, a quarter of it."""
 
 
