@@ -27,6 +27,7 @@ _AGAIN: Final = 0.5
 """Seconds until a write that failed, or whose effect is not seen, is tried again."""
 _AT_A_TIME: Final = 8
 """Pods that are written to."""
+_BINDING: Final = Resource(GVK("", "v1", "Binding"), "bindings")
 _NODE: Final = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -96,11 +97,11 @@ class Kubelet:
 
     async def _do(self, pod: Json, step: Step) -> None:
         key, time = ObjectKey.of(pod), timestamp(datetime.now(UTC))
-        path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}"
         if step.deed == "bind":
             target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
-            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": key.name}, "target": target}
-            await self.cluster.admin.call("POST", f"{path}/binding", binding)
+            metadata = {"name": key.name, "namespace": key.namespace}
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+            await self.client.create(_BINDING, binding)
         elif step.deed == "run":
             self._ran_since.setdefault(uid(pod), anyio.current_time())
             address = f"10.{len(self._ran_since) >> 8}.{len(self._ran_since) & 255}.7"
@@ -110,6 +111,7 @@ class Kubelet:
                 await self._status(key, ended(pod, time, step.exit_code))
             if step.deed == "remove":
                 body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(pod)}}
+                path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}"
                 await self.cluster.admin.call("DELETE", path, body)
 
     async def _status(self, key: ObjectKey, status: Json) -> None:
