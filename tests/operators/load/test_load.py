@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import anyio
 import pytest
 
 from tests.controlplane.errors import NotReady
@@ -12,6 +13,7 @@ from tests.controlplane.polling import poll_until
 from tests.integration.planes import Planes
 from tests.operators.load.ground import loaded, with_a_third
 from tests.operators.load.plan import drawn
+from tests.operators.results import RESULTS, Walk
 
 pytestmark = [pytest.mark.operators, pytest.mark.timeout(1100), pytest.mark.asyncio(loop_scope="session")]
 
@@ -26,6 +28,7 @@ async def test_all_jobs_end_with_the_right_counts_and_nothing_runs_twice(
     """Some pods fail, some Jobs are evicted by a worker or the manager, some pods by a drained node, some Jobs fail."""
     plans = drawn(_SEED, pytestconfig.getoption("--jobs", default=300))
     async with with_a_third(planes, clusters) as three, loaded(three, plans) as world:
+        began = anyio.current_time()
         await world.submit()
 
         async def over() -> bool:
@@ -38,4 +41,6 @@ async def test_all_jobs_end_with_the_right_counts_and_nothing_runs_twice(
             await poll_until(over, seconds=_SECONDS, otherwise="not over", interval=1.0)
             await poll_until(cleaned, seconds=60.0, otherwise="not cleaned", interval=1.0)
         wrong = [*(f"{name} is not over" for name in world.waiting()), *await world.left(), *world.wrong()]
+        seconds = anyio.current_time() - began
+        RESULTS.walks.append(Walk("job", "under load", seconds, "\n".join(wrong[:5]), world.told()))
         assert not wrong, "\n".join(wrong)

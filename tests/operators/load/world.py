@@ -112,6 +112,18 @@ class World:
         """What there still is on workers."""
         return [one for worker in self.workers.values() for one in await worker.left()]
 
+    def told(self) -> dict[str, int]:
+        """How much there was."""
+        phases = [life.phase for life in self.lives.by_uid.values()]
+        return {
+            "jobs": len(self.plans),
+            "doomed": sum(plan.doomed for plan in self.plans.values()),
+            "evicted": sum(plan.attempts > 1 for plan in self.plans.values()),
+            "drained": sum(plan.upset == "node" for plan in self.plans.values()),
+            "pods": len(phases),
+            "failed_pods": phases.count("Failed"),
+        }
+
     def wrong(self) -> list[str]:
         """What is not as it should be, once all is over."""
         return [one for plan in self.plans.values() for one in self._wrong(plan)]
