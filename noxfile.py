@@ -121,14 +121,18 @@ def integration(session: nox.Session) -> None:
 
 @nox.session
 def operators(session: nox.Session) -> None:
-    """Job kinds against their real controllers; `-- --all` also tells of those that are not run yet. Needs Go once."""
+    """Job kinds against their real controllers; `-- --all` also tells of those that are not run yet. Needs Go once.
+
+    `-- --result docs/results/operators.json` writes down how it went, `-- --jobs 60` loads the workers with less.
+    """
     install(session, "tests")
     wanted = [argument for argument in session.posargs if argument == "--all"]
     if shutil.which("go"):
         session.run("python", "-m", "tests.controlplane", "build")
         session.run("python", "-m", "tests.operators", "build", *wanted)
     others = [argument for argument in session.posargs if argument not in wanted]
-    session.run("pytest", "-m", "operators", "--timeout=400", *(others or ["tests/operators"]))
+    chosen = [argument for argument in others if argument.startswith("tests/operators/")]
+    session.run("pytest", "-m", "operators", "--timeout=400", *others, *([] if chosen else ["tests/operators"]))
 
 
 @nox.session

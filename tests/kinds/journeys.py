@@ -44,6 +44,7 @@ async def finishes(ground: Ground, case: Case) -> None:
         (worker,) = ground.ran_on(kind, name)
     else:
         worker = await ground.running(kind, name)
+        await ground.shown(kind, name, worker)
         done = ground.jobs(ground.manager, kind, name)
         await ground.delete(kind, submitted)
     await ground.cleaned(kind, name)
@@ -53,7 +54,7 @@ async def finishes(ground: Ground, case: Case) -> None:
         for job, made in zip(submitted, done, strict=True):
             place = (kind.resource, job["metadata"]["name"])
             _check_copy(case, job, ground.workers[worker].first[place])
-            if kind.reports:
+            if kind.reports and kind.course.ends:
                 assert ground.workers[worker].showed(*place, made["status"])
 
 

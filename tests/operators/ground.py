@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
+from multikueue.core.model.objects import clone, controller_of, dig, is_terminating, labels_of, resource_version, uid
 from multikueue.kube import KubeClient
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue import SmallKueue
@@ -50,8 +50,23 @@ class Recorded(Cluster):
             self.history.append((resource, key.name, clone(new)))
 
     def showed(self, resource: Resource, name: str, status: Json) -> bool:
-        """Whether an object's status ever was this: a controller may change it once the object is being deleted."""
-        return status in self.statuses(resource, name)
+        """Whether an object's status was this at last, before it was deleted: a finalizer may have it changed then."""
+        return self.statuses(resource, name, alive=True)[-1:] == [status]
+
+    def pods_of(self, owners: Resource, prefix: str) -> list[int]:
+        """How many pods each object of a kind with such a name ever had, until nothing was written to it any more.
+
+        An object that is deleted goes at once, and its controller may make pods for it for as long as it has not heard.
+        """
+        last: dict[str, int] = {}
+        pods: dict[str, tuple[str, int]] = {}
+        for kind, name, obj in self.history:
+            version = int(resource_version(obj))
+            if kind == owners and name.startswith(prefix) and not is_terminating(obj):
+                last[uid(obj)] = version
+            elif kind == POD and (owner := controller_of(obj)) is not None:
+                pods.setdefault(uid(obj), (owner["uid"], version))
+        return [sum(of == own and made <= version for of, made in pods.values()) for own, version in last.items()]
 
     def statuses(self, resource: Resource, name: str, *, alive: bool = False) -> list[Json]:
         """The statuses that an object showed, without repetitions; only those before it was deleted, if asked so."""
@@ -72,6 +87,11 @@ class OperatorsGround(Ground):
     planes: Planes = attrs.field(kw_only=True)
     children: tuple[Resource, ...] = attrs.field(default=(JOB, SERVICE), kw_only=True)
     """Kinds that controllers make of a job, beside pods."""
+
+    @property
+    def recorded(self) -> dict[str, Recorded]:
+        """All clusters by name."""
+        return {cluster.name: cluster for cluster in self.clusters if isinstance(cluster, Recorded)}
 
     def pods(self, cluster: str, prefix: str) -> list[Json]:
         """The pods of a cluster whose names begin so."""
@@ -98,6 +118,11 @@ class OperatorsGround(Ground):
             for cluster in self.clusters
         }
         return {name: count for name, count in found.items() if count}
+
+    def pods_of(self, owners: Resource, prefix: str) -> dict[str, list[int]]:
+        """By cluster, see `Recorded.pods_of`."""
+        found = {name: cluster.pods_of(owners, prefix) for name, cluster in self.recorded.items()}
+        return {name: counts for name, counts in found.items() if counts}
 
     async def close_queue(self, worker: str, queue: str) -> None:
         """Take a LocalQueue from a worker: it admits nothing for it any more."""
