@@ -20,7 +20,7 @@ from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import clone, dig, overlaid, uid, with_value, without, without_nulls
 from multikueue.core.model.started import is_started, without_start
 from multikueue.core.model.workloads import is_elastic
-from multikueue.core.model.writers import other_status_writers
+from multikueue.core.model.writers import status_controllers
 
 _ORIGIN_UID: Final = ("metadata", "annotations", ORIGIN_UID_ANNOTATION)
 """Whose copy a copy is. Some rows set it afterwards; the job, which is its user's, has no say in it."""
@@ -84,7 +84,7 @@ class JobKind:
 
     def acted_on(self, job: Json) -> str:
         """See `JobAdapter`. Of declared kinds nobody knows who else writes the status, and what for."""
-        path, heeding, writers = self.delegation.path, self.delegation.heeding, other_status_writers(job)
+        path, heeding, writers = self.delegation.path, self.delegation.heeding, status_controllers(job)
         if path is None or heeding is None or self.declaration is not None or not writers:
             return ""
         field, said = str(FieldPath(path)).lstrip("."), dig(job, *path)

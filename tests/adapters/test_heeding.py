@@ -72,17 +72,17 @@ def test_a_job_whose_status_its_own_controller_writes_is_refused_with_the_versio
     path, heeding = kind.delegation.path, kind.delegation.heeding
     assert path is not None
     assert heeding is not None
-    told = kind.acted_on(written_by(a_job(kind), "multikueue", "kueue", "some-controller"))
-    assert f'"some-controller" has written its status although {".".join(path)} is "{OURS}"' in told
+    told = kind.acted_on(written_by(a_job(kind), "multikueue", "kueue", "manager"))
+    assert f'"manager" has written its status although {".".join(path)} is "{OURS}"' in told
     wanted = f"{heeding.project} {heeding.since} is the first" if heeding.since else f"up to {heeding.looked_at} heeds"
     assert wanted in told
 
 
 @pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.resource.gvk.kind)
-def test_a_job_whose_status_only_we_and_kueue_write_is_not(kind: JobKind) -> None:
+def test_a_job_whose_status_no_controller_of_jobs_writes_is_not(kind: JobKind) -> None:
     """Nor a pod or a set, whose status the manager's own controllers write."""
     assert kind.acted_on(a_job(kind)) == ""
-    assert kind.acted_on(written_by(a_job(kind), "multikueue", "kueue", "kueue-admission")) == ""
+    assert kind.acted_on(written_by(a_job(kind), "multikueue", "kueue", "kueue-admission", "my-own-client")) == ""
     if kind.delegation.path is None:
         assert kind.acted_on(written_by(a_job(kind), "kube-controller-manager")) == ""
 

@@ -12,7 +12,7 @@ import pytest
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.model.writers import other_status_writers
+from multikueue.core.model.writers import status_controllers
 from tests.integration.planes import Planes
 from tests.integration.view import POD
 from tests.kinds.cases import Case, cases
@@ -39,12 +39,12 @@ async def _left_alone(ground: OperatorsGround, case: Case) -> None:
     found = await ground.manager.client.get(case.kind.resource, ObjectKey("default", ours))
     assert dig(found, *(case.adapter.delegation.path or ())) == "kueue.x-k8s.io/multikueue"
     assert dig(found, "status") in (None, {})
-    assert other_status_writers(found) == ()
+    assert status_controllers(found) == ()
     assert case.adapter.acted_on(found) == ""
     of_ours = [(kind, name) for kind, name in ground.manager.last if name.startswith(ours)]
     assert [one for one in of_ours if one[0] in {POD, *ground.children} - {case.kind.resource}] == []
     shown = await ground.manager.client.get(case.kind.resource, ObjectKey("default", own))
-    assert other_status_writers(shown) != ()
+    assert status_controllers(shown) != ()
     assert '" has written its status although' in case.adapter.acted_on(shown)
 
 
