@@ -10,6 +10,7 @@ from typing import Any, Final
 import anyio
 import attrs
 
+from multikueue.core.machinery.liveness import LOST_AFTER
 from multikueue.core.model.kinds import CLUSTER_PROFILE, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
@@ -94,6 +95,7 @@ class Reach:
 
     def _look(self) -> None:
         now = anyio.current_time()
+        was_calm = {name for name in self.world.workers if now - self.calm_since(name) > LOST_AFTER}
         for cluster in self.world.clusters:
             if not is_calm(cluster.link.weather):
                 self._calm_since[cluster.name] = float("inf")
@@ -118,7 +120,8 @@ class Reach:
                 self._since.setdefault(name, now)
             elif name not in self._out_since or now - self._since.get(name, now) >= NOTICED:
                 self._since.pop(name, None)
-                self._out_since[name] = now
+                # A loss begins with the last answer: where answers have been lost that is before the link broke.
+                self._out_since[name] = now - (0.0 if name in was_calm else LOST_AFTER)
             else:
                 self._since.pop(name, None)
 
