@@ -44,7 +44,8 @@ async def finishes(ground: Ground, case: Case) -> None:
         (worker,) = ground.ran_on(kind, name)
     else:
         worker = await ground.running(kind, name)
-        await ground.shown(kind, name, worker)
+        if case.adapter.resource == kind.resource:
+            await ground.shown(kind, name, worker)
         done = ground.jobs(ground.manager, kind, name)
         await ground.delete(kind, submitted)
     await ground.cleaned(kind, name)

@@ -30,6 +30,8 @@ class Row:
     """A label of the pods that are counted, where the others may be made anew while the job ends."""
     starts: int = 0
     """How many of those there are in one run; as many as there are pods if not told."""
+    until_end: int = 0
+    """How many it has made once it has ended, where some come after others; as many as one run has if not told."""
     made_of: Resource | None = None
     """What its controller makes once for a run, and makes the other pods of."""
     robust: Json | None = None
@@ -61,6 +63,10 @@ class Row:
             made = ground.pods_of(self.made_of, name)
             assert made == {cluster: [self.pods - self.starts] * count for cluster, count in times.items()}, made
 
+    def ran_to_its_end(self, ground: OperatorsGround, name: str, worker: str) -> None:
+        """See that a job ran once, to its end, on this worker only."""
+        attrs.evolve(self, starts=self.until_end or self.starts).ran(ground, name, **{worker: 1})
+
     def job(self, way: str) -> str:
         """The name of a journey's job."""
         return f"{self.case.name}-{way}"
@@ -74,7 +80,7 @@ async def finishes(ground: OperatorsGround, row: Row) -> None:
     await common.finishes(ground, row.case)
     name = row.job("finishes")
     (worker,) = ground.ran_on(row.case.kind, name)
-    row.ran(ground, name, **{worker: 1})
+    row.ran_to_its_end(ground, name, worker)
     await nothing_left(ground, row, name)
 
 
@@ -195,7 +201,7 @@ async def survives_a_lost_worker(ground: OperatorsGround, row: Row) -> None:
         await ground.running(kind, name)
         await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
-    row.ran(ground, name, **{worker: 1})
+    row.ran_to_its_end(ground, name, worker)
     await nothing_left(ground, row, name)
 
 

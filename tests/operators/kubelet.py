@@ -24,7 +24,9 @@ from tests.integration.view import POD
 from tests.operators.pods import NODE, Fate, Step, ended, next_step, running
 
 _AGAIN: Final = 0.5
-"""Seconds until a write that failed, or whose effect is not seen, is tried again."""
+"""Seconds until a job is looked for again that could not be read."""
+_UNSEEN: Final = 5.0
+"""Seconds until a write is repeated that failed, or whose effect is not seen: events of a busy server are late."""
 _AT_A_TIME: Final = 8
 """Pods that are written to."""
 _BINDING: Final = Resource(GVK("", "v1", "Binding"), "bindings")
@@ -93,7 +95,7 @@ class Kubelet:
             return Action.after(step.at - now)
         with suppress(ApiError, RequestFailed, aiohttp.ClientError, TimeoutError):  # gone or away: the next look tells
             await self._do(pod, step)
-        return Action.after(_AGAIN)
+        return Action.after(_UNSEEN)
 
     async def _do(self, pod: Json, step: Step) -> None:
         key, time = ObjectKey.of(pod), timestamp(datetime.now(UTC))

@@ -36,10 +36,18 @@ class LoadedCluster:
 
     def __attrs_post_init__(self) -> None:
         def changed(_key: ObjectKey, _old: Json | None, new: Json | None) -> None:
-            if new is not None and new["kind"] == "Job" and not is_terminating(new):
+            if new is not None and not is_terminating(new):
                 self.last[uid(new)] = new
 
-        self._informers = {kind: Informer(self.client, kind, on_change=changed) for kind in (JOB, WORKLOAD)}
+        self._informers = {
+            JOB: Informer(self.client, JOB, on_change=changed),
+            WORKLOAD: Informer(self.client, WORKLOAD),
+        }
+
+    def see(self, job: Json) -> None:
+        """Take a Job as one that a watch has told."""
+        self._informers[JOB].put(ObjectKey.of(job), job)
+        self.last[uid(job)] = job
 
     def get(self, resource: Resource, name: str) -> Json:
         """An object; empty if it is not there."""
@@ -130,19 +138,24 @@ class World:
 
     def _wrong(self, plan: Plan) -> list[str]:
         job, attempts = self.manager.get(JOB, plan.name), self.lives.attempts.get(plan.name, [])
-        shown = (dig(job, "status", "succeeded") or 0, dig(job, "status", "failed") or 0)
+        if not attempts:
+            return [f"{plan}: it never had a pod"]
+        shown, lives = (
+            (dig(job, "status", "succeeded") or 0, dig(job, "status", "failed") or 0),
+            self.lives.of[plan.name],
+        )
         copies = {own: copy for worker in self.workers.values() for own, copy in worker.last.items()}
-        clusters = {life.cluster for life in self.lives.of.get(plan.name, [])}
+        clusters = {life.cluster for life in lives}
         found = [
             (len(attempts) != plan.attempts, f"it began {len(attempts)} times"),
             (is_true(job, "Failed") != plan.doomed, "it ended otherwise"),
             (plan.counts not in (None, shown), f"{shown} of its pods have succeeded and failed, not {plan.counts}"),
             (shown != self.lives.counts(plan.name), f"{shown}, but {self.lives.counts(plan.name)} pods did so"),
-            (job.get("status") != copies[attempts[-1]].get("status"), "it does not show its copy's last status"),
+            (job.get("status") != dig(copies, attempts[-1], "status"), "it does not show its copy's last status"),
             (not clusters <= self.workers.keys(), f"it had pods on {clusters}"),
         ]
         told = [what for bad, what in found if bad]
-        return [f"{plan}: {what}" for what in [*told, *ran_twice(self.lives.of.get(plan.name, []))]]
+        return [f"{plan}: {what}" for what in [*told, *ran_twice(lives)]]
 
     def _workload(self, plan: Plan) -> str:
         """The name of its Workload, on all clusters."""
