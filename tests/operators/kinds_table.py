@@ -44,7 +44,9 @@ def _tried(kind: JobKind) -> str:
     found = recordings(name.lower())
     if found:
         versions = ", ".join(dict.fromkeys(f"`{one['controller']}`" for one in found))
-        return f"| {name} | {versions} | {max(one['recorded'] for one in found)} | `nox -s operators` |"
+        usual = any(name.lower() in one.kinds for one in table.DEFAULT)
+        session = "nox -s operators" if usual else "nox -s operators -- --all"
+        return f"| {name} | {versions} | {max(one['recorded'] for one in found)} | `{session}` |"
     if name.lower() in BY_KUBERNETES:
         return f"| {name} | kube-controller-manager {KUBERNETES} | each run of the gate | `nox -s integration` |"
     return f"| {name} | | | the sandbox plays its controller: `tests/kinds` |"
