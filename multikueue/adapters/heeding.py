@@ -39,7 +39,8 @@ class Heeding:
         return f"no version of {self.project} up to {self.looked_at} heeds the field: {self.instead}"
 
 
-KUBERNETES = Heeding(project="Kubernetes", since="v1.32", field_since="v1.30")
+KUBERNETES = Heeding(project="Kubernetes", since="v1.32")
+"""From v1.30 on with the feature gate JobManagedBy; from v1.32 on without."""
 JOBSET = Heeding(project="JobSet", since="v0.5.0")
 KUBERAY = Heeding(project="KubeRay", since="v1.3.0")
 RAY_SERVICE = Heeding(project="KubeRay", since="v1.6.0")

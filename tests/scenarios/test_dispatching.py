@@ -35,7 +35,7 @@ async def test_not_delegated_is_rejected(scenario: Scenario) -> None:
 
         expected = (
             'The owner is not managed by Kueue: Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "" '
-            '(Kubernetes before v1.30 drops the field, and before v1.32 it does not work), Previously: "Pending"'
+            '(Kubernetes before v1.32 drops the field), Previously: "Pending"'
         )
         await fleet.until(lambda: fleet.check == ("Rejected", expected))
         await fleet.rest()

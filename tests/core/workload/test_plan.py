@@ -114,7 +114,7 @@ class TestRejection:
         seen = snapshot(workload(), job=FOREIGN)
         reason = (
             'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "" '
-            "(Kubernetes before v1.30 drops the field, and before v1.32 it does not work)"
+            "(Kubernetes before v1.32 drops the field)"
         )
         _, advice = decide(seen).effects
         assert in_words(seen, decide(seen)) == [f"rejected: The owner is not managed by Kueue: {reason}", "warn"]
