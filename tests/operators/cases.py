@@ -9,7 +9,7 @@ import attrs
 from multikueue.core.model.names import Json
 from tests.controlplane.crds import read
 from tests.kinds.cases import Case, cases
-from tests.operators.table import APPWRAPPER, DEFAULT, JOBSET, KUBERAY, MPI, Operator
+from tests.operators.table import APPWRAPPER, DEFAULT, EXTRA, JOBSET, KUBERAY, LWS, MPI, Operator
 
 
 def _jobs(**counts: int) -> list[Json]:
@@ -44,7 +44,12 @@ def _with_one_try(case: Case) -> Case:
 
 def definitions() -> list[Json]:
     """The CustomResourceDefinitions of all controllers that are built, from their modules."""
-    return [_stored(_terse(crd)) for operator in DEFAULT if operator.folder.exists() for crd in read(operator.folder)]
+    return [
+        _stored(_terse(crd))
+        for operator in (*DEFAULT, *EXTRA)
+        if operator.folder.exists()
+        for crd in read(operator.folder)
+    ]
 
 
 def _stored(crd: Json) -> Json:
@@ -60,4 +65,4 @@ def _terse(value: Any) -> Any:
     return [_terse(one) for one in value] if isinstance(value, list) else value
 
 
-__all__ = ["APPWRAPPER", "JOBSET", "KUBERAY", "MPI", "definitions", "operators_cases"]
+__all__ = ["APPWRAPPER", "JOBSET", "KUBERAY", "LWS", "MPI", "definitions", "operators_cases"]

@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
+from multikueue.core.model.objects import clone, dig, is_terminating, labels_of, uid
 from multikueue.kube import KubeClient
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue import SmallKueue
@@ -26,9 +26,10 @@ from tests.integration.planes import WORKER_USER, Planes, connection
 from tests.integration.view import POD
 from tests.kinds.cases import Case
 from tests.kinds.ground import Cluster, Ground
-from tests.operators.controllers import Place, running
+from tests.operators.controllers import running
 from tests.operators.kubelet import Kubelet
 from tests.operators.ray_dashboard import RayDashboard
+from tests.operators.starting import Place
 from tests.operators.table import Operator
 
 SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
@@ -98,6 +99,19 @@ class OperatorsGround(Ground):
             for cluster in self.clusters
         }
         return {name: count for name, count in found.items() if count}
+
+    def pods_run(self, prefix: str) -> dict[str, int]:
+        """How many pods with such names ever had a node, by cluster: a gated one gets none."""
+        found = {
+            cluster.name: len({uid(pod) for pod in self._versions(cluster, prefix) if dig(pod, "spec", "nodeName")})
+            for cluster in self.clusters
+        }
+        return {name: count for name, count in found.items() if count}
+
+    def _versions(self, cluster: Cluster, prefix: str) -> list[Json]:
+        """Every version that a cluster showed of pods with such names."""
+        assert isinstance(cluster, Recorded)
+        return [pod for kind, name, pod in cluster.history if kind == POD and name.startswith(prefix)]
 
     async def close_queue(self, worker: str, queue: str) -> None:
         """Take a LocalQueue from a worker: it admits nothing for it any more."""
