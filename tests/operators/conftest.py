@@ -16,6 +16,7 @@ from tests.controlplane.interface import Cluster, ClusterFactory
 from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 from tests.operators.cases import definitions
+from tests.operators.table import Operator
 
 __all__ = ["clusters"]
 
@@ -27,9 +28,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_planes(clusters: ClusterFactory) -> AsyncIterator[Planes]:
-    """One manager and two workers for all tests."""
-    async with started(clusters, definitions()) as running:
+async def shared_planes(clusters: ClusterFactory, request: pytest.FixtureRequest) -> AsyncIterator[Planes]:
+    """One manager and two workers for all tests, with the kinds of the controllers that their modules name."""
+    modules = [vars(item.module) for item in request.session.items if isinstance(item, pytest.Function)]
+    wanted = [value for names in modules for value in names.values() if isinstance(value, Operator)]
+    async with started(clusters, definitions(wanted)) as running:
         yield running
 
 

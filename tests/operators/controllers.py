@@ -17,7 +17,9 @@ from tests.controlplane.ports import free_port
 from tests.controlplane.processes import ChildProcess
 from tests.operators.starting import NAMESPACE, Place, Start, certified
 from tests.operators.starts_lws import lws
-from tests.operators.table import APPWRAPPER, JOBSET, KUBERAY, LWS, MPI, Operator
+from tests.operators.starts_trainer import trainer
+from tests.operators.starts_training import training
+from tests.operators.table import APPWRAPPER, JOBSET, KUBERAY, LWS, MPI, TRAINER, TRAINING, Operator
 from tests.operators.webhooks import registered, withdrawn
 
 _READY_SECONDS: Final = 60.0
@@ -81,6 +83,8 @@ _STARTS: Final[Mapping[str, Callable[[Place], Awaitable[Start]]]] = {
     MPI.name: _mpi,
     APPWRAPPER.name: _appwrapper,
     LWS.name: lws,
+    TRAINING.name: training,
+    TRAINER.name: trainer,
 }
 
 

@@ -180,11 +180,11 @@ async def operators_ground(
         )
         for plane in planes.all:
             if on is None or plane.name in on:
-                own = folder / plane.name
-                own.mkdir(parents=True)
                 proxy = await stack.enter_async_context(RayDashboard(clusters[plane.name]).served())
-                place = Place(cluster=plane, folder=own, proxy=proxy)
-                await stack.enter_async_context(running(operator, place))
+                for one in (*operator.needs, operator):
+                    own = folder / plane.name / one.name
+                    own.mkdir(parents=True)
+                    await stack.enter_async_context(running(one, Place(cluster=plane, folder=own, proxy=proxy)))
             elif plane.name in planes.workers:
                 await ground.hold(plane.name, on=True)
         daemon = Daemon(connection(planes.daemon_kubeconfig), tasks, settings=with_kinds(SETTINGS, [*kinds, BATCH_JOB]))
@@ -196,7 +196,8 @@ async def operators_ground(
 def _require(operator: Operator) -> None:
     """Say so where the controller is not built: the test fails in CI, and is skipped elsewhere."""
     try:
-        operator.program()
+        for one in (*operator.needs, operator):
+            one.program()
     except BinariesMissing as error:
         report_missing(f"controller of {', '.join(operator.kinds)}", error)
 

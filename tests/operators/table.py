@@ -33,6 +33,8 @@ class Operator:
     """Names of the sandbox's kinds that it runs."""
     children: tuple[Resource, ...] = ()
     """What it makes of a job, beside Jobs, Services and pods."""
+    needs: tuple[Operator, ...] = ()
+    """What must run beside it."""
     minutes: int
     """How long the build takes on two cores, the first time."""
 
@@ -134,7 +136,6 @@ TRAINING: Final = Operator(
     manifests=(
         *(f"manifests/base/crds/kubeflow.org_{kind}s.yaml" for kind in _TRAINED),
         "manifests/base/webhook/manifests.yaml",
-        "manifests/base/webhook/patch.yaml",
     ),
     kinds=_TRAINED,
     minutes=3,
@@ -150,12 +151,11 @@ TRAINER: Final = Operator(
             for kinds in ("trainjobs", "trainingruntimes", "clustertrainingruntimes")
         ),
         "manifests/base/webhook/manifests.yaml",
-        "manifests/base/webhook/patch_mutating.yaml",
-        "manifests/base/webhook/patch_validating.yaml",
         "manifests/base/runtimes/torch_distributed.yaml",
     ),
     kinds=("trainjob",),
     children=(Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets"),),
+    needs=(JOBSET,),
     minutes=3,
 )
 DEFAULT: Final = (JOBSET, KUBERAY, MPI, APPWRAPPER)

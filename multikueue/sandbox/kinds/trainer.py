@@ -83,6 +83,7 @@ KINDS: Final = (
         integration="trainer.kubeflow.org/trainjob",
         operator="trainer.kubeflow.org/trainjob-controller",
         pods=TrainJobPods(),
+        restored_once_idle=True,
         course=Stages(
             suspended=Stage(
                 conditions={"Suspended": "True"},

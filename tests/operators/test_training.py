@@ -1,0 +1,45 @@
+"""The training operator and its webhooks, on the manager and on both workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from multikueue.core.model.names import Json
+from tests.integration.planes import Planes
+from tests.kinds.cases import Case
+from tests.kinds.ground import TEMPLATE
+from tests.operators.cases import TRAINING, operators_cases
+from tests.operators.ground import operators_ground
+from tests.operators.journeys import Row
+from tests.operators.recording import record
+from tests.operators.walking import all_ways
+
+pytestmark = [
+    pytest.mark.operators,
+    pytest.mark.every_operator,
+    pytest.mark.timeout(400),
+    pytest.mark.asyncio(loop_scope="session"),
+]
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in operators_cases(TRAINING)])
+async def test_a_training_job_goes_all_ways(case: Case, planes: Planes, tmp_path: Path) -> None:
+    """A worker, and one pod that leads it for all kinds but JAXJob."""
+    row = Row(
+        case=case,
+        pods=1 if case.name == "jaxjob" else 2,
+        robust=_restarting(case),
+        victim={"training.kubeflow.org/replica-type": "worker"},
+    )
+    async with operators_ground(planes, TRAINING, operators_cases(TRAINING), tmp_path) as ground:
+        await all_ways(ground, [row])
+        record(ground, TRAINING, [row])
+
+
+def _restarting(case: Case) -> Json:
+    """Its pods, of which one that was killed is made anew."""
+    example = case.kind.example("any", TEMPLATE, queue="any")
+    (field,) = case.kind.spec
+    return {field: {role: {**pods, "restartPolicy": "ExitCode"} for role, pods in example["spec"][field].items()}}
