@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from tests.integration.planes import Planes
 from tests.kinds.cases import Case
 from tests.kinds.ground import TEMPLATE
@@ -14,6 +14,7 @@ from tests.operators.cases import TRAINING, operators_cases
 from tests.operators.ground import operators_ground
 from tests.operators.journeys import Row
 from tests.operators.recording import record
+from tests.operators.starts_training import IGNORING
 from tests.operators.walking import all_ways
 
 pytestmark = [
@@ -36,6 +37,22 @@ async def test_a_training_job_goes_all_ways(case: Case, planes: Planes, tmp_path
     async with operators_ground(planes, TRAINING, operators_cases(TRAINING), tmp_path) as ground:
         await all_ways(ground, [row])
         record(ground, TRAINING, [row])
+
+
+async def test_only_jaxjobs_are_run_though_somebody_else_is_to_run_them(planes: Planes, tmp_path: Path) -> None:
+    """So a manager's operator is started without them; `starts_training.py` says so of this version."""
+    rows = operators_cases(TRAINING)
+    async with operators_ground(planes, TRAINING, rows, tmp_path, on=["worker1"]) as ground:
+        client = ground.workers["worker1"].client
+        for case in rows:
+            job = case.kind.with_suspend(case.kind.example(f"{case.name}-other", TEMPLATE, queue="none"), False)
+            job["metadata"]["labels"] = {}
+            await client.create(case.kind.resource, job)
+        await ground.until(lambda: ground.running_pods("worker1", f"{IGNORING}-other"), lambda: "no pod of a JAXJob")
+        own = {f"{case.name}-other": case.kind.resource for case in rows if case.name != IGNORING}
+        assert [name for name in own if ground.pods("worker1", name)] == []
+        found = [await client.get(resource, ObjectKey("default", name)) for name, resource in own.items()]
+        assert [job["metadata"]["name"] for job in found if job.get("status")] == []
 
 
 def _restarting(case: Case) -> Json:
