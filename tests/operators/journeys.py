@@ -35,6 +35,8 @@ class Row:
     """Ways of this kind alone."""
     victim: Mapping[str, str] = attrs.field(factory=dict)
     """Labels of the pods of which one dies."""
+    survives: str = "8s"
+    """How long the others run meanwhile: a job that ends with them must not be over before the new one runs."""
     defaulted: bool = False
     """Whether its controller fills in fields of the spec."""
     tells_of_stops: bool = True
@@ -147,7 +149,7 @@ async def pauses(ground: OperatorsGround, row: Row) -> None:
 async def loses_a_pod(ground: OperatorsGround, row: Row) -> None:
     """A pod that dies is its controller's matter: the job goes on where it is, and its end is shown."""
     kind, name = row.case.kind, row.job("hurt")
-    await ground.submit(kind, name, duration="8s", spec=row.robust)
+    await ground.submit(kind, name, duration=row.survives, spec=row.robust)
     worker = await _runs(ground, row, name)
     before = {uid(pod) for pod in ground.pods(worker, name)}
     hurt = [pod for pod in ground.pods(worker, name) if row.victim.items() <= labels_of(pod).items()]

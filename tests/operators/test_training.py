@@ -33,6 +33,7 @@ async def test_a_training_job_goes_all_ways(case: Case, planes: Planes, tmp_path
         pods=1 if case.name == "jaxjob" else 2,
         robust=_restarting(case),
         victim={"training.kubeflow.org/replica-type": "worker"},
+        survives="30s",
     )
     async with operators_ground(planes, TRAINING, operators_cases(TRAINING), tmp_path) as ground:
         await all_ways(ground, [row])
