@@ -259,9 +259,9 @@ def _copies_of(ground: Ground, case: Case, worker: str, job: str) -> list[Json]:
 
 
 def _foreign(ground: Ground, name: str) -> set[str]:
-    """The pods of somebody else's set of that name."""
-    pods = ground.workers["worker1"].now.items()
-    return {f"worker1 Pod {own}" for (_, own), obj in pods if labels_of(obj).get("app") == name}
+    """What there is of somebody else's set of that name: its pods, and what its own controllers make for them."""
+    there = ground.workers["worker1"].now.items()
+    return {f"worker1 {obj['kind']} {own}" for (_, own), obj in there if labels_of(obj).get("app") == name}
 
 
 def _contains(whole: object, part: object) -> bool:

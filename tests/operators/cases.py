@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
@@ -9,7 +10,7 @@ import attrs
 from multikueue.core.model.names import Json
 from tests.controlplane.crds import read
 from tests.kinds.cases import Case, cases
-from tests.operators.table import APPWRAPPER, DEFAULT, JOBSET, KUBERAY, MPI, Operator
+from tests.operators.table import APPWRAPPER, JOBSET, KUBERAY, LWS, MPI, TRAINER, TRAINING, Operator
 
 
 def _jobs(**counts: int) -> list[Json]:
@@ -24,7 +25,17 @@ def _jobs(**counts: int) -> list[Json]:
     ]
 
 
+def _replicas(*roles: str) -> dict[str, dict[str, Any]]:
+    """Roles of a training job, each with a pod that has one try."""
+    return {role: {"replicas": 1, "restartPolicy": "Never"} for role in roles}
+
+
 _ONE_TRY: Final[dict[str, dict[str, Any]]] = {
+    "jaxjob": {"jaxReplicaSpecs": _replicas("Worker")},
+    "paddlejob": {"paddleReplicaSpecs": _replicas("Master", "Worker")},
+    "pytorchjob": {"pytorchReplicaSpecs": _replicas("Master", "Worker")},
+    "tfjob": {"tfReplicaSpecs": _replicas("Chief", "Worker")},
+    "xgboostjob": {"xgbReplicaSpecs": _replicas("Master", "Worker")},
     "jobset": {"replicatedJobs": _jobs(leader=1, workers=2)},
     "mpijob": {"runPolicy": {"backoffLimit": 0}},
     "rayservice": {"serveConfigV2": "applications:\n- name: first\n  import_path: first.app\n"},
@@ -42,9 +53,13 @@ def _with_one_try(case: Case) -> Case:
     return case if spec is None else Case(case.adapter, attrs.evolve(case.kind, spec={**case.kind.spec, **spec}))
 
 
-def definitions() -> list[Json]:
-    """The CustomResourceDefinitions of all controllers that are built, from their modules."""
-    return [_stored(_terse(crd)) for operator in DEFAULT if operator.folder.exists() for crd in read(operator.folder)]
+def definitions(operators: Iterable[Operator]) -> list[Json]:
+    """The CustomResourceDefinitions of these controllers and of what they need, from their modules.
+
+    None of a controller that is not built: its test says so.
+    """
+    wanted = dict.fromkeys(one for operator in operators for one in (*operator.needs, operator))
+    return [_stored(_terse(crd)) for one in wanted if one.folder.exists() for crd in read(one.folder)]
 
 
 def _stored(crd: Json) -> Json:
@@ -60,4 +75,4 @@ def _terse(value: Any) -> Any:
     return [_terse(one) for one in value] if isinstance(value, list) else value
 
 
-__all__ = ["APPWRAPPER", "JOBSET", "KUBERAY", "MPI", "definitions", "operators_cases"]
+__all__ = ["APPWRAPPER", "JOBSET", "KUBERAY", "LWS", "MPI", "TRAINER", "TRAINING", "definitions", "operators_cases"]

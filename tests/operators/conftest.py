@@ -18,6 +18,7 @@ from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 from tests.operators.cases import definitions
 from tests.operators.results import RESULTS, Done
+from tests.operators.table import Operator
 
 __all__ = ["clusters"]
 
@@ -31,8 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Know the marker also where only this folder's tests are asked for."""
+    """Know the markers also where only this folder's tests are asked for."""
     config.addinivalue_line("markers", "operators: needs real controllers of job kinds (nox -s operators)")
+    config.addinivalue_line("markers", "every_operator: one of the further controllers (nox -s operators -- --all)")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -49,9 +51,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_planes(clusters: ClusterFactory) -> AsyncIterator[Planes]:
-    """One manager and two workers for all tests."""
-    async with started(clusters, definitions()) as running:
+async def shared_planes(clusters: ClusterFactory, request: pytest.FixtureRequest) -> AsyncIterator[Planes]:
+    """One manager and two workers for all tests, with the kinds of the controllers that their modules name."""
+    modules = [vars(item.module) for item in request.session.items if isinstance(item, pytest.Function)]
+    wanted = [value for names in modules for value in names.values() if isinstance(value, Operator)]
+    async with started(clusters, definitions(wanted)) as running:
         yield running
 
 

@@ -7,62 +7,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Final
 
 import aiohttp
 import anyio
-import attrs
-import trustme
 import yaml
 
-from multikueue.core.model.names import Json
-from tests.controlplane.credentials import write_kubeconfig
-from tests.controlplane.interface import Cluster
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import ChildProcess
-from tests.operators.table import APPWRAPPER, JOBSET, KUBERAY, MPI, Operator
+from tests.operators.starting import NAMESPACE, Place, Start, certified
+from tests.operators.starts_lws import lws
+from tests.operators.starts_trainer import trainer
+from tests.operators.starts_training import training
+from tests.operators.table import APPWRAPPER, JOBSET, KUBERAY, LWS, MPI, TRAINER, TRAINING, Operator
 from tests.operators.webhooks import registered, withdrawn
 
-NAMESPACE: Final = "default"
 _READY_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.5
 _MPIS_PORT: Final = 8080
 """Where the MPI operator serves its health, in every version: so a machine can run one of them at a time."""
 
 
-@attrs.frozen(kw_only=True)
-class Place:
-    """Where one controller runs."""
-
-    cluster: Cluster
-    folder: Path
-    proxy: str = ""
-    """Where what it asks of services inside the cluster is answered."""
-    health: int = attrs.field(factory=free_port)
-
-    def kubeconfig(self) -> Path:
-        """The administrator's, as a file."""
-        return write_kubeconfig(self.folder / "kubeconfig", self.cluster.kubeconfig())
-
-
-@attrs.frozen(kw_only=True)
-class Start:
-    """A command, and what it needs to run."""
-
-    arguments: tuple[str, ...]
-    health: str
-    """Answers 200 once it works."""
-    environment: Mapping[str, str] = attrs.field(factory=dict)
-    webhooks: tuple[Json, ...] = ()
-
-
 async def _jobset(place: Place) -> Start:
-    authority, port = trustme.CA(), free_port()
-    certificate = authority.issue_cert("127.0.0.1")
-    certificate.private_key_pem.write_to_path(place.folder / "tls.key")
-    certificate.cert_chain_pems[0].write_to_path(place.folder / "tls.crt")
-    health = f"127.0.0.1:{place.health}"
+    authority, port, health = certified(place.folder), free_port(), f"127.0.0.1:{place.health}"
     settings = {
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
         "kind": "Configuration",
@@ -77,7 +44,7 @@ async def _jobset(place: Place) -> Start:
     return Start(
         arguments=(f"--config={file}",),
         health=f"http://{health}/readyz",
-        webhooks=registered(JOBSET, f"https://127.0.0.1:{port}", authority.cert_pem.bytes()),
+        webhooks=registered(JOBSET, f"https://127.0.0.1:{port}", authority),
     )
 
 
@@ -115,6 +82,9 @@ _STARTS: Final[Mapping[str, Callable[[Place], Awaitable[Start]]]] = {
     KUBERAY.name: _kuberay,
     MPI.name: _mpi,
     APPWRAPPER.name: _appwrapper,
+    LWS.name: lws,
+    TRAINING.name: training,
+    TRAINER.name: trainer,
 }
 
 
@@ -137,7 +107,7 @@ async def running(operator: Operator, place: Place) -> AsyncIterator[ChildProces
     async with AsyncExitStack() as stack:
         stack.push_async_callback(process.kill)
         await process.start([*command, *start.arguments])
-        await _ready(process, start.health)
+        await _ready(process, start)
         stack.push_async_callback(withdrawn, place.cluster, start.webhooks)
         for webhook in start.webhooks:
             await place.cluster.admin.apply(webhook)
@@ -147,17 +117,29 @@ async def running(operator: Operator, place: Place) -> AsyncIterator[ChildProces
         yield process
 
 
-async def _ready(process: ChildProcess, health: str) -> None:
+async def _ready(process: ChildProcess, start: Start) -> None:
     async with aiohttp.ClientSession() as session:
 
         async def ready() -> bool:
             try:
-                async with session.get(health) as answer:
-                    return answer.status == 200
+                async with session.get(start.health) as answer:
+                    return answer.status == 200 and await _listens(start.webhooks_port)
             except aiohttp.ClientError:
                 return False
 
         await process.wait_until(ready, seconds=_READY_SECONDS)
+
+
+async def _listens(port: int) -> bool:
+    """Whether a server answers at a port of this machine; also if none is wanted."""
+    if not port:
+        return True
+    try:
+        stream = await anyio.connect_tcp("127.0.0.1", port)
+    except OSError:
+        return False
+    await stream.aclose()
+    return True
 
 
 async def _kept(process: ChildProcess, command: list[str]) -> None:

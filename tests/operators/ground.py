@@ -26,9 +26,10 @@ from tests.integration.planes import WORKER_USER, Planes, connection
 from tests.integration.view import POD
 from tests.kinds.cases import Case
 from tests.kinds.ground import Cluster, Ground
-from tests.operators.controllers import Place, running
+from tests.operators.controllers import running
 from tests.operators.kubelet import Kubelet
 from tests.operators.ray_dashboard import RayDashboard
+from tests.operators.starting import Place
 from tests.operators.table import Operator
 
 SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
@@ -124,6 +125,19 @@ class OperatorsGround(Ground):
         found = {name: cluster.pods_of(owners, prefix) for name, cluster in self.recorded.items()}
         return {name: counts for name, counts in found.items() if counts}
 
+    def pods_run(self, prefix: str) -> dict[str, int]:
+        """How many pods with such names ever had a node, by cluster: a gated one gets none."""
+        found = {
+            cluster.name: len({uid(pod) for pod in self._versions(cluster, prefix) if dig(pod, "spec", "nodeName")})
+            for cluster in self.clusters
+        }
+        return {name: count for name, count in found.items() if count}
+
+    def _versions(self, cluster: Cluster, prefix: str) -> list[Json]:
+        """Every version that a cluster showed of pods with such names."""
+        assert isinstance(cluster, Recorded)
+        return [pod for kind, name, pod in cluster.history if kind == POD and name.startswith(prefix)]
+
     async def close_queue(self, worker: str, queue: str) -> None:
         """Take a LocalQueue from a worker: it admits nothing for it any more."""
         await self.workers[worker].client.delete(LOCAL_QUEUE, ObjectKey("default", queue))
@@ -191,11 +205,11 @@ async def operators_ground(
         )
         for plane in planes.all:
             if on is None or plane.name in on:
-                own = folder / plane.name
-                own.mkdir(parents=True)
                 proxy = await stack.enter_async_context(RayDashboard(clusters[plane.name]).served())
-                place = Place(cluster=plane, folder=own, proxy=proxy)
-                await stack.enter_async_context(running(operator, place))
+                for one in (*operator.needs, operator):
+                    own = folder / plane.name / one.name
+                    own.mkdir(parents=True)
+                    await stack.enter_async_context(running(one, Place(cluster=plane, folder=own, proxy=proxy)))
             elif plane.name in planes.workers:
                 await ground.hold(plane.name, on=True)
         daemon = Daemon(connection(planes.daemon_kubeconfig), tasks, settings=with_kinds(SETTINGS, [*kinds, BATCH_JOB]))
@@ -207,7 +221,8 @@ async def operators_ground(
 def _require(operator: Operator) -> None:
     """Say so where the controller is not built: the test fails in CI, and is skipped elsewhere."""
     try:
-        operator.program()
+        for one in (*operator.needs, operator):
+            one.program()
     except BinariesMissing as error:
         report_missing(f"controller of {', '.join(operator.kinds)}", error)
 

@@ -147,6 +147,8 @@ _RESOURCES: Final = {
         ("ray.io", "v1", "RayJob"),
         ("ray.io", "v1", "RayService"),
         ("kubeflow.org", "v2beta1", "MPIJob"),
+        *(("kubeflow.org", "v1", f"{name}Job") for name in ("JAX", "Paddle", "PyTorch", "TF", "XGBoost")),
+        ("trainer.kubeflow.org", "v1alpha1", "TrainJob"),
         ("workload.codeflare.dev", "v1beta2", "AppWrapper"),
     )
 }

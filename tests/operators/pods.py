@@ -14,6 +14,9 @@ NODE: Final = "node-1"
 KILLED: Final = 137
 """What a container exits with that is killed."""
 _JOB_LABEL: Final = "batch.kubernetes.io/job-name"
+_OPERATOR_LABEL: Final = "training.kubeflow.org/operator-name"
+_RUNS_TO_AN_END: Final = "job-controller"
+"""As `pytorchjob-controller`. The MPI operator's workers have the label, too: they serve until the launcher ends."""
 Deed = Literal["bind", "run", "end", "remove"]
 
 
@@ -68,8 +71,9 @@ def next_step(pod: Json, fate: Fate, *, now: float, ran_since: float | None, kil
 
 
 def ends(pod: Json) -> bool:
-    """Whether its containers end by themselves: those of a Job do, those that a controller serves with do not."""
-    return _JOB_LABEL in labels_of(pod)
+    """Whether its containers end by themselves: those of Jobs and of the training operator's kinds do."""
+    labels = labels_of(pod)
+    return _JOB_LABEL in labels or labels.get(_OPERATOR_LABEL, "").endswith(_RUNS_TO_AN_END)
 
 
 def running(pod: Json, time: str, address: str) -> Json:
