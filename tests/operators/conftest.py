@@ -17,7 +17,7 @@ from tests.controlplane.interface import Cluster, ClusterFactory
 from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 from tests.operators.cases import definitions
-from tests.operators.results import RESULTS, Done
+from tests.operators.results import RESULTS, Done, commit
 
 __all__ = ["clusters"]
 
@@ -33,6 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Know the marker also where only this folder's tests are asked for."""
     config.addinivalue_line("markers", "operators: needs real controllers of job kinds (nox -s operators)")
+    if config.getoption("--result", default=None) is not None:
+        RESULTS.commit = commit()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
