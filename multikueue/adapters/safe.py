@@ -105,6 +105,10 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._asked("delegation", job, lambda: self.row.not_delegated(job, controller_name))
 
+    def acted_on(self, job: Json) -> str:
+        """See `JobAdapter`."""
+        return self._tried("acted_on", job, "", lambda: self.row.acted_on(job))
+
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""
         return self._tried("why_free", job, "that cannot be told", lambda: self.row.why_free(job))
