@@ -17,7 +17,7 @@ from tests.controlplane.interface import Cluster, ClusterFactory
 from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 from tests.operators.cases import definitions
-from tests.operators.results import RESULTS, Done
+from tests.operators.results import RESULTS, Done, commit
 from tests.operators.table import Operator
 
 __all__ = ["clusters"]
@@ -35,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Know the markers also where only this folder's tests are asked for."""
     config.addinivalue_line("markers", "operators: needs real controllers of job kinds (nox -s operators)")
     config.addinivalue_line("markers", "every_operator: one of the further controllers (nox -s operators -- --all)")
+    if config.getoption("--result", default=None) is not None:
+        RESULTS.commit = commit()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

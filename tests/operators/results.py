@@ -51,14 +51,16 @@ class Results:
     """What has been done in this session."""
 
     began: float = attrs.field(factory=time.monotonic)
+    commit: str = ""
+    """What is tested: files may change while it runs."""
     walks: list[Walk] = attrs.field(factory=list)
     tests: list[Done] = attrs.field(factory=list)
 
-    def told(self, now: datetime, machine: Json, commit: str) -> Json:
+    def told(self, now: datetime, machine: Json) -> Json:
         """Everything, as it is written."""
         return {
             "date": f"{now:%Y-%m-%d}",
-            "commit": commit,
+            "commit": self.commit,
             "machine": machine,
             "seconds": round(time.monotonic() - self.began),
             "passed": sum(test.outcome == "passed" for test in self.tests),
@@ -70,7 +72,7 @@ class Results:
     def write(self, file: Path) -> None:
         """Write it all to a file of the checkout, or to another."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        told = self.told(datetime.now(UTC), machine(), commit())
+        told = self.told(datetime.now(UTC), machine())
         file.write_text(json.dumps(told, indent=1) + "\n")
 
 
