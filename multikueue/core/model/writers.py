@@ -15,7 +15,7 @@ CONTROLLERS: Final = frozenset(
         "kuberay-operator",
         "mpi-operator",
         "training-operator",
-        *("jobset", "mpi", "appwrapper", "trainer"),  # as `go build` calls some of them
+        *("jobset", "mpi", "appwrapper", "trainer", "training"),  # as `go build` calls some of them
     )
 )
 """What controllers of job kinds are called as field managers. Whoever else writes a status, a person or a program of
