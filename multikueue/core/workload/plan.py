@@ -66,7 +66,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     decided = attrs.evolve(decided, look_again=look_again, row=row.name, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
-    return attrs.evolve(decided, effects=(*decided.effects, *warnings))
+    return attrs.evolve(decided, effects=(*decided.effects, *warnings)) if warnings else decided
 
 
 def _is_ours(situation: Situation) -> bool:
