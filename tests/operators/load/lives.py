@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -21,7 +21,7 @@ class Life:
 
     job: str
     attempt: str
-    """The UID of the Job that it was made for."""
+    """The UID of the Job that it was made for, and how often that had been stopped."""
     cluster: str
     index: int
     started: float | None = None
@@ -46,20 +46,28 @@ class Lives:
     of: dict[str, list[Life]] = attrs.field(factory=dict, init=False)
     """By Job."""
     attempts: dict[str, list[str]] = attrs.field(factory=dict, init=False)
-    """By Job, the UIDs under which it had pods, in order."""
+    """By Job, the attempts that had pods, in order."""
 
-    def see(self, cluster: str, pod: Json, now: float) -> Life | None:
-        """Note a version of a pod; return what is known of it if it is a Job's."""
+    def see(self, cluster: str, pod: Json, now: float, stops: Callable[[str], int] = lambda _: 0) -> Life | None:
+        """Note a version of a pod; return what is known of it if it is a Job's.
+
+        Args:
+            cluster: where it is.
+            pod: as it is shown.
+            now: seconds.
+            stops: how often a Job has been evicted. Its worker's Kueue may start the same copy once more.
+        """
         owner = controller_of(pod)
         if owner is None or JOB_LABEL not in labels_of(pod):
             return None
         job, labels = labels_of(pod)[JOB_LABEL], labels_of(pod)
         life = self.by_uid.get(uid(pod))
         if life is None:
-            life = self.by_uid[uid(pod)] = Life(job, owner["uid"], cluster, int(labels.get(_INDEX_LABEL, 0)))
+            attempt = f"{owner['uid']} {stops(job)}"
+            life = self.by_uid[uid(pod)] = Life(job, attempt, cluster, int(labels.get(_INDEX_LABEL, 0)))
             self.of.setdefault(job, []).append(life)
-        if owner["uid"] not in self.attempts.setdefault(job, []):
-            self.attempts[job].append(owner["uid"])
+        if life.attempt not in self.attempts.setdefault(job, []):
+            self.attempts[job].append(life.attempt)
         life.phase = dig(pod, "status", "phase") or ""
         if life.phase == "Running" and life.started is None:
             life.started = now

@@ -62,6 +62,16 @@ def test_pods_are_counted_in_the_last_attempt_and_tries_in_each() -> None:
     assert ran_twice(lives.of["a"]) == []
 
 
+def test_a_copy_that_its_worker_starts_once_more_is_another_attempt() -> None:
+    """An evicted Workload may be admitted again before we have heard of it."""
+    lives = Lives()
+    lives.see("worker1", _pod("1", "Failed"), 0.0)
+    lives.see("worker1", _pod("2", "Succeeded"), 1.0, lambda _: 1)
+    lives.see("worker1", _pod("1", "Failed"), 2.0, lambda _: 1)
+    assert lives.attempts["a"] == ["x 0", "x 1"]
+    assert lives.counts("a") == (1, 0)
+
+
 def test_two_attempts_at_the_same_time_are_seen() -> None:
     second = _pod("2", "Running", attempt="y")
     assert ran_twice(_seen(_pod("1", "Running"), second).of["a"]) == ["a ran on worker1 and worker1 at the same time"]
