@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def most_attempts(self) -> int:
-        """How often it may: a worker that has evicted it may start the same copy again until we have taken that away."""
+        """How often it may: a worker that evicts it may start the same copy again until we have taken that away."""
         return self.attempts + (self.upset == "worker")
 
     @property
