@@ -17,7 +17,7 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import JOB_UID_LABEL, ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone, is_terminating, labels_of, without
-from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, owner
+from multikueue.core.model.workloads import cluster_name, has_quota, is_admitted, is_evicted, is_finished, owner
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from tests.simulation.objects import IMPOSTOR_LABEL, ORIGIN, find, objects
@@ -111,9 +111,13 @@ class Impostors:
 
 
 def _may_be_believed(workload: Json) -> bool:
-    """Whether a Job's Workload has no worker yet, and is to have one."""
+    """Whether a Job's Workload has no worker yet, and is to have one.
+
+    One that is admitted has lost its record. It is looked for, and what has no proof is believed where nothing with one is
+    seen for `workerLostTimeout`: so Kueue's own copies are taken over (`unrecorded.py`).
+    """
     found = owner(workload)
-    over = is_finished(workload) or is_evicted(workload) or is_terminating(workload)
+    over = is_admitted(workload) or is_finished(workload) or is_evicted(workload) or is_terminating(workload)
     return found is not None and found.gvk == JOB.gvk and not over and cluster_name(workload) is None
 
 
