@@ -9,7 +9,8 @@ import attrs
 from multikueue.core.model.names import Json
 from tests.controlplane.crds import read
 from tests.kinds.cases import Case, cases
-from tests.operators.table import APPWRAPPER, DEFAULT, JOBSET, KUBERAY, MPI, Operator
+from tests.operators.table import APPWRAPPER, ARGO, DEFAULT, EXTRA, JOBSET, KUBERAY, MPI, TEKTON, Operator
+from tests.operators.workflows.examples import EXAMPLES
 
 
 def _jobs(**counts: int) -> list[Json]:
@@ -38,13 +39,16 @@ def operators_cases(operator: Operator) -> list[Case]:
 
 
 def _with_one_try(case: Case) -> Case:
+    if case.name in EXAMPLES:
+        return Case(case.adapter, attrs.evolve(case.kind, spec=EXAMPLES[case.name]))
     spec = _ONE_TRY.get(case.name)
     return case if spec is None else Case(case.adapter, attrs.evolve(case.kind, spec={**case.kind.spec, **spec}))
 
 
 def definitions() -> list[Json]:
     """The CustomResourceDefinitions of all controllers that are built, from their modules."""
-    return [_stored(_terse(crd)) for operator in DEFAULT if operator.folder.exists() for crd in read(operator.folder)]
+    built = [operator for operator in (*DEFAULT, *EXTRA) if operator.folder.exists()]
+    return [_stored(_terse(crd)) for operator in built for crd in read(operator.folder)]
 
 
 def _stored(crd: Json) -> Json:
@@ -60,4 +64,4 @@ def _terse(value: Any) -> Any:
     return [_terse(one) for one in value] if isinstance(value, list) else value
 
 
-__all__ = ["APPWRAPPER", "JOBSET", "KUBERAY", "MPI", "definitions", "operators_cases"]
+__all__ = ["APPWRAPPER", "ARGO", "JOBSET", "KUBERAY", "MPI", "TEKTON", "definitions", "operators_cases"]

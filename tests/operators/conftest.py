@@ -21,8 +21,9 @@ __all__ = ["clusters"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Know the marker also where only this folder's tests are asked for."""
+    """Know the markers also where only this folder's tests are asked for."""
     config.addinivalue_line("markers", "operators: needs real controllers of job kinds (nox -s operators)")
+    config.addinivalue_line("markers", "every_operator: one of the further controllers (nox -s operators -- --all)")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -7,62 +7,28 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Final
 
 import aiohttp
 import anyio
-import attrs
-import trustme
 import yaml
 
-from multikueue.core.model.names import Json
-from tests.controlplane.credentials import write_kubeconfig
-from tests.controlplane.interface import Cluster
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import ChildProcess
-from tests.operators.table import APPWRAPPER, JOBSET, KUBERAY, MPI, Operator
-from tests.operators.webhooks import registered, withdrawn
+from tests.operators.starting import NAMESPACE, Place, Start, certified
+from tests.operators.table import APPWRAPPER, ARGO, JOBSET, KUBERAY, MPI, TEKTON, Operator
+from tests.operators.webhooks import in_force, registered, withdrawn
+from tests.operators.workflows.starting_argo import argo
+from tests.operators.workflows.starting_tekton import tekton
 
-NAMESPACE: Final = "default"
 _READY_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.5
 _MPIS_PORT: Final = 8080
 """Where the MPI operator serves its health, in every version: so a machine can run one of them at a time."""
 
 
-@attrs.frozen(kw_only=True)
-class Place:
-    """Where one controller runs."""
-
-    cluster: Cluster
-    folder: Path
-    proxy: str = ""
-    """Where what it asks of services inside the cluster is answered."""
-    health: int = attrs.field(factory=free_port)
-
-    def kubeconfig(self) -> Path:
-        """The administrator's, as a file."""
-        return write_kubeconfig(self.folder / "kubeconfig", self.cluster.kubeconfig())
-
-
-@attrs.frozen(kw_only=True)
-class Start:
-    """A command, and what it needs to run."""
-
-    arguments: tuple[str, ...]
-    health: str
-    """Answers 200 once it works."""
-    environment: Mapping[str, str] = attrs.field(factory=dict)
-    webhooks: tuple[Json, ...] = ()
-
-
 async def _jobset(place: Place) -> Start:
-    authority, port = trustme.CA(), free_port()
-    certificate = authority.issue_cert("127.0.0.1")
-    certificate.private_key_pem.write_to_path(place.folder / "tls.key")
-    certificate.cert_chain_pems[0].write_to_path(place.folder / "tls.crt")
-    health = f"127.0.0.1:{place.health}"
+    authority, port, health = certified(place.folder), free_port(), f"127.0.0.1:{place.health}"
     settings = {
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
         "kind": "Configuration",
@@ -77,7 +43,7 @@ async def _jobset(place: Place) -> Start:
     return Start(
         arguments=(f"--config={file}",),
         health=f"http://{health}/readyz",
-        webhooks=registered(JOBSET, f"https://127.0.0.1:{port}", authority.cert_pem.bytes()),
+        webhooks=registered(JOBSET, f"https://127.0.0.1:{port}", authority),
     )
 
 
@@ -115,6 +81,8 @@ _STARTS: Final[Mapping[str, Callable[[Place], Awaitable[Start]]]] = {
     KUBERAY.name: _kuberay,
     MPI.name: _mpi,
     APPWRAPPER.name: _appwrapper,
+    TEKTON.name: tekton,
+    ARGO.name: argo,
 }
 
 
@@ -130,34 +98,52 @@ async def running(operator: Operator, place: Place) -> AsyncIterator[ChildProces
     program = operator.program()
     kubeconfig = place.kubeconfig()
     start = await _STARTS[operator.name](place)
-    variables = {"KUBECONFIG": str(kubeconfig), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-    variables |= start.environment
-    command = ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), str(program)]
-    process = ChildProcess(f"{operator.name} of {place.cluster.name}", place.folder / "log")
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(process.kill)
-        await process.start([*command, *start.arguments])
-        await _ready(process, start.health)
+        processes = []
+        for one in (start, *start.beside):
+            variables = {"KUBECONFIG": str(kubeconfig), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+            variables |= one.environment
+            path = program.with_name(one.program) if one.program else program
+            command = ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), str(path)]
+            process = ChildProcess(f"{path.name} of {place.cluster.name}", place.folder / f"{path.name}.log")
+            stack.push_async_callback(process.kill)
+            await process.start([*command, *one.arguments])
+            processes.append((process, [*command, *one.arguments]))
+            await _ready(process, one)
         stack.push_async_callback(withdrawn, place.cluster, start.webhooks)
         for webhook in start.webhooks:
             await place.cluster.admin.apply(webhook)
+        await in_force(place.cluster, start.webhooks)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
-        tasks.start_soon(_kept, process, [*command, *start.arguments])
-        yield process
+        for process, command in processes:
+            tasks.start_soon(_kept, process, command)
+        yield processes[0][0]
 
 
-async def _ready(process: ChildProcess, health: str) -> None:
+async def _ready(process: ChildProcess, start: Start) -> None:
     async with aiohttp.ClientSession() as session:
 
         async def ready() -> bool:
             try:
-                async with session.get(health) as answer:
-                    return answer.status == 200
+                async with session.get(start.health) as answer:
+                    return answer.status == 200 and await _listens(start.webhooks_port)
             except aiohttp.ClientError:
                 return False
 
         await process.wait_until(ready, seconds=_READY_SECONDS)
+
+
+async def _listens(port: int) -> bool:
+    """Whether a server answers at a port of this machine; also if none is wanted."""
+    if not port:
+        return True
+    try:
+        stream = await anyio.connect_tcp("127.0.0.1", port)
+    except OSError:
+        return False
+    await stream.aclose()
+    return True
 
 
 async def _kept(process: ChildProcess, command: list[str]) -> None:

@@ -26,9 +26,10 @@ from tests.integration.planes import WORKER_USER, Planes, connection
 from tests.integration.view import POD
 from tests.kinds.cases import Case
 from tests.kinds.ground import Cluster, Ground
-from tests.operators.controllers import Place, running
+from tests.operators.controllers import running
 from tests.operators.kubelet import Kubelet
 from tests.operators.ray_dashboard import RayDashboard
+from tests.operators.starting import Place
 from tests.operators.table import Operator
 
 SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
@@ -115,7 +116,7 @@ def _rules(rows: Sequence[Case], verbs: Sequence[str], status_verbs: Sequence[st
         resource = case.adapter.resource
         rules.append({"apiGroups": [resource.gvk.group], "resources": [resource.plural], "verbs": [*verbs]})
         if status_verbs:
-            where = f"{resource.plural}/status"
+            where = f"{resource.plural}/status" if case.kind.status_subresource else resource.plural
             rules.append({"apiGroups": [resource.gvk.group], "resources": [where], "verbs": [*status_verbs]})
     return rules
 

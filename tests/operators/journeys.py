@@ -29,6 +29,8 @@ class Row:
     """A label of the pods that are counted, where the others may be made anew while the job ends."""
     starts: int = 0
     """How many of those there are in one run; as many as there are pods if not told."""
+    until_end: int = 0
+    """How many it has made once it has ended, where some come after others; as many as one run has if not told."""
     robust: Json | None = None
     """Fields of a spec that survives a killed pod; None where none does."""
     more: tuple[Way, ...] = ()
@@ -48,6 +50,10 @@ class Row:
         made = ground.pods_made(name, self.counted)
         assert made == {cluster: each * count for cluster, count in times.items()}, made
 
+    def ran_to_its_end(self, ground: OperatorsGround, name: str, worker: str) -> None:
+        """See that a job ran once, to its end, on this worker only."""
+        attrs.evolve(self, starts=self.until_end or self.starts).ran(ground, name, **{worker: 1})
+
     def job(self, way: str) -> str:
         """The name of a journey's job."""
         return f"{self.case.name}-{way}"
@@ -61,13 +67,13 @@ async def finishes(ground: OperatorsGround, row: Row) -> None:
     await common.finishes(ground, row.case)
     name = row.job("finishes")
     assert len(ground.ran_on(row.case.kind, name)) == len(ground.pods_made(name)) == 1
-    await _nothing_left(ground, row, name)
+    await nothing_left(ground, row, name)
 
 
 async def evicted(ground: OperatorsGround, row: Row) -> None:
     """A worker that takes the quota back stops the job; it goes through the queue again."""
     await common.runs_again_after_eviction(ground, row.case)
-    await _nothing_left(ground, row, row.job("evicted"))
+    await nothing_left(ground, row, row.job("evicted"))
 
 
 async def foreign(ground: OperatorsGround, row: Row) -> None:
@@ -85,19 +91,19 @@ async def fails(ground: OperatorsGround, row: Row) -> None:
     await ground.cleaned(kind, name)
     assert ground.workers[worker].showed(kind.resource, name, shown["status"])
     assert set(ground.pods_made(name)) == {worker}
-    await _nothing_left(ground, row, name)
+    await nothing_left(ground, row, name)
 
 
 async def deleted(ground: OperatorsGround, row: Row) -> None:
     """What is deleted on the manager goes with its pods, and whatever its controller has made of it."""
     kind, name = row.case.kind, row.job("deleted")
     jobs = await ground.submit(kind, name, duration="1h")
-    worker = await _runs(ground, row, name)
+    worker = await runs(ground, row, name)
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
     await ground.gone(kind, name)
     row.ran(ground, name, **{worker: 1})
-    await _nothing_left(ground, row, name)
+    await nothing_left(ground, row, name)
 
 
 async def moves(ground: OperatorsGround, row: Row) -> None:
@@ -105,7 +111,7 @@ async def moves(ground: OperatorsGround, row: Row) -> None:
     kind, name = row.case.kind, row.job("moves")
     await ground.queue_on(name, "worker1")
     jobs = await ground.submit(kind, name, queue=name, duration="1h")
-    assert await _runs(ground, row, name) == "worker1"
+    assert await runs(ground, row, name) == "worker1"
     (workload,) = ground.workloads_of(kind, name)
     await ground.open_queue("worker2", name)
     await ground.close_queue("worker1", name)
@@ -119,32 +125,32 @@ async def moves(ground: OperatorsGround, row: Row) -> None:
     row.ran(ground, name, worker1=1, worker2=1)
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
-    await _nothing_left(ground, row, name)
+    await nothing_left(ground, row, name)
 
 
 async def pauses(ground: OperatorsGround, row: Row) -> None:
     """A Workload that a user deactivates stops on its worker, without a pod; activated again, it runs once more."""
     kind, name = row.case.kind, row.job("pauses")
     jobs = await ground.submit(kind, name, duration="1h")
-    first = await _runs(ground, row, name)
+    first = await runs(ground, row, name)
     await _set_active(ground, row, name, False)
     await ground.cleaned(kind, name)
-    await _nothing_left(ground, row, name)
+    await nothing_left(ground, row, name)
     await _set_active(ground, row, name, True)
-    await _runs(ground, row, name)
+    await runs(ground, row, name)
     made = ground.pods_made(name, row.counted)
     assert sum(made.values()) == 2 * (row.starts or row.pods), made
     assert first in made
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
-    await _nothing_left(ground, row, name)
+    await nothing_left(ground, row, name)
 
 
 async def loses_a_pod(ground: OperatorsGround, row: Row) -> None:
     """A pod that dies is its controller's matter: the job goes on where it is, and its end is shown."""
     kind, name = row.case.kind, row.job("hurt")
     await ground.submit(kind, name, duration="8s", spec=row.robust)
-    worker = await _runs(ground, row, name)
+    worker = await runs(ground, row, name)
     before = {uid(pod) for pod in ground.pods(worker, name)}
     hurt = [pod for pod in ground.pods(worker, name) if row.victim.items() <= labels_of(pod).items()]
     ground.kubelets[worker].kill(hurt[-1])
@@ -161,14 +167,14 @@ async def loses_a_pod(ground: OperatorsGround, row: Row) -> None:
         await ground.cleaned(kind, name)
     assert set(ground.pods_made(name)) == {worker}
     assert ground.ran_on(kind, name) == [worker]
-    await _nothing_left(ground, row, name)
+    await nothing_left(ground, row, name)
 
 
 async def survives_a_lost_worker(ground: OperatorsGround, row: Row) -> None:
     """A worker that is away for a while keeps its job: it runs on there, once, and is shown to end when it is back."""
     kind, name = row.case.kind, row.job("lost")
     jobs = await ground.submit(kind, name, duration="12s")
-    worker = await _runs(ground, row, name)
+    worker = await runs(ground, row, name)
     (plane,) = (plane for plane in ground.planes.all if plane.name == worker)
     await plane.kill_apiserver()
     await ground.until(
@@ -183,11 +189,11 @@ async def survives_a_lost_worker(ground: OperatorsGround, row: Row) -> None:
         await ground.running(kind, name)
         await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
-    row.ran(ground, name, **{worker: 1})
-    await _nothing_left(ground, row, name)
+    row.ran_to_its_end(ground, name, worker)
+    await nothing_left(ground, row, name)
 
 
-async def _runs(ground: OperatorsGround, row: Row, name: str) -> str:
+async def runs(ground: OperatorsGround, row: Row, name: str) -> str:
     """Wait until the manager shows that a job runs, and all its pods do; return where."""
     worker = await ground.running(row.case.kind, name)
     await ground.until(
@@ -201,7 +207,7 @@ async def _set_active(ground: OperatorsGround, row: Row, name: str, active: bool
     await ground.manager.client.merge_patch(WORKLOAD, ObjectKey.of(workload), {"spec": {"active": active}})
 
 
-async def _nothing_left(ground: OperatorsGround, row: Row, name: str) -> None:
+async def nothing_left(ground: OperatorsGround, row: Row, name: str) -> None:
     """Wait until no worker has anything with the job's name, and see that the manager never had a pod of it."""
 
     def left() -> list[Any]:

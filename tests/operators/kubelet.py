@@ -19,6 +19,7 @@ from tests.controlplane.errors import RequestFailed
 from tests.controlplane.interface import Cluster
 from tests.integration.view import POD
 from tests.operators.pods import NODE, Fate, Step, ended, next_step, running
+from tests.operators.workflows import inside
 
 _AGAIN: Final = 0.5
 """Seconds until a write that failed is tried again."""
@@ -90,10 +91,13 @@ class Kubelet:
             await self.cluster.admin.call("POST", f"{path}/binding", binding)
         elif step.deed == "run":
             self._ran_since.setdefault(uid(pod), anyio.current_time())
+            await inside.begins(self.client, pod)
             address = f"10.{len(self._ran_since) >> 8}.{len(self._ran_since) & 255}.7"
             await self._status(key, running(pod, time, address))
         else:
             if pod["status"].get("phase") not in ("Succeeded", "Failed"):
+                if step.deed == "end":
+                    await inside.ends(self.client, pod, step.exit_code)
                 await self._status(key, ended(pod, time, step.exit_code))
             if step.deed == "remove":
                 body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(pod)}}
@@ -133,6 +137,9 @@ _RESOURCES: Final = {
         ("ray.io", "v1", "RayService"),
         ("kubeflow.org", "v2beta1", "MPIJob"),
         ("workload.codeflare.dev", "v1beta2", "AppWrapper"),
+        ("tekton.dev", "v1", "TaskRun"),
+        ("tekton.dev", "v1", "PipelineRun"),
+        ("argoproj.io", "v1alpha1", "Workflow"),
     )
 }
 """Kinds between a pod and its job."""

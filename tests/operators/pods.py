@@ -9,11 +9,13 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
+from tests.operators.workflows import inside
 
 NODE: Final = "node-1"
 KILLED: Final = 137
 """What a container exits with that is killed."""
-_JOB_LABEL: Final = "batch.kubernetes.io/job-name"
+_ENDING: Final = {"batch.kubernetes.io/job-name", inside.TEKTONS_LABEL, inside.ARGOS_LABEL}
+"""Labels of pods that end by themselves."""
 Deed = Literal["bind", "run", "end", "remove"]
 
 
@@ -69,7 +71,7 @@ def next_step(pod: Json, fate: Fate, *, now: float, ran_since: float | None, kil
 
 def ends(pod: Json) -> bool:
     """Whether its containers end by themselves: those of a Job do, those that a controller serves with do not."""
-    return _JOB_LABEL in labels_of(pod)
+    return not _ENDING.isdisjoint(labels_of(pod))
 
 
 def running(pod: Json, time: str, address: str) -> Json:
@@ -93,10 +95,11 @@ def running(pod: Json, time: str, address: str) -> Json:
 
 
 def ended(pod: Json, time: str, exit_code: int) -> Json:
-    """The status of a pod all of whose containers have exited so."""
-    reason = "Completed" if exit_code == 0 else "Error"
-    state = {"terminated": {"exitCode": exit_code, "reason": reason, "startedAt": time, "finishedAt": time}}
-    containers = [{**_container(container), "ready": False, "state": state} for container in pod["spec"]["containers"]]
+    """The status of a pod whose containers have exited so."""
+    containers = [
+        {**_container(container), "ready": False, "state": _exited(pod, container, time, exit_code)}
+        for container in pod["spec"]["containers"]
+    ]
     why = "PodCompleted" if exit_code == 0 else "PodFailed"
     return {
         "phase": "Succeeded" if exit_code == 0 else "Failed",
@@ -106,6 +109,13 @@ def ended(pod: Json, time: str, exit_code: int) -> Json:
         ],
         "containerStatuses": containers,
     }
+
+
+def _exited(pod: Json, container: Json, time: str, pods_code: int) -> Json:
+    code = inside.exit_code(pod, container, pods_code)
+    state = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": time, "finishedAt": time}
+    message = inside.message(pod, container, code, time)
+    return {"terminated": {**state, "message": message} if message else state}
 
 
 def _container(container: Json) -> dict[str, Any]:

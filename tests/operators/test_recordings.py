@@ -31,6 +31,7 @@ LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "raycluster": _CLUSTERS,
     "rayjob": _NAMES,
     "rayservice": frozenset(("pendingServiceStatus",)),
+    "workflow": frozenset(("artifactGCStatus", "artifactRepositoryRef", "nodes", "progress")),
 }
 """By kind, fields of the status and types of conditions that the sandbox does not write."""
 

@@ -95,11 +95,26 @@ def _tekton(kind: str) -> Stages:
     )
 
 
+_PLAIN: Final = {"PodRunning": ("", ""), "Completed": ("", "")}
+"""Argo's conditions have neither reasons nor messages."""
 _ARGO: Final = Stages(
-    suspended=Stage(fields={"phase": "Pending"}, dropped=("startedAt",)),
-    running=Stage(fields={"phase": "Running"}, times=("startedAt",)),
-    succeeded=Stage(fields={"phase": "Succeeded", "progress": "1/1"}, times=("finishedAt",)),
-    failed=Stage(fields={"phase": "Failed", "message": "child 'main' failed"}, times=("finishedAt",)),
+    # Argo calls a Workflow that waits Running, too; and what runs when it is suspended goes on to its end.
+    suspended=Stage(
+        fields={"phase": "Running"}, conditions={"PodRunning": "False"}, words=_PLAIN, times=("startedAt",)
+    ),
+    running=Stage(fields={"phase": "Running"}, conditions={"PodRunning": "True"}, words=_PLAIN, times=("startedAt",)),
+    succeeded=Stage(
+        fields={"phase": "Succeeded"},
+        conditions={"PodRunning": "False", "Completed": "True"},
+        words=_PLAIN,
+        times=("finishedAt",),
+    ),
+    failed=Stage(
+        fields={"phase": "Failed"},
+        conditions={"PodRunning": "False", "Completed": "True"},
+        words=_PLAIN,
+        times=("finishedAt",),
+    ),
 )
 _TEKTON_COLUMNS: Final = (
     ("Succeeded", '.status.conditions[?(@.type=="Succeeded")].status'),
