@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import attrs
@@ -9,7 +10,7 @@ import attrs
 from multikueue.core.model.names import Json
 from tests.controlplane.crds import read
 from tests.kinds.cases import Case, cases
-from tests.operators.table import APPWRAPPER, ARGO, DEFAULT, EXTRA, JOBSET, KUBERAY, MPI, TEKTON, Operator
+from tests.operators.table import APPWRAPPER, ARGO, JOBSET, KUBERAY, MPI, TEKTON, Operator
 from tests.operators.workflows.examples import EXAMPLES
 
 
@@ -45,9 +46,9 @@ def _with_one_try(case: Case) -> Case:
     return case if spec is None else Case(case.adapter, attrs.evolve(case.kind, spec={**case.kind.spec, **spec}))
 
 
-def definitions() -> list[Json]:
-    """The CustomResourceDefinitions of all controllers that are built, from their modules."""
-    built = [operator for operator in (*DEFAULT, *EXTRA) if operator.folder.exists()]
+def definitions(operators: Iterable[Operator]) -> list[Json]:
+    """The CustomResourceDefinitions of these controllers, as far as they are built, from their modules."""
+    built = [operator for operator in operators if operator.folder.exists()]
     return [_stored(_terse(crd)) for operator in built for crd in read(operator.folder)]
 
 

@@ -16,6 +16,7 @@ from tests.controlplane.interface import Cluster, ClusterFactory
 from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 from tests.operators.cases import definitions
+from tests.operators.table import DEFAULT
 
 __all__ = ["clusters"]
 
@@ -27,9 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_planes(clusters: ClusterFactory) -> AsyncIterator[Planes]:
-    """One manager and two workers for all tests."""
-    async with started(clusters, definitions()) as running:
+async def shared_planes(clusters: ClusterFactory, request: pytest.FixtureRequest) -> AsyncIterator[Planes]:
+    """One manager and two workers for all tests, with the kinds that they are about.
+
+    A module says so as `OPERATORS`; those of the default set need not. All kinds there are take minutes to be served.
+    """
+    modules = [item.getparent(pytest.Module) for item in request.session.items]
+    wanted = {one.name: one for module in modules for one in getattr(module and module.obj, "OPERATORS", DEFAULT)}
+    async with started(clusters, definitions(wanted.values())) as running:
         yield running
 
 

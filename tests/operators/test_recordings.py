@@ -28,6 +28,7 @@ _CLUSTERS: Final = frozenset((*_NUMBERS, *_RESOURCES, "endpoints", "head", "stat
 _NAMES: Final = frozenset(("rayClusterName", "rayJobInfo", "dashboardURL", "jobId"))
 LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "appwrapper": frozenset(("componentStatus",)),
+    "pipelinerun": frozenset(("childReferences", "pipelineSpec", "provenance", "skippedTasks")),
     "raycluster": _CLUSTERS,
     "rayjob": _NAMES,
     "rayservice": frozenset(("pendingServiceStatus",)),

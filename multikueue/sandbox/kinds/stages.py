@@ -34,7 +34,7 @@ class Stage:
     reason: str = ""
     """Of the conditions, and of the event."""
     message: str = ""
-    """`{job}` stands for the job's namespace and name."""
+    """`{job}` stands for the job's namespace and name, `{name}` for its name."""
     words: Mapping[str, tuple[str, str]] = attrs.field(factory=dict)
     """Reason and message of single conditions, by type, where they differ from the stage's."""
     by_reason: bool = False
@@ -163,10 +163,11 @@ class Stages:
 
 
 def _filled_in(condition: Json, job: Json) -> Json:
-    """The condition with the job's namespace and name where its message has `{job}`."""
+    """The condition with the job's names where its message has `{job}` or `{name}`."""
     metadata = job["metadata"]
     own = f"{metadata.get('namespace', 'default')}/{metadata['name']}"
-    return {**condition, "message": condition.get("message", "").replace("{job}", own)}
+    message = condition.get("message", "").replace("{job}", own).replace("{name}", metadata["name"])
+    return {**condition, "message": message}
 
 
 def _told(job: Json, stage: Stage) -> str:

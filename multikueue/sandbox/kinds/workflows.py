@@ -65,32 +65,33 @@ _HELD: Final = ("metadata", "annotations", "sandbox.multikueue.dev/held")
 
 
 def _tekton(kind: str) -> Stages:
+    """In the words of a run of two tasks."""
     return Stages(
         suspended=Stage(
             conditions={"Succeeded": "Unknown"},
             dropped=("startTime",),
             reason=f"{kind}Pending",
-            message=f"{kind} is pending",
+            message=f'{kind} "{{name}}" is pending',
             by_reason=True,
         ),
         running=Stage(
             conditions={"Succeeded": "Unknown"},
             times=("startTime",),
             reason="Running",
-            message="Tasks are running",
+            message="Tasks Completed: 0 (Failed: 0, Cancelled 0), Incomplete: 2, Skipped: 0",
             by_reason=True,
         ),
         succeeded=Stage(
             conditions={"Succeeded": "True"},
             times=("completionTime",),
             reason="Succeeded",
-            message="Tasks Completed: 1 (Failed: 0, Cancelled 0), Skipped: 0",
+            message="Tasks Completed: 2 (Failed: 0, Cancelled 0), Skipped: 0",
         ),
         failed=Stage(
             conditions={"Succeeded": "False"},
             times=("completionTime",),
             reason="Failed",
-            message="Tasks Completed: 1 (Failed: 1, Cancelled 0), Skipped: 0",
+            message="Tasks Completed: 1 (Failed: 1, Cancelled 0), Skipped: 1",
         ),
     )
 

@@ -31,7 +31,8 @@ def pipeline(**more: Any) -> Json:
 
 
 def _container(*arguments: str) -> Json:
-    return {"image": _IMAGE, "command": _COMMAND, "args": [*arguments]}
+    made: Json = {"image": _IMAGE, "command": _COMMAND}
+    return {**made, "args": [*arguments]} if arguments else made
 
 
 def _workflow() -> Json:

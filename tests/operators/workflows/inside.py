@@ -30,9 +30,9 @@ _RESULT, _INTERNAL = 1, 3
 
 
 def exit_code(pod: Json, container: Json, code: int) -> int:
-    """What a container of a pod exits with: Argo's executor ends well beside a program that fails."""
+    """What a container of a pod exits with: Argo's executor ends well beside a program that fails or is killed."""
     beside = ARGOS_LABEL in labels_of(pod) and container["name"] == _EXECUTOR
-    return 0 if beside and code <= _SIGNAL else code
+    return 0 if beside else code
 
 
 def message(pod: Json, container: Json, code: int, time: str) -> str:
@@ -69,13 +69,13 @@ async def begins(client: KubeClient, pod: Json) -> None:
 
 
 async def ends(client: KubeClient, pod: Json, code: int) -> None:
-    """Report what a pod has put out, if it was not killed.
+    """Report what a pod has put out, if its program ended well.
 
     Raises:
         ApiError: the report was not taken.
     """
     variables = _variables(pod)
-    if not variables or code > _SIGNAL:
+    if not variables:
         return
     template: Json = json.loads(variables["ARGO_TEMPLATE"])
     parameters = [

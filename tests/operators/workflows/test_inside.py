@@ -38,10 +38,10 @@ def test_a_step_that_fails_leaves_no_results_and_a_killed_one_nothing() -> None:
     assert "message" not in _exited(pod, KILLED)["step-build"]
 
 
-def test_argos_executor_ends_well_beside_a_program_that_fails() -> None:
+def test_argos_executor_ends_well_beside_a_program_that_fails_or_is_killed() -> None:
     pod = _pod(ARGOS_LABEL, {"name": "wait"}, {"name": "main"})
-    assert {name: state["exitCode"] for name, state in _exited(pod, 1).items()} == {"wait": 0, "main": 1}
-    assert {name: state["exitCode"] for name, state in _exited(pod, KILLED).items()} == {"wait": KILLED, "main": KILLED}
+    for code in (1, KILLED):
+        assert {name: state["exitCode"] for name, state in _exited(pod, code).items()} == {"wait": 0, "main": code}
 
 
 def test_pods_of_both_end_by_themselves_and_only_tektons_leave_messages() -> None:
