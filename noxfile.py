@@ -121,15 +121,19 @@ def integration(session: nox.Session) -> None:
 
 @nox.session
 def operators(session: nox.Session) -> None:
-    """Job kinds against their real controllers; `-- --all` runs all there are. Needs Go once."""
+    """Job kinds against their real controllers; `-- --all` runs all there are. Needs Go once.
+
+    `-- --result docs/results/operators.json` writes down how it went, `-- --jobs 60` loads the workers with less.
+    """
     install(session, "tests")
     wanted = [argument for argument in session.posargs if argument == "--all"]
     if shutil.which("go"):
         session.run("python", "-m", "tests.controlplane", "build")
         session.run("python", "-m", "tests.operators", "build", *wanted)
     others = [argument for argument in session.posargs if argument not in wanted]
+    chosen = [argument for argument in others if argument.startswith("tests/operators/")]
     marked = "operators" if wanted else "operators and not every_operator"
-    session.run("pytest", "-m", marked, "--timeout=400", *(others or ["tests/operators"]))
+    session.run("pytest", "-m", marked, "--timeout=400", *others, *([] if chosen else ["tests/operators"]))
 
 
 @nox.session

@@ -5,6 +5,7 @@ What Kueue wants in the pods when it starts one is written beside these objects,
 
 from __future__ import annotations
 
+from multikueue.adapters.heeding import APPWRAPPER
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, condition_at_false
 from multikueue.core.model.adapter import Outcome
@@ -32,7 +33,7 @@ KINDS = (
     JobKind(
         resource=Resource(GVK("workload.codeflare.dev", "v1beta2", "AppWrapper"), "appwrappers"),
         framework="workload.codeflare.dev/appwrapper",
-        delegation=Delegation(own_controller="workload.codeflare.dev/appwrapper-controller"),
+        delegation=Delegation(own_controller="workload.codeflare.dev/appwrapper-controller", heeding=APPWRAPPER),
         copies=CopyRules(sanitised=_without_pod_set_infos),
         status=StatusRules(finished=_outcome, stopped=condition_at_false("QuotaReserved")),
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from multikueue.adapters.heeding import KUBERNETES
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero, finished_by
 from multikueue.adapters.templates import PodTemplates
@@ -93,7 +94,7 @@ KINDS = (
     JobKind(
         resource=JOB,
         framework="batch/job",
-        delegation=Delegation(own_controller="kubernetes.io/job-controller"),
+        delegation=Delegation(own_controller="kubernetes.io/job-controller", heeding=KUBERNETES),
         copies=CopyRules(
             left_out=(
                 ("spec", "selector"),

@@ -20,6 +20,7 @@ from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import clone, dig, overlaid, uid, with_value, without, without_nulls
 from multikueue.core.model.started import is_started, without_start
 from multikueue.core.model.workloads import is_elastic
+from multikueue.core.model.writers import status_controllers
 
 _ORIGIN_UID: Final = ("metadata", "annotations", ORIGIN_UID_ANNOTATION)
 """Whose copy a copy is. Some rows set it afterwards; the job, which is its user's, has no say in it."""
@@ -76,7 +77,21 @@ class JobKind:
         if found in (expected, value or CONTROLLER_NAME):
             return None  # Kueue's own name will do for any controller: many kinds take no other
         field = str(FieldPath(path)) if self.declaration is not None else str(FieldPath(path)).lstrip(".")
-        return f'Expecting {field} to be "{expected}" not "{found}"'
+        # The API of an older version drops the field, whoever has set it.
+        heeding = None if found else self.delegation.heeding
+        dropped = f" ({heeding.of_missing})" if heeding is not None else ""
+        return f'Expecting {field} to be "{expected}" not "{found}"{dropped}'
+
+    def acted_on(self, job: Json) -> str:
+        """See `JobAdapter`. Of declared kinds nobody knows who else writes the status, and what for."""
+        path, heeding, writers = self.delegation.path, self.delegation.heeding, status_controllers(job)
+        if path is None or heeding is None or self.declaration is not None or not writers:
+            return ""
+        field, said = str(FieldPath(path)).lstrip("."), dig(job, *path)
+        return (
+            f'A controller of the manager acts on the job and would run it here, too: "{writers[0]}" has written its '
+            f'status although {field} is "{said}"; {heeding.advice}'
+        )
 
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""

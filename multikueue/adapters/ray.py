@@ -6,6 +6,7 @@ KubeRay makes the cluster of a RayJob or RayService once, and passes no changed 
 
 from __future__ import annotations
 
+from multikueue.adapters.heeding import KUBERAY, RAY_SERVICE, Heeding
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, condition_at_false, ended
 from multikueue.adapters.templates import EACH, PodTemplates
@@ -85,6 +86,7 @@ def _ray(
     sync: SyncRules,
     suspend: tuple[str, ...] = ("spec", "suspend"),
     others: tuple[PodTemplates, ...] = (),
+    heeding: Heeding = KUBERAY,
 ) -> JobKind:
     """A row. `cluster` is where the specification of its RayCluster is, `others` are templates beside that."""
     templates = (
@@ -95,7 +97,7 @@ def _ray(
     return JobKind(
         resource=Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s"),
         framework=f"ray.io/{kind.lower()}",
-        delegation=Delegation(own_controller="ray.io/kuberay-operator"),
+        delegation=Delegation(own_controller="ray.io/kuberay-operator", heeding=heeding),
         copies=CopyRules(suspend=suspend, templates=templates),
         status=status,
         sync=sync,
@@ -118,5 +120,6 @@ KINDS = (
         # The application's configuration is edited while the service runs; all else stays.
         SyncRules(forwarded=(("spec", "serveConfigV2"),)),
         suspend=("spec", "rayClusterConfig", "suspend"),
+        heeding=RAY_SERVICE,
     ),
 )

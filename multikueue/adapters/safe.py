@@ -39,7 +39,9 @@ class Problems:
 
     def of(self, obj: Json) -> tuple[str, ...]:
         """What is wrong for an object as it is now, each once."""
-        noted = self._noted.get(_id(obj), {}) if self._noted else {}
+        if not self._noted:
+            return ()
+        noted = self._noted.get(_id(obj), {})
         return tuple(dict.fromkeys(told for version, told in noted.values() if version == resource_version(obj)))
 
     def unlogged(self) -> list[tuple[ObjectKey, str]]:
@@ -62,7 +64,9 @@ class Problems:
 
     def clear(self, obj: Json, function: str) -> None:
         """The function works for the object as it is now."""
-        noted = self._noted.get(_id(obj), {}) if self._noted else {}
+        if not self._noted:
+            return
+        noted = self._noted.get(_id(obj), {})
         if noted.pop(function, None) and not noted:
             self.forget(obj)
 
@@ -104,6 +108,10 @@ class SafeAdapter:
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
         """See `JobAdapter`."""
         return self._asked("delegation", job, lambda: self.row.not_delegated(job, controller_name))
+
+    def acted_on(self, job: Json) -> str:
+        """See `JobAdapter`."""
+        return self._tried("acted_on", job, "", lambda: self.row.acted_on(job))
 
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from multikueue.adapters.heeding import JAX, JOBSET, MPI, TRAINER, TRAINING, Heeding
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, counters_at_zero, finished_by
 from multikueue.adapters.templates import EACH, KEY, PodTemplates
@@ -23,12 +24,16 @@ def _without_kueues_patches(spec: Json) -> Json:
     return {**spec, "runtimePatches": kept} if kept else spec
 
 
-def _training(version: str, kind: str, replicas: str, operator: str = "training") -> JobKind:
+def _training(
+    version: str, kind: str, replicas: str, operator: str = "training", heeding: Heeding = TRAINING
+) -> JobKind:
     return JobKind(
         resource=Resource(GVK("kubeflow.org", version, kind), f"{kind.lower()}s"),
         framework=f"kubeflow.org/{kind.lower()}",
         delegation=Delegation(
-            path=("spec", "runPolicy", "managedBy"), own_controller=f"kubeflow.org/{operator}-operator"
+            path=("spec", "runPolicy", "managedBy"),
+            own_controller=f"kubeflow.org/{operator}-operator",
+            heeding=heeding,
         ),
         copies=CopyRules(
             suspend=("spec", "runPolicy", "suspend"),
@@ -45,7 +50,7 @@ KINDS = (
     JobKind(
         resource=Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets"),
         framework="jobset.x-k8s.io/jobset",
-        delegation=Delegation(own_controller="jobset.sigs.k8s.io/jobset-controller"),
+        delegation=Delegation(own_controller="jobset.sigs.k8s.io/jobset-controller", heeding=JOBSET),
         copies=CopyRules(
             templates=(
                 PodTemplates(at=("spec", "replicatedJobs", EACH, "template", "spec", "template"), named_by="name"),
@@ -56,16 +61,16 @@ KINDS = (
             stopped=counters_at_zero(("replicatedJobsStatus", "*", "active"), ("replicatedJobsStatus", "*", "ready")),
         ),
     ),
-    _training("v1", "JAXJob", "jaxReplicaSpecs"),
+    _training("v1", "JAXJob", "jaxReplicaSpecs", heeding=JAX),
     _training("v1", "PaddleJob", "paddleReplicaSpecs"),
     _training("v1", "PyTorchJob", "pytorchReplicaSpecs"),
     _training("v1", "TFJob", "tfReplicaSpecs"),
     _training("v1", "XGBoostJob", "xgbReplicaSpecs"),
-    _training("v2beta1", "MPIJob", "mpiReplicaSpecs", operator="mpi"),
+    _training("v2beta1", "MPIJob", "mpiReplicaSpecs", operator="mpi", heeding=MPI),
     JobKind(
         resource=Resource(GVK("trainer.kubeflow.org", "v1alpha1", "TrainJob"), "trainjobs"),
         framework="trainer.kubeflow.org/trainjob",
-        delegation=Delegation(own_controller="trainer.kubeflow.org/trainjob-controller"),
+        delegation=Delegation(own_controller="trainer.kubeflow.org/trainjob-controller", heeding=TRAINER),
         copies=CopyRules(sanitised=_without_kueues_patches),
         status=StatusRules(
             finished=finished_by("Complete", "Failed"),

@@ -49,6 +49,8 @@ class ClientOptions:
     """Concurrent calls. HTTP/1.1 needs a connection for each, and each connection costs a TLS handshake. A dozen keep
     an API server on the same network busy; 32 allow 300 calls a second to one that is 100 ms away."""
     user_agent: str = "multikueue"
+    """What comes before a `/` in it is noted as the field manager of our writes. It must not be a name of a controller
+    of jobs (`core/model/writers.py`): a job whose status such a one has written is not dispatched."""
     impersonate: str = ""
     """The user as whom each request is made; the identity of the credentials must be allowed to. Empty: itself."""
     limits: AnswerLimits = attrs.field(factory=AnswerLimits)

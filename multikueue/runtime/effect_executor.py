@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.dropped import told_dropped
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
@@ -131,6 +132,8 @@ class EffectExecutor:
                 self.memory.unanswered(*where)
             raise
         self.memory.created(*where, attempt(workload))
+        if told := told_dropped(effect.cluster, effect.resource, effect.object, created):
+            self._emit(workload, "Warning", told)
         if (cache := target.cache_of(effect.resource.gvk)) is not None:
             cache.wrote(created)
 

@@ -48,9 +48,11 @@ class Elector:
     leading: bool = attrs.field(default=False, init=False)
     """Whether `lead` is running."""
     led_until: datetime | None = attrs.field(default=None, init=False)
-    """When the Lease had been renewed last before this process acquired it, by its holder's wall clock; None: nobody
-    had. `lead` may ask how long nobody was at work."""
+    """When a leader had renewed the Lease last before this process acquired it, by that leader's wall clock; None:
+    nobody had. `lead` may ask how long nobody was at work."""
     _candidate: Candidate = attrs.field(init=False)
+    _stopped: datetime | None = attrs.field(default=None, init=False)
+    """When this process led last."""
     _tried: bool = attrs.field(default=False, init=False)
     """Whether the Lease may name this process."""
     _complaint: str = attrs.field(default="", init=False)
@@ -103,7 +105,7 @@ class Elector:
                 with term:
                     await lead()
             finally:
-                self.leading = False
+                self.leading, self._stopped = False, self.clock()
                 renewing.cancel()
         return not term.cancelled_caught
 
@@ -150,8 +152,8 @@ class Elector:
         self._candidate.observe(lease, anyio.current_time())
 
     async def _write(self) -> None:
-        began, renewed_at = anyio.current_time(), self._candidate.renewed_at
-        lease = self._candidate.next_lease(self.clock())
+        began, led_until = anyio.current_time(), self._candidate.led_until
+        lease = self._candidate.next_lease(self.clock(), leading=self.leading)
         self._tried = True
         if lease["metadata"].get("resourceVersion"):
             written = await self.client.replace(LEASE, lease)
@@ -159,7 +161,7 @@ class Elector:
             written = await self.client.create(LEASE, lease)
         self._candidate.wrote(written, began)
         if not self.leading:
-            self.led_until = renewed_at
+            self.led_until = led_until
 
     async def _release(self) -> None:
         if not self._tried:
@@ -168,8 +170,8 @@ class Elector:
             try:
                 await self._look()  # the outcome of the last write may be unknown
                 if self._candidate.decide(anyio.current_time()) is Step.RENEW:
-                    released = await self.client.replace(LEASE, self._candidate.released_lease(self.clock()))
-                    self._candidate.observe(released, anyio.current_time())
+                    released = self._candidate.released_lease(self.clock(), self._stopped)
+                    self._candidate.observe(await self.client.replace(LEASE, released), anyio.current_time())
             except ApiError as error:
                 log.info("lease not released", lease=str(self.key), error=str(error))
 

@@ -18,6 +18,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, labels_of, name_of, resource_version, uid
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.workloads import Owner, has_members, is_made_for, is_replaced, owner, owner_names
+from multikueue.core.model.writers import with_status_controllers_only
 from multikueue.core.spokes.ownership import OWNER_LABEL
 from multikueue.errors import NotFound
 from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
@@ -88,7 +89,7 @@ class ManagerCluster(Target):
                 flaw=kind.flaw,
                 keeps_unreadable=True,
                 indexes={"workload": functools.partial(kind.job_entries, noted=True)},
-                transform=lambda job: drop_managed_fields(kind.slim_job(job, controller_name)),
+                transform=lambda job: with_status_controllers_only(kind.slim_job(job, controller_name)),
                 on_change=job_handler(kind),
             )
             return MutationCache(followed, kind.job_entries)

@@ -41,6 +41,8 @@ class MutationCache:
 
     def get(self, key: ObjectKey) -> Json | None:
         """The object as it is or soon will be; None if it is gone or about to be."""
+        if not self._written and not self._deleted:
+            return self.informer.get(key)
         self._forget_other_histories()
         cached = self.informer.get(key)
         written = self._written.get(key)
@@ -49,13 +51,15 @@ class MutationCache:
                 cached = written
             else:
                 del self._written[key]
-        return None if cached is None or self._is_deleted(key, cached) else cached
+        return None if cached is None or (key in self._deleted and self._is_deleted(key, cached)) else cached
 
     def of(self, workload: ObjectKey) -> list[Json]:
         """The objects that belong to a Workload."""
         self._forget_other_histories()
         wanted = str(workload)
         known = self.informer.keys_by("workload", wanted)
+        if not known and not self._written:
+            return []
         written = [key for key, obj in self._written.items() if wanted in self.entries(obj)]
         if not known and not written:
             return []
@@ -148,10 +152,7 @@ class MutationCache:
         return _version(written) > max(seen, _version(cached) if cached else 0)
 
     def _is_deleted(self, key: ObjectKey, obj: Json) -> bool:
-        deleted = self._deleted.get(key)
-        if deleted is None:
-            return False
-        object_uid, until = deleted
+        object_uid, until = self._deleted[key]
         if object_uid == uid(obj) and loop_time() < until and "deletionTimestamp" not in obj["metadata"]:
             return True
         del self._deleted[key]

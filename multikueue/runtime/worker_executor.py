@@ -183,7 +183,9 @@ class WorkerExecutor:
 
     def in_flight(self, cluster: ClusterName, key: ObjectKey) -> InFlight:
         """What is being done for a Workload on a worker at this moment."""
-        part = self._under_way.get((cluster, key), ())
+        part = self._under_way.get((cluster, key))
+        if part is None:
+            return Idle()
         if any(isinstance(effect, CreateJob) for effect in part):
             return Creating()
         if any(isinstance(effect, DeleteWorkload) for effect in part):

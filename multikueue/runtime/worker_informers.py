@@ -188,14 +188,11 @@ class WorkerInformers(Target):
     def refusal(
         self, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
     ) -> Refusal | None:
-        """Why objects of a Workload are not created here, if they are not: the reason that lasts longest.
-
-        Args:
-            key: the Workload.
-            gvk: of its jobs.
-            workload: its copy here.
-            jobs: its jobs here.
+        """Why objects of a Workload, with jobs of a kind, are not created here, if they are not: the reason that lasts
+        longest. `workload` and `jobs` are what of it is here.
         """
+        if not self.create_conflicts:
+            return None
         cache, own = self.cache_of(gvk), [ObjectKey.of(copy.object) for copy in jobs]
         found = [self.create_conflicts.refusal(WORKLOAD, key, own=() if workload is None else (key,))]
         if cache is not None:

@@ -32,9 +32,12 @@ _EPILOG = "\b\nScenarios:\n" + "\n".join(f"  {scenario.name:8}{scenario.about}" 
 @click.option("--controller", "command", help="The controller under test, a shell command.  [default: ours]")
 @click.option("--manager-kueue", type=click.Choice(["none", "sim"]), default="sim", show_default=True)
 @click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds for all jobs to end.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write the result into this file as well.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG.")
 @click.option("--profile", type=click.Path(path_type=Path), help="Write cProfile's findings on our controller here.")
-def main(scenario: str, command: str | None, profile: Path | None, plot: Path | None, **options: Any) -> None:
+def main(
+    scenario: str, command: str | None, profile: Path | None, output: Path | None, plot: Path | None, **options: Any
+) -> None:
     """Measure a MultiKueue controller: JSON to standard output, a table to standard error."""
     if command is not None and profile is not None:
         raise click.UsageError("--profile is for the default controller only")
@@ -47,6 +50,8 @@ def main(scenario: str, command: str | None, profile: Path | None, plot: Path | 
     result = results.result_of(measured)
     tables.show(result, Console(stderr=True))
     click.echo(orjson.dumps(result).decode())
+    if output is not None:
+        output.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     if plot is not None:
         plotting.draw(measured, result, plot)
     if measured.complaint:

@@ -17,7 +17,7 @@ import attrs
 from anyio.abc import Process
 
 from multikueue.core.model.names import Json
-from tests.benchmarks import usage
+from tests.benchmarks import scraping, usage
 from tests.benchmarks.usage import Usage
 from tests.controlplane.credentials import write_kubeconfig
 from tests.controlplane.errors import ProcessEnded
@@ -44,6 +44,10 @@ class Controller:
     def usage(self) -> Usage:
         """What its whole session has used."""
         return usage.of_processes(usage.session_of(self._process.pid))
+
+    async def decisions(self) -> int | None:
+        """How many decisions it has made, if it is our daemon."""
+        return await anyio.to_thread.run_sync(scraping.decisions, self.log)
 
     def check(self) -> None:
         """Raise `ProcessEnded` if it has ended by itself."""

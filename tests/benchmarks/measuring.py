@@ -54,6 +54,8 @@ class Measured:
     controller_system: float = 0.0
     """CPU seconds of the controller, and those of them in the kernel."""
     peak_memory: int = 0
+    decisions: int | None = None
+    """Reconciles of Workloads, each with a snapshot and a plan; None: the controller under test does not tell."""
     cpu: dict[str, float] = attrs.field(factory=dict)
     """CPU seconds of everything else."""
     complaint: str = ""
@@ -100,8 +102,11 @@ async def until_active(around: Fleet, tested: Controller) -> None:
 async def spending(around: Fleet, tested: Controller, measured: Measured) -> AsyncIterator[None]:
     """Note what is used and asked while the block runs."""
     requests, cpu, own, began = await around.requests(), around.cpu(), tested.usage(), time.perf_counter()
+    decided = await tested.decisions()
     yield
     measured.seconds = time.perf_counter() - began
+    if decided is not None and (now := await tested.decisions()) is not None:
+        measured.decisions = now - decided
     spent = tested.usage()
     measured.controller_cpu, measured.peak_memory = spent.cpu - own.cpu, spent.peak_memory
     measured.controller_system = spent.system - own.system

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 import click
@@ -55,3 +56,17 @@ def _sides(result: Json) -> dict[str, dict[str, int]]:
         for name, count in asked.items():
             sides["manager" if cluster == "manager" else "workers"][name] += count
     return sides
+
+
+def draw_ratios(ratios: Mapping[str, float], apart: Set[str], file: Path) -> None:
+    """Draw how many times as large each number is; those that overlap are pale."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 1 + 0.25 * len(ratios)), layout="constrained")
+    bars = figure.subplots()
+    names = list(ratios)[::-1]
+    colours = ["tab:blue" if name in apart else "lightgrey" for name in names]
+    bars.barh(names, [ratios[name] for name in names], color=colours)
+    bars.axvline(1.0, color="black", linewidth=1)
+    bars.set(xlabel="after / before; pale: the runs overlap")
+    figure.savefig(file, dpi=120)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import time
 from collections import Counter
-from datetime import UTC, datetime
 from typing import Final
 
 from multikueue.core.model.names import Json
 from tests.benchmarks import moments
 from tests.benchmarks.components import BACKGROUND, CONTROLLER, READS, WATCHES
+from tests.benchmarks.machine import machine
 from tests.benchmarks.measuring import Measured
 from tests.benchmarks.moments import LATENCIES, quantiles
 
@@ -41,6 +37,7 @@ def result_of(measured: Measured) -> Json:
         "worker_reads_per_workload": round(on_workers["reads"] / jobs, 2),
         "manager_requests_per_workload": round((at_home["reads"] + at_home["writes"]) / jobs, 2),
         "manager_reads_per_workload": round(at_home["reads"] / jobs, 2),
+        "decisions_per_workload": None if measured.decisions is None else round(measured.decisions / jobs, 2),
         "watches_opened": on_workers["watches"] + at_home["watches"],
         "controller_cpu_ms_per_workload": round(measured.controller_cpu * 1000 / jobs, 2),
         "controller_kernel_ms_per_workload": round(measured.controller_system * 1000 / jobs, 2),
@@ -56,7 +53,7 @@ def result_of(measured: Measured) -> Json:
         **measured.extra,
         "complaint": measured.complaint or None,
         "command": measured.options.command,
-        "machine": _machine(),
+        "machine": machine(),
     }
 
 
@@ -95,25 +92,3 @@ def _of_others(measured: Measured) -> Json:
 
 def _rounded(values: dict[str, float]) -> dict[str, float]:
     return {name: round(value, 2) for name, value in values.items()}
-
-
-def _reference() -> float:
-    """CPU milliseconds of a fixed piece of work: tells how much slower a busy machine is."""
-    best = float("inf")
-    for _ in range(5):
-        began = time.process_time()
-        value: Json = {str(number): {"a": [number]} for number in range(20_000)}
-        sum(len(json.dumps(item)) for item in value.values())
-        best = min(best, time.process_time() - began)
-    return round(best * 1000, 1)
-
-
-def _machine() -> Json:
-    return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-        "reference_cpu_ms": _reference(),
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }

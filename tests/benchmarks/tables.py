@@ -42,6 +42,7 @@ def _numbers(result: Json) -> Table:
         "requests to workers per workload": result["worker_requests_per_workload"],
         "of these reads": result["worker_reads_per_workload"],
         "requests to the manager per workload": result["manager_requests_per_workload"],
+        "decisions (snapshots, plans) per workload": result["decisions_per_workload"],
         "watches opened": result["watches_opened"],
         "controller: CPU ms per workload": result["controller_cpu_ms_per_workload"],
         "controller: peak memory, MB": result["controller_peak_memory_mb"],

@@ -28,9 +28,11 @@ async def _bench(*arguments: str) -> Json:
     return result
 
 
-async def test_a_burst_is_measured_from_the_first_job_to_the_last_copy() -> None:
+async def test_a_burst_is_measured_from_the_first_job_to_the_last_copy(tmp_path: Path) -> None:
     """Rates, latencies, requests, CPU and memory of our own daemon, started as a command."""
-    result = await _bench("burst", "--count", "5")
+    file = tmp_path / "result.json"
+    result = await _bench("burst", "--count", "5", "--output", str(file))
+    assert orjson.loads(file.read_bytes()) == result
     assert (result["jobs"], result["ready"], result["finished"]) == (5, 5, 5)
     assert result["rate_per_s"] > 0
     assert result["controller_cpu_ms_per_workload"] > 0
@@ -42,6 +44,8 @@ async def test_a_burst_is_measured_from_the_first_job_to_the_last_copy() -> None
     assert 8 <= result["worker_requests_per_workload"] < 9
     assert result["worker_reads_per_workload"] == 0
     assert 0 < result["manager_requests_per_workload"] < 10
+    assert 5 <= result["decisions_per_workload"] < 20
+    assert set(result["machine"]["versions"]) >= {"multikueue", "aiohttp"}
     assert result["requests_of_others"]["user on manager"] == 5
 
 

@@ -204,6 +204,17 @@ class Ground:
 
         return await self.until(look, lambda: self.story(kind, name))
 
+    async def shown(self, kind: SandboxKind, name: str, worker: str) -> None:
+        """Wait until the manager shows what a worker does of a job, if it shows that at all for the kind."""
+
+        def look() -> bool:
+            jobs = self.jobs(self.manager, kind, name)
+            copies = [self.workers[worker].get(kind.resource, job["metadata"]["name"]) or {} for job in jobs]
+            return [job.get("status") for job in jobs] == [copy.get("status") for copy in copies]
+
+        if kind.reports:
+            await self.until(look, lambda: self.story(kind, name))
+
     async def ended(self, kind: SandboxKind, name: str, reason: str) -> list[Json]:
         """Wait until a job has ended so on the manager, and its Workload with it; return what it is made of."""
 

@@ -44,6 +44,8 @@ async def finishes(ground: Ground, case: Case) -> None:
         (worker,) = ground.ran_on(kind, name)
     else:
         worker = await ground.running(kind, name)
+        if case.adapter.resource == kind.resource:
+            await ground.shown(kind, name, worker)
         done = ground.jobs(ground.manager, kind, name)
         await ground.delete(kind, submitted)
     await ground.cleaned(kind, name)
@@ -53,7 +55,7 @@ async def finishes(ground: Ground, case: Case) -> None:
         for job, made in zip(submitted, done, strict=True):
             place = (kind.resource, job["metadata"]["name"])
             _check_copy(case, job, ground.workers[worker].first[place])
-            if kind.reports:
+            if kind.reports and kind.course.ends:
                 assert ground.workers[worker].showed(*place, made["status"])
 
 
@@ -257,9 +259,9 @@ def _copies_of(ground: Ground, case: Case, worker: str, job: str) -> list[Json]:
 
 
 def _foreign(ground: Ground, name: str) -> set[str]:
-    """The pods of somebody else's set of that name."""
-    pods = ground.workers["worker1"].now.items()
-    return {f"worker1 Pod {own}" for (_, own), obj in pods if labels_of(obj).get("app") == name}
+    """What there is of somebody else's set of that name: its pods, and what its own controllers make for them."""
+    there = ground.workers["worker1"].now.items()
+    return {f"worker1 {obj['kind']} {own}" for (_, own), obj in there if labels_of(obj).get("app") == name}
 
 
 def _contains(whole: object, part: object) -> bool:

@@ -19,7 +19,7 @@ from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient, Faults, Registry
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner
-from multikueue.sandbox.kinds import completed
+from multikueue.sandbox.kinds import SandboxKind, completed
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 from tests.kinds.cases import Case, definitions
@@ -35,13 +35,16 @@ def _now() -> datetime:
 
 
 @asynccontextmanager
-async def sandbox_ground(case: Case, *, held: bool = False, on_the_way: Faults | None = None) -> AsyncIterator[Ground]:
+async def sandbox_ground(
+    case: Case, *, held: bool = False, on_the_way: Faults | None = None, at_home: SandboxKind | None = None
+) -> AsyncIterator[Ground]:
     """A manager and two workers that know one kind besides Kueue's own.
 
     Args:
         case: the kind.
         held: whether pods carry our scheduling gate, and their check becomes Ready.
         on_the_way: what goes wrong on the way from us to workers.
+        at_home: the kind as the manager's own controller sees it, if that is another.
     """
     crds = [*load_crds(), *definitions([case])]
     registries = {name: _registry(name, crds) for name in ("manager", "worker1", "worker2")}
@@ -55,11 +58,12 @@ async def sandbox_ground(case: Case, *, held: bool = False, on_the_way: Faults |
         await set_up_queues(worker.client, _QUOTA)
     await connect_workers(ground.manager.client, {name: kubeconfig(name) for name in ground.workers})
     async with anyio.create_task_group() as tasks:
-        for registry in registries.values():
+        for name, registry in registries.items():
             tasks.start_soon(registry.run_collector)
             kueue, runner = (DirectClient(registry, user=user) for user in ("kueue", "runner"))
             await tasks.start(SmallKueue(kueue, clock=_now, kinds=[case.kind], events=False).run)
-            await tasks.start(JobRunner(runner, clock=_now, kinds=[case.kind], events=False).run)
+            seen = at_home if at_home is not None and name == "manager" else case.kind
+            await tasks.start(JobRunner(runner, clock=_now, kinds=[seen], events=False).run)
         await tasks.start(ground.follow, [kind.resource for kind in completed([case.kind])])
         await tasks.start(_manager(case, registries, PlanSettings(pods_ready=held), on_the_way).run)
         await until(lambda: _active(ground.manager.client))

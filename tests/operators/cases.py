@@ -10,7 +10,7 @@ import attrs
 from multikueue.core.model.names import Json
 from tests.controlplane.crds import read
 from tests.kinds.cases import Case, cases
-from tests.operators.table import APPWRAPPER, ARGO, JOBSET, KUBERAY, MPI, TEKTON, Operator
+from tests.operators.table import APPWRAPPER, ARGO, JOBSET, KUBERAY, LWS, MPI, TEKTON, TRAINER, TRAINING, Operator
 from tests.operators.workflows.examples import EXAMPLES
 
 
@@ -26,7 +26,17 @@ def _jobs(**counts: int) -> list[Json]:
     ]
 
 
+def _replicas(*roles: str) -> dict[str, dict[str, Any]]:
+    """Roles of a training job, each with a pod that has one try."""
+    return {role: {"replicas": 1, "restartPolicy": "Never"} for role in roles}
+
+
 _ONE_TRY: Final[dict[str, dict[str, Any]]] = {
+    "jaxjob": {"jaxReplicaSpecs": _replicas("Worker")},
+    "paddlejob": {"paddleReplicaSpecs": _replicas("Master", "Worker")},
+    "pytorchjob": {"pytorchReplicaSpecs": _replicas("Master", "Worker")},
+    "tfjob": {"tfReplicaSpecs": _replicas("Chief", "Worker")},
+    "xgboostjob": {"xgbReplicaSpecs": _replicas("Master", "Worker")},
     "jobset": {"replicatedJobs": _jobs(leader=1, workers=2)},
     "mpijob": {"runPolicy": {"backoffLimit": 0}},
     "rayservice": {"serveConfigV2": "applications:\n- name: first\n  import_path: first.app\n"},
@@ -47,9 +57,12 @@ def _with_one_try(case: Case) -> Case:
 
 
 def definitions(operators: Iterable[Operator]) -> list[Json]:
-    """The CustomResourceDefinitions of these controllers, as far as they are built, from their modules."""
-    built = [operator for operator in operators if operator.folder.exists()]
-    return [_stored(_terse(crd)) for operator in built for crd in read(operator.folder)]
+    """The CustomResourceDefinitions of these controllers and of what they need, from their modules.
+
+    None of a controller that is not built: its test says so.
+    """
+    wanted = dict.fromkeys(one for operator in operators for one in (*operator.needs, operator))
+    return [_stored(_terse(crd)) for one in wanted if one.folder.exists() for crd in read(one.folder)]
 
 
 def _stored(crd: Json) -> Json:
@@ -65,4 +78,16 @@ def _terse(value: Any) -> Any:
     return [_terse(one) for one in value] if isinstance(value, list) else value
 
 
-__all__ = ["APPWRAPPER", "ARGO", "JOBSET", "KUBERAY", "MPI", "TEKTON", "definitions", "operators_cases"]
+__all__ = [
+    "APPWRAPPER",
+    "ARGO",
+    "JOBSET",
+    "KUBERAY",
+    "LWS",
+    "MPI",
+    "TEKTON",
+    "TRAINER",
+    "TRAINING",
+    "definitions",
+    "operators_cases",
+]

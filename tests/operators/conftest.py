@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 
 import aiohttp
 import anyio
@@ -16,26 +17,47 @@ from tests.controlplane.interface import Cluster, ClusterFactory
 from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 from tests.operators.cases import definitions
-from tests.operators.table import DEFAULT
+from tests.operators.results import RESULTS, Done, commit
+from tests.operators.table import Operator
 
 __all__ = ["clusters"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the command line say how much there is to do."""
+    parser.addoption("--jobs", type=int, default=300, help="how many Jobs tests/operators/load runs")
+    parser.addoption(
+        "--result", type=Path, help="the file to write how it went into, such as docs/results/operators.json"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Know the markers also where only this folder's tests are asked for."""
     config.addinivalue_line("markers", "operators: needs real controllers of job kinds (nox -s operators)")
     config.addinivalue_line("markers", "every_operator: one of the further controllers (nox -s operators -- --all)")
+    if config.getoption("--result", default=None) is not None:
+        RESULTS.commit = commit()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note how each test ended; one that did not begin has ended so, too."""
+    if report.when == "call" or (report.when == "setup" and not report.passed):
+        RESULTS.tests.append(Done(report.nodeid.removeprefix("tests/operators/"), report.outcome, report.duration))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the file that was asked for."""
+    file = session.config.getoption("--result", default=None)
+    if file is not None:
+        RESULTS.write(file)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def shared_planes(clusters: ClusterFactory, request: pytest.FixtureRequest) -> AsyncIterator[Planes]:
-    """One manager and two workers for all tests, with the kinds that they are about.
-
-    A module says so as `OPERATORS`; those of the default set need not. All kinds there are take minutes to be served.
-    """
-    modules = [item.getparent(pytest.Module) for item in request.session.items]
-    wanted = {one.name: one for module in modules for one in getattr(module and module.obj, "OPERATORS", DEFAULT)}
-    async with started(clusters, definitions(wanted.values())) as running:
+    """One manager and two workers for all tests, with the kinds of the controllers that their modules name."""
+    modules = [vars(item.module) for item in request.session.items if isinstance(item, pytest.Function)]
+    wanted = [value for names in modules for value in names.values() if isinstance(value, Operator)]
+    async with started(clusters, definitions(wanted)) as running:
         yield running
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import aiohttp
@@ -16,7 +17,10 @@ import yaml
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import ChildProcess
 from tests.operators.starting import NAMESPACE, Place, Start, certified
-from tests.operators.table import APPWRAPPER, ARGO, JOBSET, KUBERAY, MPI, TEKTON, Operator
+from tests.operators.starts_lws import lws
+from tests.operators.starts_trainer import trainer
+from tests.operators.starts_training import training
+from tests.operators.table import APPWRAPPER, ARGO, JOBSET, KUBERAY, LWS, MPI, TEKTON, TRAINER, TRAINING, Operator
 from tests.operators.webhooks import in_force, registered, withdrawn
 from tests.operators.workflows.starting_argo import argo
 from tests.operators.workflows.starting_tekton import tekton
@@ -81,6 +85,9 @@ _STARTS: Final[Mapping[str, Callable[[Place], Awaitable[Start]]]] = {
     KUBERAY.name: _kuberay,
     MPI.name: _mpi,
     APPWRAPPER.name: _appwrapper,
+    LWS.name: lws,
+    TRAINING.name: training,
+    TRAINER.name: trainer,
     TEKTON.name: tekton,
     ARGO.name: argo,
 }
@@ -101,15 +108,13 @@ async def running(operator: Operator, place: Place) -> AsyncIterator[ChildProces
     async with AsyncExitStack() as stack:
         processes = []
         for one in (start, *start.beside):
-            variables = {"KUBECONFIG": str(kubeconfig), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-            variables |= one.environment
             path = program.with_name(one.program) if one.program else program
-            command = ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), str(path)]
+            command = _command(path, kubeconfig, one)
             process = ChildProcess(f"{path.name} of {place.cluster.name}", place.folder / f"{path.name}.log")
             stack.push_async_callback(process.kill)
-            await process.start([*command, *one.arguments])
-            processes.append((process, [*command, *one.arguments]))
+            await process.start(command)
             await _ready(process, one)
+            processes.append((process, command))
         stack.push_async_callback(withdrawn, place.cluster, start.webhooks)
         for webhook in start.webhooks:
             await place.cluster.admin.apply(webhook)
@@ -119,6 +124,12 @@ async def running(operator: Operator, place: Place) -> AsyncIterator[ChildProces
         for process, command in processes:
             tasks.start_soon(_kept, process, command)
         yield processes[0][0]
+
+
+def _command(program: Path, kubeconfig: Path, start: Start) -> list[str]:
+    """The program with its arguments, in the environment that it needs."""
+    variables = {"KUBECONFIG": str(kubeconfig), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **start.environment}
+    return ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), str(program), *start.arguments]
 
 
 async def _ready(process: ChildProcess, start: Start) -> None:

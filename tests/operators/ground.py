@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
+from multikueue.core.model.objects import clone, controller_of, dig, is_terminating, labels_of, resource_version, uid
 from multikueue.kube import KubeClient
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue import SmallKueue
@@ -51,8 +51,23 @@ class Recorded(Cluster):
             self.history.append((resource, key.name, clone(new)))
 
     def showed(self, resource: Resource, name: str, status: Json) -> bool:
-        """Whether an object's status ever was this: a controller may change it once the object is being deleted."""
-        return status in self.statuses(resource, name)
+        """Whether an object's status was this at last, before it was deleted: a finalizer may have it changed then."""
+        return self.statuses(resource, name, alive=True)[-1:] == [status]
+
+    def pods_of(self, owners: Resource, prefix: str) -> list[int]:
+        """How many pods each object of a kind with such a name ever had, until nothing was written to it any more.
+
+        An object that is deleted goes at once, and its controller may make pods for it for as long as it has not heard.
+        """
+        last: dict[str, int] = {}
+        pods: dict[str, tuple[str, int]] = {}
+        for kind, name, obj in self.history:
+            version = int(resource_version(obj))
+            if kind == owners and name.startswith(prefix) and not is_terminating(obj):
+                last[uid(obj)] = version
+            elif kind == POD and (owner := controller_of(obj)) is not None:
+                pods.setdefault(uid(obj), (owner["uid"], version))
+        return [sum(of == own and made <= version for of, made in pods.values()) for own, version in last.items()]
 
     def statuses(self, resource: Resource, name: str, *, alive: bool = False) -> list[Json]:
         """The statuses that an object showed, without repetitions; only those before it was deleted, if asked so."""
@@ -73,6 +88,11 @@ class OperatorsGround(Ground):
     planes: Planes = attrs.field(kw_only=True)
     children: tuple[Resource, ...] = attrs.field(default=(JOB, SERVICE), kw_only=True)
     """Kinds that controllers make of a job, beside pods."""
+
+    @property
+    def recorded(self) -> dict[str, Recorded]:
+        """All clusters by name."""
+        return {cluster.name: cluster for cluster in self.clusters if isinstance(cluster, Recorded)}
 
     def pods(self, cluster: str, prefix: str) -> list[Json]:
         """The pods of a cluster whose names begin so."""
@@ -99,6 +119,24 @@ class OperatorsGround(Ground):
             for cluster in self.clusters
         }
         return {name: count for name, count in found.items() if count}
+
+    def pods_of(self, owners: Resource, prefix: str) -> dict[str, list[int]]:
+        """By cluster, see `Recorded.pods_of`."""
+        found = {name: cluster.pods_of(owners, prefix) for name, cluster in self.recorded.items()}
+        return {name: counts for name, counts in found.items() if counts}
+
+    def pods_run(self, prefix: str) -> dict[str, int]:
+        """How many pods with such names ever had a node, by cluster: a gated one gets none."""
+        found = {
+            cluster.name: len({uid(pod) for pod in self._versions(cluster, prefix) if dig(pod, "spec", "nodeName")})
+            for cluster in self.clusters
+        }
+        return {name: count for name, count in found.items() if count}
+
+    def _versions(self, cluster: Cluster, prefix: str) -> list[Json]:
+        """Every version that a cluster showed of pods with such names."""
+        assert isinstance(cluster, Recorded)
+        return [pod for kind, name, pod in cluster.history if kind == POD and name.startswith(prefix)]
 
     async def close_queue(self, worker: str, queue: str) -> None:
         """Take a LocalQueue from a worker: it admits nothing for it any more."""
@@ -167,11 +205,11 @@ async def operators_ground(
         )
         for plane in planes.all:
             if on is None or plane.name in on:
-                own = folder / plane.name
-                own.mkdir(parents=True)
                 proxy = await stack.enter_async_context(RayDashboard(clusters[plane.name]).served())
-                place = Place(cluster=plane, folder=own, proxy=proxy)
-                await stack.enter_async_context(running(operator, place))
+                for one in (*operator.needs, operator):
+                    own = folder / plane.name / one.name
+                    own.mkdir(parents=True)
+                    await stack.enter_async_context(running(one, Place(cluster=plane, folder=own, proxy=proxy)))
             elif plane.name in planes.workers:
                 await ground.hold(plane.name, on=True)
         daemon = Daemon(connection(planes.daemon_kubeconfig), tasks, settings=with_kinds(SETTINGS, [*kinds, BATCH_JOB]))
@@ -183,7 +221,8 @@ async def operators_ground(
 def _require(operator: Operator) -> None:
     """Say so where the controller is not built: the test fails in CI, and is skipped elsewhere."""
     try:
-        operator.program()
+        for one in (*operator.needs, operator):
+            one.program()
     except BinariesMissing as error:
         report_missing(f"controller of {', '.join(operator.kinds)}", error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
@@ -10,11 +11,13 @@ import aiohttp
 import anyio
 import attrs
 
+from multikueue.core.machinery.action import Action
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import controller_of, uid
 from multikueue.errors import ApiError
 from multikueue.kube import Informer, KubeClient
+from multikueue.runtime.controller import Controller
 from tests.controlplane.errors import RequestFailed
 from tests.controlplane.interface import Cluster
 from tests.integration.view import POD
@@ -22,7 +25,12 @@ from tests.operators.pods import NODE, Fate, Step, ended, next_step, running
 from tests.operators.workflows import inside
 
 _AGAIN: Final = 0.5
-"""Seconds until a write that failed is tried again."""
+"""Seconds until a job is looked for again that could not be read."""
+_UNSEEN: Final = 5.0
+"""Seconds until a write is repeated that failed, or whose effect is not seen: events of a busy server are late."""
+_AT_A_TIME: Final = 8
+"""Pods that are written to."""
+_BINDING: Final = Resource(GVK("", "v1", "Binding"), "bindings")
 _NODE: Final = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -37,8 +45,12 @@ class Kubelet:
 
     cluster: Cluster
     client: KubeClient
+    fates: Callable[[Json], Fate] | None = attrs.field(default=None, kw_only=True)
+    """How a pod does; what the job at the end of its owners says, if not told."""
+    seen: Callable[[Json], None] = attrs.field(default=lambda _pod: None, kw_only=True)
+    """Told every version of every pod."""
     _pods: Informer = attrs.field(init=False)
-    _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    _controller: Controller[ObjectKey] = attrs.field(init=False)
     _fates: dict[str, Fate] = attrs.field(factory=dict, init=False)
     """By the pod's UID; and so the following two."""
     _ran_since: dict[str, float] = attrs.field(factory=dict, init=False)
@@ -46,15 +58,18 @@ class Kubelet:
 
     def __attrs_post_init__(self) -> None:
         def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-            del key, old, new
-            self._wake()
+            del old
+            self._controller.enqueue(key)
+            if new is not None:
+                self.seen(new)
 
         self._pods = Informer(self.client, POD, on_change=changed)
+        self._controller = Controller("kubelet", self, concurrency=_AT_A_TIME)
 
     def kill(self, pod: Json) -> None:
         """Let the containers of a pod die, as those of a node that is out of memory."""
         self._killed.add(uid(pod))
-        self._wake()
+        self._controller.enqueue(ObjectKey.of(pod))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Do what is due until cancelled."""
@@ -62,33 +77,34 @@ class Kubelet:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._pods.run)
             await self._pods.wait_synced()
+            tasks.start_soon(self._controller.run)
             task_status.started()
-            while True:
-                changed = self._changed
-                later = [at - anyio.current_time() for pod in self._pods.values() if (at := await self._look(pod))]
-                with anyio.move_on_after(max(min([*later, _AGAIN]), 0.01)):
-                    await changed.wait()
 
-    async def _look(self, pod: Json) -> float | None:
-        """Do what is due with a pod; return when something will be."""
+    async def reconcile(self, key: ObjectKey) -> Action:
+        """Do what is due with a pod."""
+        pod = self._pods.get(key)
+        if pod is None:
+            return Action.done()
         fate = await self._fate(pod)
         if fate is None:
-            return None
+            return Action.after(_AGAIN)
         now, own = anyio.current_time(), uid(pod)
         step = next_step(pod, fate, now=now, ran_since=self._ran_since.get(own), killed=own in self._killed)
-        if step is None or step.at > now:
-            return step.at if step else None
+        if step is None:
+            return Action.done()
+        if step.at > now:
+            return Action.after(step.at - now)
         with suppress(ApiError, RequestFailed, aiohttp.ClientError, TimeoutError):  # gone or away: the next look tells
             await self._do(pod, step)
-        return None
+        return Action.after(_UNSEEN)
 
     async def _do(self, pod: Json, step: Step) -> None:
         key, time = ObjectKey.of(pod), timestamp(datetime.now(UTC))
-        path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}"
         if step.deed == "bind":
             target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
-            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": key.name}, "target": target}
-            await self.cluster.admin.call("POST", f"{path}/binding", binding)
+            metadata = {"name": key.name, "namespace": key.namespace}
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+            await self.client.create(_BINDING, binding)
         elif step.deed == "run":
             self._ran_since.setdefault(uid(pod), anyio.current_time())
             await inside.begins(self.client, pod)
@@ -101,6 +117,7 @@ class Kubelet:
                 await self._status(key, ended(pod, time, step.exit_code))
             if step.deed == "remove":
                 body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(pod)}}
+                path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}"
                 await self.cluster.admin.call("DELETE", path, body)
 
     async def _status(self, key: ObjectKey, status: Json) -> None:
@@ -109,6 +126,8 @@ class Kubelet:
     async def _fate(self, pod: Json) -> Fate | None:
         """What the job at the end of the pod's owners says; None while that cannot be read."""
         own = uid(pod)
+        if own not in self._fates and self.fates is not None:
+            self._fates[own] = self.fates(pod)
         if own not in self._fates:
             holder = pod
             while owner := controller_of(holder):
@@ -122,10 +141,6 @@ class Kubelet:
             self._fates[own] = Fate.of(holder)
         return self._fates[own]
 
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
-
 
 _RESOURCES: Final = {
     kind: Resource(GVK(group, version, kind), f"{kind.lower()}s")
@@ -136,6 +151,8 @@ _RESOURCES: Final = {
         ("ray.io", "v1", "RayJob"),
         ("ray.io", "v1", "RayService"),
         ("kubeflow.org", "v2beta1", "MPIJob"),
+        *(("kubeflow.org", "v1", f"{name}Job") for name in ("JAX", "Paddle", "PyTorch", "TF", "XGBoost")),
+        ("trainer.kubeflow.org", "v1alpha1", "TrainJob"),
         ("workload.codeflare.dev", "v1beta2", "AppWrapper"),
         ("tekton.dev", "v1", "TaskRun"),
         ("tekton.dev", "v1", "PipelineRun"),

@@ -15,7 +15,10 @@ NODE: Final = "node-1"
 KILLED: Final = 137
 """What a container exits with that is killed."""
 _ENDING: Final = {"batch.kubernetes.io/job-name", inside.TEKTONS_LABEL, inside.ARGOS_LABEL}
-"""Labels of pods that end by themselves."""
+"""Labels of pods that end by themselves, of Tekton's and Argo's tasks, too."""
+_OPERATOR_LABEL: Final = "training.kubeflow.org/operator-name"
+_RUNS_TO_AN_END: Final = "job-controller"
+"""As `pytorchjob-controller`. The MPI operator's workers have the label, too: they serve until the launcher ends."""
 Deed = Literal["bind", "run", "end", "remove"]
 
 
@@ -70,8 +73,9 @@ def next_step(pod: Json, fate: Fate, *, now: float, ran_since: float | None, kil
 
 
 def ends(pod: Json) -> bool:
-    """Whether its containers end by themselves: those of a Job do, those that a controller serves with do not."""
-    return not _ENDING.isdisjoint(labels_of(pod))
+    """Whether its containers end by themselves: those of Jobs, tasks and the training operator's kinds do."""
+    labels = labels_of(pod)
+    return not _ENDING.isdisjoint(labels) or labels.get(_OPERATOR_LABEL, "").endswith(_RUNS_TO_AN_END)
 
 
 def running(pod: Json, time: str, address: str) -> Json:

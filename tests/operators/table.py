@@ -13,6 +13,7 @@ from tests.controlplane.building import Module
 from tests.controlplane.errors import BinariesMissing
 
 _GO: Final = Path(__file__).with_name("go")
+_TRAINED: Final = ("jaxjob", "paddlejob", "pytorchjob", "tfjob", "xgboostjob")
 
 
 @attrs.frozen(kw_only=True)
@@ -32,6 +33,8 @@ class Operator:
     """Names of the sandbox's kinds that it runs."""
     children: tuple[Resource, ...] = ()
     """What it makes of a job, beside Jobs, Services and pods."""
+    needs: tuple[Operator, ...] = ()
+    """What must run beside it."""
     minutes: int
     """How long the build takes on two cores, the first time."""
     programs: tuple[str, ...] = ()
@@ -108,6 +111,55 @@ APPWRAPPER: Final = Operator(
     kinds=("appwrapper",),
     minutes=2,
 )
+LWS: Final = Operator(
+    name="lws",
+    version="v0.9.0",
+    module="sigs.k8s.io/lws",
+    package="sigs.k8s.io/lws/cmd",
+    manifests=(
+        "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets.yaml",
+        "config/crd/bases/disaggregatedset.x-k8s.io_disaggregatedsets.yaml",
+        "config/webhook/manifests.yaml",
+        "config/webhook/mutating-patch.yaml",
+        "config/webhook/validating-patch.yaml",
+    ),
+    kinds=("leaderworkerset",),
+    children=(
+        Resource(GVK("apps", "v1", "StatefulSet"), "statefulsets"),
+        Resource(GVK("apps", "v1", "ControllerRevision"), "controllerrevisions"),
+    ),
+    minutes=3,
+)
+TRAINING: Final = Operator(
+    name="training",
+    version="v1.9.3",
+    module="github.com/kubeflow/training-operator",
+    package="github.com/kubeflow/training-operator/cmd/training-operator.v1",
+    manifests=(
+        *(f"manifests/base/crds/kubeflow.org_{kind}s.yaml" for kind in _TRAINED),
+        "manifests/base/webhook/manifests.yaml",
+    ),
+    kinds=_TRAINED,
+    minutes=3,
+)
+TRAINER: Final = Operator(
+    name="trainer",
+    version="v2.3.0",
+    module="github.com/kubeflow/trainer/v2",
+    package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+    manifests=(
+        *(
+            f"manifests/base/crds/trainer.kubeflow.org_{kinds}.yaml"
+            for kinds in ("trainjobs", "trainingruntimes", "clustertrainingruntimes")
+        ),
+        "manifests/base/webhook/manifests.yaml",
+        "manifests/base/runtimes/torch_distributed.yaml",
+    ),
+    kinds=("trainjob",),
+    children=(Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets"),),
+    needs=(JOBSET,),
+    minutes=3,
+)
 TEKTON: Final = Operator(
     name="tekton",
     version="v1.6.0",
@@ -144,25 +196,5 @@ ARGO: Final = Operator(
 )
 DEFAULT: Final = (JOBSET, KUBERAY, MPI, APPWRAPPER)
 """What `nox -s operators` builds and runs."""
-EXTRA: Final = (TEKTON, ARGO)
+EXTRA: Final = (LWS, TRAINING, TRAINER, TEKTON, ARGO)
 """What `nox -s operators -- --all` builds and runs as well."""
-
-
-@attrs.frozen
-class Unrun:
-    """A project whose controller is not run here yet."""
-
-    module: str
-    kinds: tuple[str, ...]
-    reason: str
-
-
-_NOBODY: Final = "nobody has written down how it is started here"
-UNRUN: Final = (
-    Unrun("sigs.k8s.io/lws", ("leaderworkerset",), _NOBODY),
-    Unrun(
-        "github.com/kubeflow/training-operator", ("jaxjob", "paddlejob", "pytorchjob", "tfjob", "xgboostjob"), _NOBODY
-    ),
-    Unrun("github.com/kubeflow/trainer/v2", ("trainjob",), _NOBODY),
-)
-"""Their kinds are run by the sandbox's job runner only; `build --all` says so."""

@@ -35,6 +35,14 @@ def test_a_gated_pod_waits_and_one_of_no_job_runs_on() -> None:
     assert next_step(_pod("Running", of_job=False), Fate(), now=9.0, ran_since=1.0) is None
 
 
+@pytest.mark.parametrize(("operator", "over"), [("tfjob-controller", True), ("mpi-operator", False)])
+def test_pods_of_a_training_job_end_and_workers_of_an_mpijob_run_on(operator: str, over: bool) -> None:
+    pod = _pod("Running", of_job=False)
+    pod["metadata"]["labels"] = {"training.kubeflow.org/operator-name": operator}
+    step = next_step(pod, Fate(2.0), now=1.0, ran_since=1.0)
+    assert step == (Step("end", 3.0) if over else None)
+
+
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Succeeded"])
 def test_a_deleted_pod_is_removed_and_a_killed_one_fails(phase: str) -> None:
     pod = _pod(phase)

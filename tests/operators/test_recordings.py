@@ -15,6 +15,7 @@ import pytest
 from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
 from multikueue.sandbox.kinds.course import Fate, Moment, Run
+from multikueue.sandbox.kinds.sets import SetKind
 from tests.data.files import OPERATORS
 from tests.kinds.ground import TEMPLATE
 from tests.operators.recording import normalised, read
@@ -58,8 +59,16 @@ def _words(status: Json) -> set[tuple[str, str, str, str]]:
 
 
 def _course(kind: SandboxKind, *, fails: bool) -> Iterator[Json]:
-    """The statuses that the sandbox writes of a job that is suspended, starts and runs, and ends if its kind does."""
+    """The statuses that the sandbox writes of a job that is suspended, starts and runs, and ends if its kind does.
+
+    Of a set: while no pod is ready, and once all are.
+    """
     job, run = _job(kind, {}), None
+    if isinstance(kind, SetKind):
+        for ready in ((), [member.name for member in kind.members(job)]):
+            job["status"] = kind.status(job, frozenset(ready), datetime(2026, 1, 1, tzinfo=UTC))
+            yield normalised(job["status"], "NAME")
+        return
     for time, suspended in ((0.0, True), (1.0, False), (3.0, False), (20.0, False)):
         moment = Moment(
             time=time,

@@ -10,9 +10,12 @@ import anyio
 from tests.operators import journeys
 from tests.operators.ground import OperatorsGround
 from tests.operators.journeys import Row
+from tests.operators.results import RESULTS, Walk
 
 _SHOWN: Final = 4000
 """Characters of what is told of one way: a story of all objects is long."""
+_NOTED: Final = 400
+"""Characters of it that a result file gets."""
 
 
 async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
@@ -24,10 +27,12 @@ async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
     wrong: dict[str, str] = {}
 
     async def go(way: journeys.Way, row: Row) -> None:
+        began, told = anyio.current_time(), ""
         try:
             await way(ground, row)
         except Exception as error:  # the others go on: all that is wrong is told
-            wrong[f"{row.case.name} {way.__name__}"] = _told(error)
+            told = wrong[f"{row.case.name} {way.__name__}"] = _told(error)
+        RESULTS.walks.append(Walk(row.case.name, way.__name__, anyio.current_time() - began, told[:_NOTED]))
 
     async with anyio.create_task_group() as tasks:
         for row in rows:

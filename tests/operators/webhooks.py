@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Collection
 from typing import Any, Final
 
 import yaml
@@ -24,13 +25,23 @@ _PATCHES: Final = {
 }
 
 
-def registered(operator: Operator, url: str, authority: bytes) -> tuple[Json, ...]:
-    """The configurations of `manifests.yaml`, with the project's patches, that have the API server ask `url`."""
+def registered(operator: Operator, url: str, authority: bytes, only: Collection[str] = ()) -> tuple[Json, ...]:
+    """The configurations of `manifests.yaml`, with the project's patches, that have the API server ask `url`.
+
+    Args:
+        operator: whose they are.
+        url: where its webhooks are served.
+        authority: who has signed the server's certificate.
+        only: the kinds to ask for; all if not told.
+    """
     text = (operator.folder / "manifests.yaml").read_text()
     found = [_patched(operator, obj) for obj in yaml.safe_load_all(text) if obj and obj["kind"] in _PLURALS]
     bundle = base64.b64encode(authority).decode()
     for obj in found:
         obj["metadata"]["name"] = f"{operator.name}-{obj['metadata']['name']}"
+        obj["webhooks"] = [
+            one for one in obj["webhooks"] if not only or one["clientConfig"]["service"]["path"].endswith(tuple(only))
+        ]
         for webhook in obj["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
             webhook["clientConfig"] = {"url": f"{url}{path}", "caBundle": bundle}

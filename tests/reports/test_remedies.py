@@ -97,6 +97,12 @@ CHECKS = [
     ),
     ("kind-not-enabled", 'Jobs of this kind are not dispatched: add "batch/job" to integrations.frameworks'),
     ("not-delegated", 'Expecting spec.managedBy to be "k" not "": create the job again with that value, or enable it'),
+    (
+        "acted-on-here",
+        'A controller of the manager acts on the job and would run it here, too: "manager" has written its status '
+        'although spec.managedBy is "k"; Trainer v2.3.0 is the first version that heeds the field: upgrade it on the '
+        "manager",
+    ),
     ("cannot-be-copied", "The job cannot be copied: rule x failed"),
     ("other-checks", "Waiting for the other admission checks"),
     ("job-not-seen", "Waiting for its job to be seen"),

@@ -90,11 +90,17 @@ class Fleet:
         """The manager's administrator."""
         return DirectClient(self.manager)
 
-    async def connect(self) -> None:
-        """Create the queues everywhere, and on the manager what connects it to the workers."""
+    async def connect(self, cpu: int = 4, on_manager: int | None = None) -> None:
+        """Create the queues everywhere, and on the manager what connects it to the workers.
+
+        Args:
+            cpu: the quota of each worker.
+            on_manager: the manager's; all of the workers' if nothing else is said.
+        """
+        quota = cpu * len(self.workers) if on_manager is None else on_manager
         for worker in self.workers.values():
-            await set_up_queues(DirectClient(worker), {"cpu": "4"})
-        await set_up_queues(self.admin, {"cpu": str(4 * len(self.workers))}, [CHECK])
+            await set_up_queues(DirectClient(worker), {"cpu": str(cpu)})
+        await set_up_queues(self.admin, {"cpu": str(quota)}, [CHECK])
         await connect_workers(self.admin, {name: kubeconfig(name) for name in self.workers})
 
     def build(
@@ -126,13 +132,13 @@ class Fleet:
             tasks.cancel_scope.cancel()
 
     @asynccontextmanager
-    async def kueues(self) -> AsyncIterator[None]:
+    async def kueues(self, jobs: RunnerOptions = LONG) -> AsyncIterator[None]:
         """Run a Kueue and a job runner on every cluster meanwhile."""
         async with anyio.create_task_group() as tasks:
             for server in (self.manager, *self.workers.values()):
                 tasks.start_soon(server.registry.run_collector)
                 await tasks.start(SmallKueue(DirectClient(server, user="kueue"), clock=now, events=False).run)
-                runner = JobRunner(DirectClient(server, user="runner"), clock=now, options=LONG, events=False)
+                runner = JobRunner(DirectClient(server, user="runner"), clock=now, options=jobs, events=False)
                 await tasks.start(runner.run)
             yield
             tasks.cancel_scope.cancel()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import anyio
 import anyio.abc
 import pytest
@@ -317,3 +319,21 @@ async def test_a_standby_says_once_who_leads_and_again_when_that_is_somebody_els
         ("a", "info", "kueue-system/multikueue"),
         ("c", "info", "kueue-system/multikueue"),
     ]
+
+
+async def test_writes_that_are_not_answered_are_no_leadership() -> None:
+    """They take effect, so the Lease is renewed all the time; its holder stops all the same, and says since when."""
+    stage = Stage()
+    elector, way = stage.elector("a")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(elector.run, lambda: stage.lead("a"))
+        await stage.until("a")
+        await anyio.sleep(60)
+        way.loses_answers, muted = True, wall_clock()
+        await anyio.sleep(120)
+        assert not stage.on_stage
+        way.loses_answers = False
+        await stage.until("a")
+        assert elector.led_until is not None
+        assert abs(elector.led_until - muted) <= timedelta(seconds=LeaseSettings().renew_deadline)
+        tasks.cancel_scope.cancel()

@@ -34,8 +34,8 @@ async def test_not_delegated_is_rejected(scenario: Scenario) -> None:
         await fleet.submit(change=lambda job: job["spec"].pop("managedBy"), quota=False)
 
         expected = (
-            'The owner is not managed by Kueue: Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "", '
-            'Previously: "Pending"'
+            'The owner is not managed by Kueue: Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "" '
+            '(Kubernetes before v1.32 drops the field), Previously: "Pending"'
         )
         await fleet.until(lambda: fleet.check == ("Rejected", expected))
         await fleet.rest()

@@ -86,8 +86,8 @@ class Daemon:
     """From when to when none ran."""
     _led_until: datetime | None = None
     """What its Lease says of the last one."""
-    _absent_until: float = 0.0
-    """Until when none of two comes back."""
+    absent_until: float = 0.0
+    """Until when none comes back."""
     _ended_at: float = 0.0
     """When the last leader ended."""
     _draining: bool = False
@@ -132,8 +132,8 @@ class Daemon:
             self.restarts += 1
             self.alive_since, ended = float("inf"), anyio.current_time()
             self._led_until = self._clock()
-            absence, self.absence = self.absence, 0.0
-            await anyio.sleep(absence + self.world.dice.uniform(*self.pause))
+            self.absent_until, self.absence = ended + self.absence, 0.0
+            await anyio.sleep(self.absent_until - ended + self.world.dice.uniform(*self.pause))
             self._absences.append((ended, anyio.current_time()))
 
     async def _run_replica(self, name: str, skew: float) -> None:
@@ -141,7 +141,7 @@ class Daemon:
         home, restarts = self.world.manager.link, 0
         clock = wall_clock(self.world.daemon_skew + skew)
         while True:
-            await anyio.sleep_until(self._absent_until)
+            await anyio.sleep_until(self.absent_until)
             life, restarts = Life(), restarts + 1
             line = LeaseLine(home, home.token, life)
             fraction = random.Random(f"lease/{self.world.seed}/{name}/{restarts}").random
@@ -213,7 +213,7 @@ class Daemon:
         if self._scope is not None:
             self._scope.cancel()
         if self.terms is not None and self.absence:  # nobody is there for a while, the other one neither
-            self._absent_until, self.absence = anyio.current_time() + self.absence, 0.0
+            self.absent_until, self.absence = anyio.current_time() + self.absence, 0.0
             for scope in self._replicas:
                 scope.cancel()
 

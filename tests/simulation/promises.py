@@ -112,7 +112,7 @@ class Promises:
         manager_since = self.reach.manager_since
         if manager_since is None or anyio.current_time() - max(since, alive_since, manager_since) < GRACE:
             return False
-        return self.reach.longer_than(worker, GRACE)
+        return self.reach.readable_for(worker) >= GRACE
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         del old

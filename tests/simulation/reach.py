@@ -10,6 +10,7 @@ from typing import Any, Final
 import anyio
 import attrs
 
+from multikueue.core.machinery.liveness import LOST_AFTER
 from multikueue.core.model.kinds import CLUSTER_PROFILE, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
@@ -23,6 +24,8 @@ from tests.simulation.world import World
 
 NOTICED: Final = 90.0
 """Seconds for which a worker must have been back for its loss to be over: the daemon asks it once a minute."""
+
+_UNREADABLE: Final = (Hostility.ODD, Hostility.ENDLESS, Hostility.BOMB)
 
 
 @attrs.define(eq=False)
@@ -39,6 +42,10 @@ class Reach:
     _calm_since: dict[str, float] = attrs.field(factory=dict)
     _odd: set[str] = attrs.field(factory=set)
     """Workers that have shown odd shapes since it was calm."""
+    _unreadable_until: dict[str, float] = attrs.field(factory=dict)
+    """Until when what workers list could not be read; infinity: it still cannot."""
+    _shown_odd: set[str] = attrs.field(factory=set)
+    """Workers that have ever shown odd shapes: what was unknown then is looked at again after a while only."""
 
     def listen(self) -> None:
         """Begin to follow."""
@@ -65,6 +72,14 @@ class Reach:
             return 0.0
         return self._lost_for(worker) if worker in self._out_since else 0.0
 
+    def readable_for(self, worker: str) -> float:
+        """For how many seconds a worker has been within reach, and what it lists could be read; 0: it cannot."""
+        since = self.since(worker)
+        if since is None:
+            return 0.0
+        unknown_for = LOOK_AGAIN if worker in self._shown_odd else 0.0
+        return anyio.current_time() - max(since, self._unreadable_until.get(worker, 0.0)) - unknown_for
+
     def calm_since(self, cluster: str) -> float:
         """Since when nothing is slow, refused or lost on the way to a cluster; infinity: something is."""
         return self._calm_since.get(cluster, 0.0)
@@ -80,6 +95,7 @@ class Reach:
 
     def _look(self) -> None:
         now = anyio.current_time()
+        was_calm = {name for name in self.world.workers if now - self.calm_since(name) > LOST_AFTER}
         for cluster in self.world.clusters:
             if not is_calm(cluster.link.weather):
                 self._calm_since[cluster.name] = float("inf")
@@ -88,6 +104,13 @@ class Reach:
                 # What had an odd shape is unknown until it is listed again: no event tells that it is well.
                 self._calm_since[cluster.name] = now + (LOOK_AGAIN if cluster.name in self._odd else 0.0)
                 self._odd.discard(cluster.name)
+        for name, worker in self.world.workers.items():
+            hostility = worker.link.weather.hostility
+            self._shown_odd |= {name} if hostility is Hostility.ODD else set()
+            if hostility in _UNREADABLE:
+                self._unreadable_until[name] = float("inf")
+            elif self._unreadable_until.get(name) == float("inf"):
+                self._unreadable_until[name] = now
         if not self.world.manager.link.is_up:
             self.manager_since = None
         elif self.manager_since is None:
@@ -97,7 +120,8 @@ class Reach:
                 self._since.setdefault(name, now)
             elif name not in self._out_since or now - self._since.get(name, now) >= NOTICED:
                 self._since.pop(name, None)
-                self._out_since[name] = now
+                # A loss begins with the last answer: where answers have been lost that is before the link broke.
+                self._out_since[name] = now - (0.0 if name in was_calm else LOST_AFTER)
             else:
                 self._since.pop(name, None)
 

@@ -122,9 +122,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
             await script.end_serving()
             await _wait_until_done(scene)
             _check_the_end(scene, logged, calm=script.calm)
-            await anyio.sleep(SETTLED if listings else 0.0)
-            for listing in listings:
-                listing.check_the_end()
+            await _check_listings(scene, listings)
             tasks.cancel_scope.cancel()
     except* BrokenPromise as failures:
         broken = "; ".join(str(failure) for failure in failures.exceptions)
@@ -162,6 +160,16 @@ async def _wait_until_done(scene: Scene, *, serving: bool = False) -> None:
         if anyio.current_time() > deadline:
             raise BrokenPromise(f"never finished: {left}; left over: {orphans(scene.world)}")
         await anyio.sleep(STEP)
+
+
+async def _check_listings(scene: Scene, listings: list[Listing]) -> None:
+    """Hold configs against what is decided, once a daemon has had the time: all may have ended while none ran."""
+    if not listings:
+        return
+    await anyio.sleep_until(scene.daemon.absent_until)
+    await anyio.sleep(SETTLED)
+    for listing in listings:
+        listing.check_the_end()
 
 
 def _check_the_end(scene: Scene, logged: list[str], *, calm: bool) -> None:

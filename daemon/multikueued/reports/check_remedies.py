@@ -34,6 +34,12 @@ CHECK_RULES: Final = (
         "(webhook.enabled: true)",
     ),
     row(
+        "acted-on-here",
+        r"A controller of the manager acts on the job and would run it here, too: (?P<said>.+?)(?:, Previously.*)?$",
+        "the manager's own controller does not leave the job to MultiKueue: {said}",
+        "then create the job again; or remove that controller from the manager, where its definitions are enough",
+    ),
+    row(
         "cannot-be-copied",
         r"The job cannot be copied: (?P<said>.+)",
         "a rule of the job's kind fails for this job: {said}",

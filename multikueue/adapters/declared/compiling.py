@@ -12,7 +12,7 @@ import attrs
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
 from multikueue.adapters.declared.expressions import Expression
 from multikueue.adapters.declared.patches import Operation, Patch
-from multikueue.adapters.declared.profiles import profile_for
+from multikueue.adapters.declared.profiles import HEEDING, profile_for
 from multikueue.adapters.declared.rules import Ending, Following, Preparing, ShownStatus, Stopped
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import MAPS, FieldPath
@@ -27,6 +27,8 @@ _T = TypeVar("_T")
 
 _DELEGATED: Final = "multikueue"
 """What a label says of a delegated job, if no value is declared: a label cannot hold a controller's name."""
+_USUAL: Final = ".spec.managedBy"
+"""The field that is known of the kinds with profiles."""
 _CREATING: Final = ("object", "workload", "origin")
 _SYNCING: Final = (*_CREATING, "remote")
 _LABEL: Final = re.compile(
@@ -131,7 +133,11 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
         status = attrs.evolve(status, finished=ending, stopped=Stopped(statuses))
     return JobKind(
         resource=Resource(gvk, plural),
-        delegation=Delegation(path=delegation.steps if delegation is not None else None, value=value),
+        delegation=Delegation(
+            path=delegation.steps if delegation is not None else None,
+            value=value,
+            heeding=HEEDING.get((gvk.group, gvk.kind)) if declared.managed_by_path == _USUAL else None,
+        ),
         copies=CopyRules(
             suspend=suspend.steps if suspend is not None else None,
             templates=tuple(PodTemplates(at=path.steps) for path in templates),

@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from multikueue.adapters.declaration import Declaration
+from multikueue.adapters.heeding import TEKTON
 from multikueue.core.model.names import GVK, Json
 
 GENERIC: Final = Declaration(name="", managed_by_path=".spec.managedBy")
@@ -63,6 +64,9 @@ PROFILES: Final = {
     ("argoproj.io", "Workflow"): _WORKFLOW,
 }
 """By group and kind: what they say holds for every version."""
+
+HEEDING: Final = {("tekton.dev", "PipelineRun"): TEKTON, ("tekton.dev", "TaskRun"): TEKTON}
+"""By group and kind, the versions that heed `.spec.managedBy`."""
 
 
 def names() -> list[str]:

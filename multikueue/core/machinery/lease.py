@@ -10,6 +10,8 @@ The rules:
   is before a candidate that observed the write may take the Lease.
 * Every write has the resourceVersion it was decided from as a precondition. Of two candidates, one gets a conflict.
 * An identity belongs to one process. A Lease with this identity is this candidate's.
+* A write that acquires says until when somebody led before: it may take effect without an answer, again and again,
+  and then its `renewTime` goes on while nobody leads.
 
 This is client-go's algorithm with two differences: it respects the holder's own `leaseDurationSeconds`, so replicas
 with different settings do not overlap; and a deleted Lease stays taken until its last observed record has expired.
@@ -27,8 +29,9 @@ import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import LEASE
+from multikueue.core.model.labels import LED_UNTIL_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, resource_version
+from multikueue.core.model.objects import annotations_of, dig, resource_version
 from multikueue.errors import SettingsError
 
 JITTER: Final = 0.5
@@ -89,6 +92,8 @@ class Candidate:
     """The Lease as last read or written; None: there is none."""
     _record: Json = attrs.field(factory=dict, init=False)
     """The spec of the last Lease there was."""
+    _led_until: str | None = attrs.field(default=None, init=False)
+    """What that says beside its renewTime; None: nothing."""
     _changed_at: float = attrs.field(default=-math.inf, init=False)
     """When this candidate observed the last change of the record, on its own clock."""
     _written_at: float = attrs.field(default=-math.inf, init=False)
@@ -102,6 +107,7 @@ class Candidate:
         self._lease = lease
         if lease is None:
             return
+        self._led_until = annotations_of(lease).get(LED_UNTIL_ANNOTATION)
         record = lease.get("spec") or {}
         if record != self._record:
             self._record = record
@@ -127,11 +133,12 @@ class Candidate:
         self.observe(lease, began)
         self._written_at = began
 
-    def next_lease(self, wall: datetime) -> Json:
+    def next_lease(self, wall: datetime, *, leading: bool = True) -> Json:
         """The Lease to write in order to acquire or renew. If it has no resourceVersion, create it.
 
         Args:
             wall: the wall clock, for people who read the Lease.
+            leading: whether this candidate leads.
         """
         mine = self.holder == self.identity
         transitions = self._record.get("leaseTransitions") or 0
@@ -142,12 +149,19 @@ class Candidate:
                 "acquireTime": self._record.get("acquireTime") or micro_time(wall) if mine else micro_time(wall),
                 "renewTime": micro_time(wall),
                 "leaseTransitions": transitions if mine or not self._record else transitions + 1,
-            }
+            },
+            None if leading else _written(self.led_until),
         )
 
-    def released_lease(self, wall: datetime) -> Json:
-        """The Lease to write in order to release it, so that another candidate can lead at once."""
-        return self._with_spec({**self._record, "holderIdentity": "", "renewTime": micro_time(wall)})
+    def released_lease(self, wall: datetime, stopped: datetime | None = None) -> Json:
+        """The Lease to write in order to release it, so that another candidate can lead at once.
+
+        Args:
+            wall: the wall clock.
+            stopped: when this candidate led last; None: it has not led.
+        """
+        released = {**self._record, "holderIdentity": "", "renewTime": micro_time(wall)}
+        return self._with_spec(released, _written(self.led_until if self._led_until is not None else stopped))
 
     def retry_delay(self, fraction: float) -> float:
         """Seconds until a candidate that may not lead reads the Lease again.
@@ -163,9 +177,9 @@ class Candidate:
         return self._record.get("holderIdentity") or ""
 
     @property
-    def renewed_at(self) -> datetime | None:
-        """When the Lease as last observed was renewed, by its holder's wall clock; None if it does not say."""
-        return parse_timestamp(self._record.get("renewTime"))
+    def led_until(self) -> datetime | None:
+        """When a leader renewed the Lease last, by its own wall clock; None: nobody did, as far as the Lease says."""
+        return parse_timestamp(self._record.get("renewTime") if self._led_until is None else self._led_until)
 
     @property
     def leads_until(self) -> float:
@@ -176,12 +190,20 @@ class Candidate:
         declared = self._record.get("leaseDurationSeconds")
         return float(declared) if isinstance(declared, int) and declared > 0 else self.settings.duration
 
-    def _with_spec(self, spec: Json) -> Json:
+    def _with_spec(self, spec: Json, led_until: str | None) -> Json:
         metadata: Json = {"namespace": self.key.namespace, "name": self.key.name}
         if self._lease is not None:
             metadata = {**(dig(self._lease, "metadata") or {}), "resourceVersion": resource_version(self._lease)}
             spec = {**self._record, **spec}
+        noted = {key: one for key, one in annotations_of(self._lease or {}).items() if key != LED_UNTIL_ANNOTATION}
+        noted |= {LED_UNTIL_ANNOTATION: led_until} if led_until is not None else {}
+        metadata = {key: one for key, one in metadata.items() if key != "annotations"}
+        metadata |= {"annotations": noted} if noted else {}
         return {"apiVersion": LEASE.gvk.api_version, "kind": LEASE.gvk.kind, "metadata": metadata, "spec": spec}
+
+
+def _written(moment: datetime | None) -> str:
+    return micro_time(moment) if moment is not None else ""
 
 
 def micro_time(moment: datetime) -> str:

@@ -51,7 +51,8 @@ class WorkQueue(Generic[K]):
     * A key that is added while it is held becomes pending again when it is released.
     * Of two times for one pending key, the earlier wins.
     * `take` returns due keys of all flows in turn; those of one flow in the order of their times, and of equal times in
-      the order they were added. With n flows, a flow's first key is returned within n takes.
+      the order they were added. Who joins later comes behind those that a `take` has found due already, whatever its
+      time. With n flows, a flow's first key is returned within n takes.
     * A key is at the expense of the first who caused it, until it is released for good or is added without a cause.
     """
 

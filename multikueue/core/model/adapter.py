@@ -81,6 +81,11 @@ class JobAdapter(Protocol):
             RuleError: it cannot be told.
         """
 
+    def acted_on(self, job: Json) -> str:
+        """What shows that the manager's own controller acts on a job that is delegated, in words for its user; empty
+        if nothing does. Such a controller would run it as soon as its check is Ready.
+        """
+
     def why_free(self, job: Json) -> str:
         """Why nothing of ours keeps this job of the manager from running there once its check is Ready, in words for
         its user; empty if something does. Only for kinds with `keeps_check_pending`.

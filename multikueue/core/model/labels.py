@@ -92,6 +92,8 @@ MOVE_FROM_ANNOTATION: Final = "multikueue.dev/move-from"
 """On a Workload of the manager: it shall leave the worker of this name. It is taken off once another worker has it."""
 MANAGER_ONLY: Final = (LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION, MOVE_FROM_ANNOTATION)
 """Annotations that copies do not have."""
+LED_UNTIL_ANNOTATION: Final = "multikueue.dev/led-until"
+"""On a Lease: when somebody led last, if its renewTime does not say so. Empty: nobody ever has."""
 CORDON_ANNOTATION: Final = "multikueue.dev/cordoned"
 """On a MultiKueueCluster: the worker gets nothing new, and keeps what it has. `true`, or the reason in words."""
 

@@ -22,7 +22,7 @@ def is_started(value: object) -> bool:
         return any(is_started(item) for item in value)
     if not isinstance(value, dict):
         return False
-    return _is_marked(value) or any(is_started(item) for item in value.values())
+    return _is_marked(value) or any(is_started(item) for item in value.values() if isinstance(item, (dict, list)))
 
 
 def without_start(value: Any) -> Any:

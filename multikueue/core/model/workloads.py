@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -212,7 +213,13 @@ def attempt(workload: Json, *, evictions_ago: int = 0) -> str:
     attempt tells its copies apart all the same: the object's UID, how often it was evicted, and when it got quota.
     """
     reserved = condition(workload, "QuotaReserved") or {}
-    return digest([uid(workload), evictions(workload) - evictions_ago, reserved.get("lastTransitionTime")])
+    return _attempt(uid(workload), evictions(workload) - evictions_ago, reserved.get("lastTransitionTime"))
+
+
+@functools.lru_cache(maxsize=4096)
+def _attempt(of: str, evicted: int, reserved: str | None) -> str:
+    """Every snapshot and every plan of a Workload asks for it several times."""
+    return digest([of, evicted, reserved])
 
 
 def reserved_at(workload: Json) -> datetime | None:

@@ -22,7 +22,7 @@ class Usage:
     running: frozenset[str]
     """Clusters that an unfinished Workload names as its own."""
     offered: frozenset[str]
-    """Clusters that a Workload is offered to which nobody has taken yet."""
+    """Clusters that a Workload is offered to which nobody has taken yet. Nobody offers it before our entry is Ready."""
     undecided: bool = False
     """Whether there is a Workload that may be offered to any listed cluster at this moment: our entry is Ready."""
 
@@ -59,11 +59,19 @@ def usage(config: str, checks: Iterable[Json], known: Iterable[Work]) -> Usage:
             continue
         if work.cluster is not None:
             running.add(work.cluster)
-        else:
+        elif not _is_held(work, placement):
             offered.update(work.nominated)
             waits = work.open and not work.nominated
             undecided = undecided or (waits and any(work.states.get(one) == CheckState.READY for one in placement))
     return Usage(frozenset(running), frozenset(offered), undecided)
+
+
+def _is_held(work: Work, placement: Iterable[str]) -> bool:
+    """Whether our entry keeps a Workload from being offered, whoever has nominated clusters for it already.
+
+    Such a nomination keeps no cluster listed: the Workload waits until that cluster is listed no longer.
+    """
+    return work.open and any(work.states.get(one) == CheckState.PENDING for one in placement)
 
 
 def seen_busy(

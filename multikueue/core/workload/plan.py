@@ -66,7 +66,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     decided = attrs.evolve(decided, look_again=look_again, row=row.name, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
-    return attrs.evolve(decided, effects=(*decided.effects, *warnings))
+    return attrs.evolve(decided, effects=(*decided.effects, *warnings)) if warnings else decided
 
 
 def _is_ours(situation: Situation) -> bool:
@@ -176,6 +176,20 @@ def _is_not_delegated(situation: Situation) -> bool:
     return isinstance(situation.not_delegated, str) and _may_be_rejected(situation)
 
 
+def _acting(situation: Situation) -> str:
+    job, adapter = situation.job, situation.snapshot.adapter
+    return adapter.acted_on(job) if job is not None and adapter is not None else ""
+
+
+def _is_acted_on(situation: Situation) -> bool:
+    return bool(_acting(situation)) and _may_be_rejected(situation)
+
+
+def _reject_acted_on(situation: Situation) -> Plan:
+    verdict, *cleaning = _reject_and_clean(situation, why := _acting(situation))
+    return Plan((verdict, Announce("Warning", why), *cleaning))
+
+
 def _reject_unknown_kind(situation: Situation) -> Plan:
     kind = f' for owner kind "{situation.owner.gvk}"' if situation.owner is not None else ""
     verdict, *cleaning = _reject_and_clean(situation, f"No multikueue adapter found{kind}")
@@ -260,6 +274,7 @@ TABLE: tuple[Row, ...] = (
     # it can never run through us: say so, once
     Row("unknown kind", _is_of_unknown_kind, _reject_unknown_kind),
     Row("not delegated", _is_not_delegated, _reject_undelegated),
+    Row("acted on here", _is_acted_on, _reject_acted_on),
     # it must not run now
     Row("no quota", lambda seen: not has_quota(seen.workload), clean_up_unadmitted),
     Row("evicted", lambda seen: is_evicted(seen.workload), stop_evicted),

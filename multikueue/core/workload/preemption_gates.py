@@ -52,9 +52,10 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
 
 def _is_waiting(situation: Situation, copy: Json) -> bool:
     """Whether it has our gate, and is not about to be removed."""
-    named = any(gate.get("name") == GATE for gate in dig(copy, "spec", "preemptionGates") or [])
+    if not any(gate.get("name") == GATE for gate in dig(copy, "spec", "preemptionGates") or []):
+        return False
     stays = not is_spent(copy) and not situation.must_be_replaced(copy)
-    return named and stays and not is_terminating(copy) and not is_finished(copy)
+    return stays and not is_terminating(copy) and not is_finished(copy)
 
 
 def _opened_at(copy: Json) -> datetime | None:

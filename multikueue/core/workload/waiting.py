@@ -64,7 +64,8 @@ def with_words(
     if any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in decided.effects):
         return decided  # the next plan, after that write, has the words
     tail = tells(situation) if tells is not None else Tail()
-    decided = attrs.evolve(decided, look_again=_earlier(decided.look_again, tail.again))
+    if tail.again is not None:
+        decided = attrs.evolve(decided, look_again=_earlier(decided.look_again, tail.again))
     head = _head(situation, waits_for)
     message = with_reasons(head, tail.parts or ())
     if head != situation.head:
@@ -81,9 +82,8 @@ def _head(situation: Situation, waits_for: Callable[[Situation], str] | None) ->
     return waits_for(situation)
 
 
-def _earlier(seconds: float | None, again: timedelta | None) -> float | None:
-    waits = [wait for wait in (seconds, again.total_seconds() if again is not None else None) if wait is not None]
-    return min(waits, default=None)
+def _earlier(seconds: float | None, again: timedelta) -> float:
+    return again.total_seconds() if seconds is None else min(seconds, again.total_seconds())
 
 
 def offered(situation: Situation, names: tuple[str, ...]) -> str:

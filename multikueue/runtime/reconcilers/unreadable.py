@@ -21,6 +21,8 @@ def unreadable_workload(manager: ManagerCluster, key: ObjectKey, owned_by: Owner
         key: the Workload to decide about.
         owned_by: the job behind it.
     """
+    if not manager.workloads.informer.unreadable:
+        return ""
     job = ObjectKey(key.namespace, owned_by.name) if owned_by is not None else None
     names = [key, *(manager.owned(owned_by.gvk, job) if owned_by is not None and job is not None else ())]
     return next(filter(None, map(manager.workloads.told_unreadable, names)), "")
@@ -67,6 +69,8 @@ def without_unreadable(
 
 def _unreadable_copy(informers: WorkerInformers, key: ObjectKey, owned_by: Owner | None, names: Collection[str]) -> str:
     for gvk, cache in informers.jobs.items():
+        if not cache.informer.unreadable:
+            continue
         found = set(cache.unreadable_of(key))
         if owned_by is not None and gvk == owned_by.gvk:
             found.update(ObjectKey(key.namespace, name) for name in (owned_by.name, *names))

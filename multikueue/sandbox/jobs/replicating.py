@@ -79,7 +79,7 @@ class SetRunner:
             pod = there[surplus]
             await self._performer.perform(Step(Delete(POD_RESOURCE, ObjectKey.of(pod), uid(pod))))
         ready = frozenset(found for found, pod in there.items() if POD.course.pods_ready(pod))
-        status = kind.status(job, ready)
+        status = kind.status(job, ready, self.recorder.clock())
         if status != job.get("status"):
             await self._performer.perform(Step(Replace(resource, {**job, "status": status}, "status")))
         return Action.done()

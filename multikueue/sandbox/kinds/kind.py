@@ -47,6 +47,8 @@ class SandboxKind:
     """Whether its pods wait behind Kueue's scheduling gate, instead of a job being suspended."""
     reports: bool = True
     """Whether the manager's job shows what the copy does."""
+    restored_once_idle: bool = False
+    """Whether its API refuses to change what Kueue has put in while the status shows pods, though it is suspended."""
     resets_start_time: bool = False
     """Whether the template may only be edited once `status.startTime` is gone."""
     spec: Mapping[str, Any] = attrs.field(factory=dict)

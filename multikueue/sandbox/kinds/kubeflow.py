@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
+from multikueue.core.model.conditions import conditions, find
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds.course import Moment
@@ -12,43 +15,98 @@ from multikueue.sandbox.kinds.roles import EACH, InTemplates, Roles
 from multikueue.sandbox.kinds.stages import Counters, Stage, Stages
 
 
-def _course(kind: str) -> Stages:
-    return Stages(
+@attrs.frozen(kw_only=True)
+class TrainingStages(Stages):
+    """Stages of a training operator's job."""
+
+    controller: str
+    """What the labels of its pods call the kind's controller."""
+    selectors: bool = True
+
+    def _status(self, job: Json, stage: Stage, moment: Moment) -> Json:
+        """Counters that are 0 are left out; most kinds say of each role how its pods are found."""
+        status = super()._status(job, stage, moment)
+        if stage is self.suspended and find(conditions(job), "Running") is None:  # it has never run
+            status["conditions"] = [one for one in status["conditions"] if one["type"] != "Running"]
+        counts: dict[str, Json] = {
+            role: {name: count for name, count in entry.items() if count}
+            for role, entry in status["replicaStatuses"].items()
+        }
+        for role, entry in counts.items() if self.selectors else ():
+            labels = {
+                "job-name": job["metadata"]["name"],
+                "operator-name": self.controller,
+                "replica-type": role.lower(),
+            }
+            entry["selector"] = ",".join(f"training.kubeflow.org/{key}={value}" for key, value in labels.items())
+        return {**status, "replicaStatuses": counts}
+
+
+def _course(kind: str, running: str, succeeded: str, failed: str) -> Stages:
+    """How a kind of the training operator goes; the words of its conditions differ from kind to kind.
+
+    The operator loses the condition `Created` at times, so nothing is told by it.
+    """
+    created = (f"{kind}Created", f"{kind} {{name}} is created.")
+    resumed = (f"{kind}Resumed", f"{kind} {{name}} is resumed.")
+    runs = (f"{kind}Running", f"{kind} {running}")
+    return TrainingStages(
+        controller=f"{kind.lower()}-controller",
+        selectors=kind not in ("TFJob", "XGBoostJob"),
         suspended=Stage(
-            conditions={"Running": "False", "Suspended": "True"},
-            dropped=("startTime",),
+            conditions={"Created": "True", "Running": "False", "Suspended": "True"},
             reason=f"{kind}Suspended",
-            message=f"{kind} is suspended.",
+            message=f"{kind} {{name}} is suspended.",
+            words={"Created": created},
         ),
         starting=Stage(
             conditions={"Suspended": "False", "Created": "True"},
             times=("startTime",),
-            counted=("active",),
-            reason=f"{kind}Created",
-            message=f"{kind} is created.",
+            reason=created[0],
+            message=created[1],
+            words={"Suspended": resumed},
         ),
         running=Stage(
-            conditions={"Suspended": "False", "Created": "True", "Running": "True"},
+            conditions={"Suspended": "False", "Running": "True"},
             counted=("active",),
-            reason=f"{kind}Running",
-            message=f"{kind} is running.",
+            reason=runs[0],
+            message=runs[1],
+            words={"Suspended": resumed},
         ),
         succeeded=Stage(
             conditions={"Running": "False", "Succeeded": "True"},
             times=("completionTime",),
             counted=("succeeded",),
             reason=f"{kind}Succeeded",
-            message=f"{kind} successfully completed.",
+            message=f"{kind} {succeeded}",
+            words={"Running": runs},
         ),
         failed=Stage(
             conditions={"Running": "False", "Failed": "True"},
             times=("completionTime",),
             counted=("failed",),
             reason=f"{kind}Failed",
-            message=f"{kind} has failed.",
+            message=f"{kind} {failed}",
+            words={"Running": runs},
         ),
         counters=Counters("replicaStatuses", ("active", "succeeded", "failed"), listed=False),
     )
+
+
+_NAMED: Final = (
+    "{name} is running.",
+    "{name} is successfully completed.",
+    "{name} is failed because 1 Worker replica(s) failed.",
+)
+_WORDS: Final = {
+    "JAXJob": ("{job} is running.", "{job} successfully completed.", _NAMED[2]),
+    "TFJob": (
+        "{job} is running.",
+        "{job} successfully completed.",
+        "{job} has failed because 1 Worker replica(s) failed.",
+    ),
+}
+"""What the conditions of a kind say, where that is not as for the others: the operator's words follow no rule."""
 
 
 class MPIStages(Stages):
@@ -109,6 +167,16 @@ _MPI_COURSE: Final = MPIStages(
 )
 
 
+_CONTAINERS: Final = {
+    "JAXJob": "jax",
+    "PaddleJob": "paddle",
+    "PyTorchJob": "pytorch",
+    "TFJob": "tensorflow",
+    "XGBoostJob": "xgboost",
+}
+"""The training operator refuses a job without a container of that name."""
+
+
 def _kind(version: str, kind: str, replicas: str, operator: str, *roles: str) -> SandboxKind:
     """A row: they differ in names only."""
     return SandboxKind(
@@ -117,8 +185,16 @@ def _kind(version: str, kind: str, replicas: str, operator: str, *roles: str) ->
         suspend=("spec", "runPolicy", "suspend"),
         managed_by=("spec", "runPolicy", "managedBy"),
         operator=f"kubeflow.org/{operator}",
-        pods=InTemplates((Roles(at=("spec", replicas, EACH), index_label="training.kubeflow.org/replica-index"),)),
-        course=_MPI_COURSE if kind == "MPIJob" else _course(kind),
+        pods=InTemplates(
+            (
+                Roles(
+                    at=("spec", replicas, EACH),
+                    index_label="training.kubeflow.org/replica-index",
+                    container=_CONTAINERS.get(kind, ""),
+                ),
+            )
+        ),
+        course=_MPI_COURSE if kind == "MPIJob" else _course(kind, *_WORDS.get(kind, _NAMED)),
         spec={replicas: {role: {"replicas": 1} for role in roles}},
         columns=(("State", ".status.conditions[-1:].type"),),
     )

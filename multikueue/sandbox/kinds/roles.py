@@ -83,6 +83,8 @@ class Roles:
     """The field that names an entry of a list."""
     index_label: str = ""
     """The pod label with the pod's index, if the kind sets one."""
+    container: str = ""
+    """What the first container must be called, if the kind's own controller refuses any other name."""
 
     def find(self, job: Json) -> Iterator[Role]:
         """The roles that have a template."""
@@ -101,7 +103,10 @@ class Roles:
             parent = holder
             for step in self.template[:-1]:
                 parent = parent.setdefault(step, {})
-            parent.setdefault(self.template[-1], clone(template))
+            if self.template[-1] not in parent:
+                parent[self.template[-1]] = filled = clone(template)
+                if self.container:
+                    filled["spec"]["containers"][0]["name"] = self.container
 
     def _holders(self, job: Json) -> Iterator[tuple[str, Json]]:
         if not self.at or self.at[-1] != EACH:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 import attrs
 
+from multikueue.core.model.conditions import conditions, find, new_condition, updated
 from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import clone, dig, labels_of, uid
@@ -22,6 +24,11 @@ LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
 LWS_WORKER: Final = "leaderworkerset.sigs.k8s.io/worker-index"
 _APP: Final = "app"
+_WORDS: Final = {
+    "Progressing": ("GroupsProgressing", "Replicas are progressing"),
+    "Available": ("AllGroupsReady", "All replicas are ready"),
+}
+"""Reason and message of a LeaderWorkerSet's conditions."""
 
 
 @attrs.frozen(kw_only=True)
@@ -138,7 +145,7 @@ class SetKind(SandboxKind):
             made["spec"]["selector"] = {"matchLabels": {_APP: name}}
         return made
 
-    def status(self, job: Json, ready: frozenset[str]) -> Json:
+    def status(self, job: Json, ready: frozenset[str], now: datetime) -> Json:
         """The status of a set of whose pods these are ready."""
         members = self.members(job)
         waiting = {member.component for member in members if member.name not in ready}
@@ -148,7 +155,20 @@ class SetKind(SandboxKind):
         if self.resource.gvk.group == "apps":
             counted["availableReplicas"] = count
         generation = dig(job, "metadata", "generation") or 1
-        return {**(job.get("status") or {}), **counted, "observedGeneration": generation}
+        status = {**(job.get("status") or {}), **counted, "observedGeneration": generation}
+        return _with_conditions(job, status, now) if self.whole else status
+
+
+def _with_conditions(job: Json, status: Json, now: datetime) -> Json:
+    """The status of a LeaderWorkerSet as its manager writes it: without zeros, one condition at a time `True`."""
+    name, listed = job["metadata"]["name"], conditions(job)
+    shown = "Available" if status["readyReplicas"] >= status["replicas"] else "Progressing"
+    for kind, (reason, message) in _WORDS.items():
+        if kind == shown or find(listed, kind):
+            made = new_condition(kind, kind == shown, reason, message, now=now, generation=status["observedGeneration"])
+            listed = updated(listed, made)
+    selector = f"{LWS_NAME}={name},{LWS_WORKER}=0"
+    return {**{key: value for key, value in status.items() if value}, "hpaPodSelector": selector, "conditions": listed}
 
 
 def replicas(job: Json) -> int:

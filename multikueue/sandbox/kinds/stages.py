@@ -163,7 +163,7 @@ class Stages:
 
 
 def _filled_in(condition: Json, job: Json) -> Json:
-    """The condition with the job's names where its message has `{job}` or `{name}`."""
+    """The condition with the job's namespace and name where its message has `{job}`, and its name for `{name}`."""
     metadata = job["metadata"]
     own = f"{metadata.get('namespace', 'default')}/{metadata['name']}"
     message = condition.get("message", "").replace("{job}", own).replace("{name}", metadata["name"])

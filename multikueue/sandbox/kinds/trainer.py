@@ -34,12 +34,12 @@ class TrainJobPods:
             if trainer.get(taken):
                 container[field] = trainer[taken]
         template: Json = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-        return [pod_set(_NODE, self.counts(job)[_NODE], template, "batch.kubernetes.io/job-completion-index")]
+        return [pod_set(_NODE, _nodes(job), template, "batch.kubernetes.io/job-completion-index")]
 
     def counts(self, job: Json) -> Mapping[str, int]:
-        """See `PodSets`."""
-        nodes = dig(job, "spec", "trainer", "numNodes")
-        return {_NODE: nodes if isinstance(nodes, int) else 1}
+        """See `PodSets`. All nodes are pods of one Job."""
+        del job
+        return {_NODE: 1}
 
     def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
         """See `PodSets`."""
@@ -73,6 +73,11 @@ class TrainJobPods:
         trainer.setdefault("resourcesPerNode", first.get("resources") or {})
 
 
+def _nodes(job: Json) -> int:
+    nodes = dig(job, "spec", "trainer", "numNodes")
+    return nodes if isinstance(nodes, int) else 1
+
+
 def _others(job: Json) -> list[Json]:
     return [patch for patch in dig(job, "spec", "runtimePatches") or [] if patch.get("manager") != _MANAGER]
 
@@ -83,6 +88,7 @@ KINDS: Final = (
         integration="trainer.kubeflow.org/trainjob",
         operator="trainer.kubeflow.org/trainjob-controller",
         pods=TrainJobPods(),
+        restored_once_idle=True,
         course=Stages(
             suspended=Stage(
                 conditions={"Suspended": "True"},
@@ -103,7 +109,10 @@ KINDS: Final = (
                 message="jobset completed successfully",
             ),
             failed=Stage(
-                conditions={"Failed": "True"}, counted=("failed",), reason="FailedJobs", message="jobset failed"
+                conditions={"Failed": "True"},
+                counted=("failed",),
+                reason="FailedJobs",
+                message="jobset failed due to one or more job failures (first failed job: {name}-node-0)",
             ),
             counters=Counters("jobsStatus", COUNTERS),
         ),

@@ -91,7 +91,8 @@ def decide_job(situation: JobSituation) -> Decision:
 def _half_stopped(situation: JobSituation, _workload: Json) -> Decision | None:
     if annotations_of(situation.job).get(STOPPING_ANNOTATION) != "true" or situation.kind.ending(situation.job):
         return None  # a job that ended while it was being stopped has ended: that comes first
-    return Step(continue_stop(situation.kind, situation.job, situation.workload))
+    written = continue_stop(situation.kind, situation.job, situation.workload)
+    return NOTHING if written is None else Step(written)
 
 
 def _fresh(situation: JobSituation, _workload: Json) -> Decision | None:

@@ -29,16 +29,18 @@ def start(kind: SandboxKind, job: Json, injections: dict[str, Injection]) -> Rep
 def stop(kind: SandboxKind, job: Json, workload: Json | None) -> Replace:
     """Suspend the job; for kinds that need more than one write, this is the first."""
     result = kind.with_suspend(job, True)
-    if not kind.resets_start_time:
+    if not (kind.resets_start_time or kind.restored_once_idle):
         return Replace(kind.resource, _restored(kind, result, workload))
     return Replace(kind.resource, with_value(result, ("metadata", "annotations", STOPPING_ANNOTATION), "true"))
 
 
-def continue_stop(kind: SandboxKind, job: Json, workload: Json | None) -> Replace:
-    """The next write of a stop that has begun."""
+def continue_stop(kind: SandboxKind, job: Json, workload: Json | None) -> Replace | None:
+    """The next write of a stop that has begun; None while it has to wait for the job's pods."""
     if not kind.is_held(job):
         return stop(kind, job, workload)
-    if dig(job, "status", "startTime"):
+    if kind.restored_once_idle and kind.course.is_active(job):
+        return None
+    if kind.resets_start_time and dig(job, "status", "startTime"):
         return Replace(kind.resource, without(job, [("status", "startTime")]), "status")
     result = _restored(kind, clone(job), workload)
     del result["metadata"]["annotations"][STOPPING_ANNOTATION]

@@ -13,7 +13,7 @@ from multikueue.core.model.objects import annotations_of, dig, is_terminating, l
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import is_finished
 from multikueue.sandbox.kinds.pods import POD_RESOURCE, group_of
-from multikueue.sandbox.kinds.sets import LWS_GROUP, PARENT_ANNOTATION, Member, SetKind
+from multikueue.sandbox.kinds.sets import LWS_GROUP, LWS_NAME, PARENT_ANNOTATION, Member, SetKind
 
 
 def queue_name(job: Json) -> str:
@@ -66,11 +66,15 @@ def pod_places(pod: Json) -> Iterator[Hashable]:
 
 
 def pod_place(pod: Json) -> Hashable:
-    """The key of the Workload of a pod; for a pod of a set that is admitted in parts, the set and the part."""
+    """The key of the Workload of a pod; for a pod of a set that is admitted in parts, the set and the part.
+
+    A LeaderWorkerSet has its pods made by StatefulSets, one for all leaders and one a group: a label names the set.
+    """
     namespace, parent = pod["metadata"]["namespace"], annotations_of(pod).get(PARENT_ANNOTATION)
     owner = next((one for one in dig(pod, "metadata", "ownerReferences") or [] if one.get("controller")), None)
     if parent not in (None, "", "deployment") and owner is not None:
-        return (parent, ObjectKey(namespace, owner["name"]), labels_of(pod).get(LWS_GROUP, ""))
+        name = labels_of(pod).get(LWS_NAME) or owner["name"]
+        return (parent, ObjectKey(namespace, name), labels_of(pod).get(LWS_GROUP, ""))
     name = prebuilt_workload(pod) or group_of(pod)
     return ObjectKey(namespace, name or workload_name(POD_RESOURCE.gvk, pod["metadata"]["name"], uid(pod)))
 

@@ -109,11 +109,43 @@ def test_times_written_in_the_lease_decide_nothing() -> None:
 def test_it_knows_when_the_lease_was_renewed_last() -> None:
     """For those who ask how long nobody was at work; also of one that was deleted since."""
     candidate = Candidate(KEY, "a")
-    assert candidate.renewed_at is None
+    assert candidate.led_until is None
     candidate.observe(stored(leading("b").next_lease(WALL)), 0.0)
-    assert candidate.renewed_at == WALL
+    assert candidate.led_until == WALL
     candidate.observe(None, 1.0)
-    assert candidate.renewed_at == WALL
+    assert candidate.led_until == WALL
+
+
+def test_a_write_that_acquires_says_until_when_somebody_led() -> None:
+    """It may take effect without an answer, for as long as it likes: nobody leads then."""
+    before = stored(leading("b").next_lease(WALL))
+    candidate = Candidate(KEY, "a")
+    candidate.observe(before, 0.0)
+    for seconds in (20, 40, 60):
+        later = WALL + timedelta(seconds=seconds)
+        candidate.observe(stored(candidate.next_lease(later, leading=False), seconds), float(seconds))
+        assert candidate.led_until == WALL
+    released = stored(candidate.released_lease(WALL + timedelta(seconds=70)), 70)
+    other = Candidate(KEY, "c")
+    other.observe(released, 71.0)
+    assert other.led_until == WALL
+    candidate.observe(stored(candidate.next_lease(WALL + timedelta(seconds=80)), 80), 80.0)
+    assert candidate.led_until == WALL + timedelta(seconds=80), "it leads"
+
+
+def test_where_nobody_has_led_a_write_that_acquires_says_so() -> None:
+    candidate = Candidate(KEY, "a")
+    candidate.observe(None, 0.0)
+    candidate.observe(stored(candidate.next_lease(WALL, leading=False)), 0.0)
+    assert candidate.led_until is None
+
+
+def test_a_release_says_when_its_holder_led_last() -> None:
+    """The last renewals may have been unanswered, so it has stopped before."""
+    released = stored(leading("a").released_lease(WALL + timedelta(seconds=30), WALL + timedelta(seconds=10)), 2)
+    candidate = Candidate(KEY, "b")
+    candidate.observe(released, 0.0)
+    assert candidate.led_until == WALL + timedelta(seconds=10)
 
 
 def test_a_released_lease_is_free_at_once_and_counts_a_transition() -> None:

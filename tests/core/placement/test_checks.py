@@ -197,7 +197,7 @@ def test_a_check_in_use_keeps_its_config() -> None:
     ground.checks["placed"] = merged(check, {"metadata": {"finalizers": [FINALIZER, KUEUE_FINALIZER]}})
     assert ground.step().effects == ()
     ground.checks["placed"] = merged(check, {"metadata": {"finalizers": [FINALIZER]}})
-    for busy in (workload("w", cluster="a"), workload("w", offered=("a",))):
+    for busy in (workload("w", cluster="a"), workload("w", offered=("a",), state="Ready")):
         ground.workloads = {"w": busy}
         assert ground.step().effects == ()
     assert ground.listed() == ["a"]

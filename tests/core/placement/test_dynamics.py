@@ -118,6 +118,25 @@ def test_a_workload_that_is_offered_there_holds_it_beside_another_controller() -
     assert ours.listed() == ["c3"]
 
 
+def test_a_workload_that_we_keep_from_being_offered_holds_nothing() -> None:
+    """A dispatcher of a user's own nominates as soon as there is quota; the Workload waits for the cluster to leave."""
+    ground = hub("c2", "c3", controller=FOREIGN)
+    ground.workloads = {"old": workload("old", cluster="c2", state="Ready", Admitted=True)}
+    ground.settle()
+    ground.decide("c3")
+    ground.workloads |= {"new": workload("new", offered=("c2",))}
+    ground.settle()
+    assert (ground.listed(), ground.state("new")) == (["c3", "c2"], "Pending")
+    told(ground.workloads["old"], "Finished", True)
+    ground.settle()
+    ground.later(61)
+    ground.settle()
+    assert ground.listed() == ["c3"]
+    ground.later(3)
+    ground.settle()
+    assert ground.state("new") == "Ready"
+
+
 def test_a_workload_that_was_told_ready_holds_what_is_listed() -> None:
     """Beside another controller, which is about to offer it to what it has seen in the list."""
     ground = hub("c2", "c3", controller=FOREIGN)

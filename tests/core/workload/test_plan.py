@@ -9,7 +9,8 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.effects import Announce
+from multikueue.core.model.objects import with_value
+from multikueue.core.workload.effects import Announce, ApplyStatus
 from multikueue.core.workload.plan import TABLE
 from multikueue.core.workload.snapshot import Lost, Snapshot, Worker
 from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
@@ -17,6 +18,14 @@ from tests.core.wording import in_words
 
 UNKNOWN = workload(owner=("example.com/v1", "Widget"))
 FOREIGN = job(managed_by=None)
+
+
+def written_by(*managers: str) -> Json:
+    """A job whose status these have written."""
+    entries = [{"manager": manager, "subresource": "status"} for manager in managers]
+    return with_value(job(), ("metadata", "managedFields"), entries)
+
+
 LIVE = workload(cluster="w1", check="Ready")
 
 
@@ -34,6 +43,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "finished",
         "unknown kind",
         "not delegated",
+        "acted on here",
         "no quota",
         "evicted",
         "retrying",
@@ -102,11 +112,36 @@ class TestRejection:
     def test_a_job_that_the_managers_controllers_would_run_is_rejected(self) -> None:
         """It would run twice: on the manager, and on a worker."""
         seen = snapshot(workload(), job=FOREIGN)
-        reason = 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""'
+        reason = (
+            'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "" '
+            "(Kubernetes before v1.32 drops the field)"
+        )
         _, advice = decide(seen).effects
         assert in_words(seen, decide(seen)) == [f"rejected: The owner is not managed by Kueue: {reason}", "warn"]
         assert isinstance(advice, Announce)
         assert advice.note.startswith(f"{reason}: create the job again with that value")
+
+    @pytest.mark.parametrize("managers", [("multikueue", "kueue"), ()], ids=["ours", "nobody"])
+    def test_a_job_whose_status_only_we_write_is_dispatched(self, managers: tuple[str, ...]) -> None:
+        """What an earlier attempt has left in its status is ours."""
+        assert decide(snapshot(workload(), worker("w1"), job=written_by(*managers))).row == "pending"
+
+    def test_a_job_that_a_controller_of_the_manager_acts_on_is_rejected(self) -> None:
+        """It ignores the field, and would run the job as soon as the check is Ready."""
+        seen = snapshot(workload(), worker("w1"), job=written_by("kube-controller-manager"))
+        verdict, advice = decide(seen).effects
+        told = '"kube-controller-manager" has written its status although spec.managedBy is'
+        assert "rejected: A controller of the manager acts on the job" in in_words(seen, decide(seen))[0]
+        assert isinstance(verdict, ApplyStatus)
+        assert isinstance(advice, Announce)
+        assert told in advice.note
+        assert "Kubernetes v1.32 is the first version that heeds the field" in advice.note
+
+    def test_what_runs_on_a_worker_stays_there_whoever_writes_the_status(self) -> None:
+        """What runs is never taken."""
+        local = workload(check="Ready", cluster="w1")
+        there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
+        assert decide(snapshot(local, there, job=written_by("kube-controller-manager"))).row == "assigned"
 
     def test_copies_of_a_rejected_workload_go_with_the_verdict(self) -> None:
         """A rejected Workload holds nobody's quota (item 27)."""

@@ -21,6 +21,6 @@ async def drains(ground: OperatorsGround, row: Row) -> None:
     (shown,) = await ground.ended(kind, name, "Succeeded")
     await ground.cleaned(kind, name)
     assert ground.workers["worker2"].showed(kind.resource, name, shown["status"])
-    made = ground.pods_made(name, row.counted)
+    made = row.made(ground, name)
     assert made == {"worker1": row.pods, "worker2": row.until_end}, made
     await nothing_left(ground, row, name)

@@ -14,7 +14,6 @@ from tests.operators.recording import record
 from tests.operators.walking import all_ways
 from tests.operators.workflows.examples import pipeline
 
-OPERATORS = (TEKTON,)
 pytestmark = [
     pytest.mark.operators,
     pytest.mark.every_operator,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.kinds import BATCH_JOB
+from multikueue.sandbox.kinds import BATCH_JOB, trainer
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
@@ -24,8 +24,9 @@ from multikueue.sandbox.kueue.effects import (
     Rest,
     Step,
 )
-from multikueue.sandbox.kueue.starting import suspended_when_queued
+from multikueue.sandbox.kueue.starting import start, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import evicted, finished, released, reserved, with_condition
+from tests.kinds.ground import TEMPLATE
 from tests.sandbox.kueue.objects import condition, job
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -218,6 +219,27 @@ def test_stopping_goes_by_way_of_the_start_time() -> None:
     assert restored["spec"]["template"]["metadata"] == {"labels": {"controller-uid": "u"}}
     assert STOPPING not in restored["metadata"]["annotations"]
     assert BATCH_JOB.is_suspended(restored)
+
+
+def test_a_trainjob_is_restored_only_once_its_pods_are_gone() -> None:
+    """The trainer's webhook refuses a changed runtime patch while the JobSet has an active Job."""
+    (kind,) = trainer.KINDS
+    fresh = kind.example("t", TEMPLATE, queue="lq", delegated=False)
+    fresh["metadata"].update(uid="job", resourceVersion="5")
+    its = evicted(reserved(build_workload(kind, fresh, 0), "cq", ASSIGNED, NOW), "Preempted", "make room", NOW)
+    its = with_condition(its, "PodsReady", False, "WaitForStart", "Not all pods are ready or succeeded", NOW)
+    found = start(kind, fresh, {"node": Injection(labels={"kueue.x-k8s.io/podset": "node"})}).object
+    found["status"] = {"jobsStatus": [{"name": "node", "active": 1}]}
+
+    suspended = after(found, decide_job(JobSituation(kind, found, its, NOW)))
+    assert (suspended["spec"]["suspend"], kind.is_suspended(suspended)) == (True, False)
+    assert suspended["spec"]["runtimePatches"] == found["spec"]["runtimePatches"]
+    assert decide_job(JobSituation(kind, suspended, its, NOW)) == NOTHING
+
+    gone = {**suspended, "status": {"jobsStatus": [{"name": "node", "active": 0}]}}
+    restored = after(gone, decide_job(JobSituation(kind, gone, its, NOW)))
+    assert kind.is_suspended(restored)
+    assert "runtimePatches" not in restored["spec"]
 
 
 def test_quota_is_released_when_no_pod_is_left() -> None:

@@ -143,3 +143,16 @@ def test_pods_of_a_set_are_found_by_it_and_pods_of_a_deployment_by_themselves() 
     assert pod_place(pod) == ("statefulset", ObjectKey("default", "s"), "")
     pod["metadata"]["annotations"] = {parent: "deployment"}
     assert isinstance(pod_place(pod), ObjectKey)
+
+
+def test_pods_of_a_leaderworkerset_are_found_by_its_label_whichever_statefulset_made_them() -> None:
+    """LeaderWorkerSet has a StatefulSet for all leaders, and one for the workers of each group."""
+    pod = single()
+    pod["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-suspending-parent": "leaderworkerset"}
+    for owner_name in ("s", "s-1"):
+        labels = {"leaderworkerset.sigs.k8s.io/name": "s", "leaderworkerset.sigs.k8s.io/group-index": "1"}
+        pod["metadata"]["labels"] = labels
+        pod["metadata"]["ownerReferences"] = [
+            {"kind": "StatefulSet", "name": owner_name, "uid": "u", "controller": True}
+        ]
+        assert pod_place(pod) == ("leaderworkerset", ObjectKey("default", "s"), "1")

@@ -87,7 +87,9 @@ def kinds_without_managed_by(facts: Facts) -> Iterator[Spot]:
         if not _has_field(_schema(kind, definition), [str(part) for part in path]):
             field = ".".join(str(part) for part in path)
             where = f"CustomResourceDefinition {kind.resource.qualified}"
-            yield Spot(where, f"its version {kind.resource.gvk.version} has no field {field}")
+            heeding = kind.delegation.heeding
+            told = f": {heeding.of_missing}" if heeding is not None else ""
+            yield Spot(where, f"its version {kind.resource.gvk.version} has no field {field}{told}")
 
 
 def _schema(kind: JobKind, definition: Json) -> Json:

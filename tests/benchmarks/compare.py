@@ -1,0 +1,132 @@
+"""`python -m tests.benchmarks.compare A B`: two sets of result files, number by number.
+
+A and B are result files, or folders of them: one file per run. Of several runs the median counts, and the smallest and
+the largest are told. Only runs of one scenario can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import attrs
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from multikueue.core.model.names import Json
+from tests.benchmarks import plotting
+
+SAME: Final = ("scenario", "control_plane", "jobs", "workers", "rtt_ms", "offered_per_s")
+"""What the runs must have in common."""
+
+
+@attrs.frozen
+class Spread:
+    """One number of several runs."""
+
+    values: tuple[float, ...]
+
+    @property
+    def middle(self) -> float:
+        """The median."""
+        return median(self.values)
+
+    def __str__(self) -> str:
+        told = f"{self.middle:.4g}"
+        low, high = min(self.values), max(self.values)
+        return told if low == high else f"{told} ({low:.4g} to {high:.4g})"
+
+
+@attrs.frozen
+class Compared:
+    """One number, before and after."""
+
+    name: str
+    before: Spread
+    after: Spread
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as large the second median is; None if the first is 0."""
+        return self.after.middle / self.before.middle if self.before.middle else None
+
+    @property
+    def apart(self) -> bool:
+        """Whether all of one are larger than all of the other: else the difference may be chance."""
+        one, other = self.before.values, self.after.values
+        return max(one) < min(other) or max(other) < min(one)
+
+
+def read(where: Path) -> list[Json]:
+    """The results of a file, or of all files of a folder.
+
+    Raises:
+        click.ClickException: there is none.
+    """
+    files = sorted(where.glob("*.json")) if where.is_dir() else [where]
+    if not files:
+        raise click.ClickException(f"{where} has no result files (*.json)")
+    return [orjson.loads(file.read_bytes()) for file in files]
+
+
+def numbers(result: Json) -> dict[str, float]:
+    """The numbers of a result by their dotted names, without those of the machine."""
+    found: dict[str, float] = {}
+
+    def walk(value: object, path: str) -> None:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                walk(inner, f"{path}.{name}" if path else name)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found[path] = float(value)
+
+    walk({name: value for name, value in result.items() if name not in ("machine", "requests", *SAME)}, "")
+    return found
+
+
+def compared(before: Sequence[Json], after: Sequence[Json]) -> list[Compared]:
+    """All numbers that both have.
+
+    Raises:
+        click.ClickException: they are not of one scenario.
+    """
+    for field in SAME:
+        seen = {str(one.get(field)) for one in (*before, *after)}
+        if len(seen) > 1:
+            raise click.ClickException(f"runs with different {field} cannot be compared: {', '.join(sorted(seen))}")
+    one, other = [numbers(run) for run in before], [numbers(run) for run in after]
+    shared = [name for name in one[0] if all(name in run for run in (*one, *other))]
+    return [
+        Compared(name, Spread(tuple(run[name] for run in one)), Spread(tuple(run[name] for run in other)))
+        for name in shared
+    ]
+
+
+@click.command()
+@click.argument("before", type=click.Path(exists=True, path_type=Path))
+@click.argument("after", type=click.Path(exists=True, path_type=Path))
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the ratios into this PNG.")
+def main(before: Path, after: Path, plot: Path | None) -> None:
+    """Compare the results of two sets of runs: files, or folders with a file per run."""
+    if plot is not None:
+        plotting.require()
+    one, other = read(before), read(after)
+    found = compared(one, other)
+    table = Table(title=f"{before} ({len(one)} runs) → {after} ({len(other)} runs)", title_justify="left")
+    for name in ("", "before", "after", "ratio", ""):
+        table.add_column(name, justify="left" if not name else "right")
+    for row in found:
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+        table.add_row(row.name, str(row.before), str(row.after), ratio, "" if row.apart else "they overlap")
+    Console().print(table)
+    if plot is not None:
+        drawn = {row.name: row.ratio for row in found if row.ratio is not None}
+        plotting.draw_ratios(drawn, {row.name for row in found if row.apart}, plot)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""What the end of a load is held against: each of these faults would be told."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import anyio.abc
+import pytest
+
+from multikueue.core.model.names import Json
+from multikueue.kube import KubeClient
+from tests.controlplane.interface import Cluster
+from tests.operators.load.lives import JOB_LABEL
+from tests.operators.load.plan import PODS, Plan
+from tests.operators.load.world import LoadedCluster, World
+
+PLAN = Plan(name="a", seconds=1.0, failures=(1, 0, 0, 0))
+STATUS: Json = {"succeeded": PODS, "failed": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+
+
+def _cluster() -> LoadedCluster:
+    return LoadedCluster(cast(Cluster, None), cast(KubeClient, None))
+
+
+def _job(own: str, status: Json) -> Json:
+    return {"kind": "Job", "metadata": {"name": "a", "namespace": "default", "uid": own}, "status": status}
+
+
+def _world(shown: Json = STATUS, *, attempts: tuple[str, ...] = ("x",), failed: int = 1) -> World:
+    """A Job of four pods of which the first fails, as it is when all is over."""
+    world = World({"a": PLAN}, _cluster(), {"worker1": _cluster()}, cast(anyio.abc.TaskGroup, None))
+    world.manager.see(_job("home", shown))
+    for attempt in attempts:
+        world.workers["worker1"].see(_job(attempt, STATUS))
+        ends = ["Failed"] * failed + ["Succeeded"] * PODS
+        for number, end in enumerate(ends):
+            owner = {"uid": attempt, "name": "a", "kind": "Job", "controller": True}
+            index = str(max(0, number - failed))
+            labels = {JOB_LABEL: "a", "batch.kubernetes.io/job-completion-index": index}
+            metadata = {"uid": f"{attempt}{number}", "labels": labels, "ownerReferences": [owner]}
+            pod = {"metadata": metadata, "status": {"phase": end}}
+            world.lives.see("worker1", pod, float(number))
+    return world
+
+
+async def test_nothing_is_told_where_all_is_right() -> None:
+    assert _world().wrong() == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [
+        ({"shown": {**STATUS, "failed": 0}}, "have succeeded and failed, not"),
+        ({"shown": {**STATUS, "active": 1}}, "its copy's last status"),
+        ({"shown": {**STATUS, "conditions": [{"type": "Failed", "status": "True"}]}}, "it ended otherwise"),
+        ({"attempts": ("x", "y")}, "it began 2 times"),
+        ({"failed": 2}, "pods did so"),
+        ({"attempts": ()}, "it never had a pod"),
+    ],
+)
+async def test_what_is_wrong_is_told_with_its_plan(fault: dict[str, Any], what: str) -> None:
+    told = _world(**fault).wrong()
+    assert any(what in one for one in told), told
+    assert all(str(PLAN) in one for one in told)
+
+
+async def test_a_pod_that_the_manager_had_is_told() -> None:
+    """Its own Job controller must leave the Job alone."""
+    world = _world()
+    world.lives.of["a"][0].cluster = "manager"
+    assert any("manager" in one for one in world.wrong())

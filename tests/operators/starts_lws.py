@@ -1,0 +1,32 @@
+"""How LeaderWorkerSet's manager is started."""
+
+from __future__ import annotations
+
+import yaml
+
+from tests.controlplane.ports import free_port
+from tests.operators.starting import Place, Start, certified
+from tests.operators.table import LWS
+from tests.operators.webhooks import registered
+
+
+async def lws(place: Place) -> Start:
+    """With its webhooks: they give the pods their labels, by which the manager knows a group."""
+    authority, port, health = certified(place.folder), free_port(), f"127.0.0.1:{place.health}"
+    settings = {
+        "apiVersion": "config.lws.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "webhook": {"host": "127.0.0.1", "port": port, "certDir": str(place.folder)},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": health},
+    }
+    file = place.folder / "settings.yaml"
+    file.write_text(yaml.safe_dump(settings))
+    return Start(
+        arguments=(f"--config={file}",),
+        health=f"http://{health}/readyz",
+        webhooks=registered(LWS, f"https://127.0.0.1:{port}", authority),
+        webhooks_port=port,
+    )

@@ -1,0 +1,43 @@
+"""What `docs/kinds.md` says was tried: it cannot go stale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.marked import replaced
+from tests.operators import kinds_table
+from tests.operators.table import Operator
+from tests.test_docs import marks_of, named_in
+
+OPERATORS = [pytest.param(one, id=one.name) for one in kinds_table.operators()]
+
+
+def test_the_tables_are_up_to_date() -> None:
+    """`python -m tests.operators.kinds_table` writes them."""
+    page = kinds_table.PAGE.read_text()
+    assert replaced(page, kinds_table.WRITER, kinds_table.tables()) == page
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_what_was_recorded_is_of_the_version_that_is_built(operator: Operator) -> None:
+    """A new version is tried anew: `MULTIKUEUE_RECORD=1 nox -s operators`."""
+    made = f"{operator.module} {operator.version}"
+    found = {one["controller"] for kind in operator.kinds for one in kinds_table.recordings(kind)}
+    assert found <= {made}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_version_is_the_one_of_its_go_mod(operator: Operator) -> None:
+    """What is said to be built is what is built."""
+    lines = (Path(__file__).parent / "go" / operator.name / "go.mod").read_text().split("\n")
+    assert any(
+        line.split("//")[0].split()[-2:] == [operator.module, operator.version] for line in lines if line.strip()
+    )
+
+
+def test_the_tests_that_the_page_names_exist() -> None:
+    named = named_in("kinds.md")
+    assert named
+    assert [test for test in named if marks_of(test) is None] == []

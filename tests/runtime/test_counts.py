@@ -1,0 +1,116 @@
+"""What a workload costs, in counts: on the virtual clock they are the same on every machine.
+
+A change that makes these larger makes the controller slower. One that makes them smaller: write the new ones here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import anyio
+import attrs
+import orjson
+import pytest
+
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
+from multikueue.core.workload.snapshot import Snapshot
+from multikueue.runtime.reconcilers import workload as reconciling
+from multikueue.sandbox.apiserver import ApiServer, Delay, DirectClient, Match
+from multikueue.sandbox.jobs import RunnerOptions
+from tests.runtime.fleet import Fleet, is_active, until
+from tests.runtime.test_fair_shares import Counted
+
+pytestmark = [pytest.mark.looptime, pytest.mark.timeout(300)]
+
+JOBS = 100
+ANSWER = 0.01
+"""Seconds until a request is answered."""
+INFORMERS = ("list", "watch")
+
+
+class Weighed(DirectClient):
+    """Counts the bytes of the objects and patches that are sent to the manager."""
+
+    sent = 0
+
+    async def create(self, resource: Any, obj: Json, **rest: Any) -> Json:
+        Weighed.sent += len(orjson.dumps(obj))
+        return await super().create(resource, obj, **rest)
+
+    async def apply(self, resource: Any, obj: Json, **rest: Any) -> Json:
+        Weighed.sent += len(orjson.dumps(obj))
+        return await super().apply(resource, obj, **rest)
+
+    async def merge_patch(self, resource: Any, key: Any, patch: Json, **rest: Any) -> Json:
+        Weighed.sent += len(orjson.dumps(patch))
+        return await super().merge_patch(resource, key, patch, **rest)
+
+
+def requests(*servers: ApiServer) -> Counter[str]:
+    """What we asked of clusters, without the lists and watches of informers and probes."""
+    found: Counter[str] = Counter()
+    for server in servers:
+        for (user, verb, resource), count in server.access.requests.items():
+            if user.startswith("multikueue") and verb not in INFORMERS:
+                found[f"{verb} {resource}"] += count
+    return found
+
+
+async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A burst of 100 jobs that run for 5 s, with 3 workers that all have room; requests are answered after 10 ms."""
+    plans: Counter[str] = Counter()
+    snapshots: list[ObjectKey] = []
+
+    def counted_plan(*arguments: Any) -> GuardedPlan:
+        decided = guarded_plan(*arguments)
+        plans[f"{decided.plan.row}{'' if decided.plan.effects else ', nothing follows'}"] += 1
+        return decided
+
+    def counted_read(reader: Any, key: ObjectKey) -> Snapshot:
+        snapshots.append(key)
+        return read(reader, key)
+
+    read = reconciling.SnapshotReader.read
+    monkeypatch.setattr(reconciling, "guarded_plan", counted_plan)
+    monkeypatch.setattr(reconciling.SnapshotReader, "read", counted_read)
+    fleet, counted = Fleet.of("worker1", "worker2", "worker3"), Counted()
+    await fleet.connect(cpu=JOBS)
+    for server in (fleet.manager, *fleet.workers.values()):
+        server.faults.add(Delay(ANSWER), on=Match(user="multikueue"))
+    manager = attrs.evolve(fleet.build(client=Weighed(fleet.manager, user="multikueue")), controller_hook=counted)
+    async with fleet.kueues(RunnerOptions(minimum=5.0, maximum=5.0)), fleet.running(manager):
+        for name in fleet.workers:
+            await until(is_active(fleet, name))
+        workers = [*fleet.workers.values()]
+        at_start = requests(fleet.manager)
+        for number in range(JOBS):
+            await fleet.submit(f"job-{number}")
+        await anyio.sleep(30.0)
+        for worker in workers:
+            assert not (await DirectClient(worker).list(WORKLOAD)).items, "all have ended"
+
+    assert plans == {
+        "not ours, nothing follows": 39,
+        "no quota, nothing follows": 67,
+        "pending": 232,
+        "assigned": 400,
+        "assigned, nothing follows": 100,
+        "finished": 132,
+        "finished, nothing follows": 192,
+    }
+    assert counted.reconciles == len(snapshots) == plans.total()
+    assert requests(fleet.manager) - at_start == {
+        "patch workloads.kueue.x-k8s.io": 332,  # offered, recorded, Ready; the rest met a newer Workload
+        "patch jobs.batch": 268,  # the start and the end; the rest met a newer job
+        "create events.events.k8s.io": 100,
+    }
+    assert requests(*workers) == {
+        "create workloads.kueue.x-k8s.io": 3 * JOBS,
+        "delete workloads.kueue.x-k8s.io": 3 * JOBS,
+        "create jobs.batch": JOBS,
+        "delete jobs.batch": JOBS,
+    }
+    assert Weighed.sent == pytest.approx(5_610 * JOBS, rel=0.01)
