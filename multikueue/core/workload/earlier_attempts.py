@@ -14,7 +14,7 @@ from typing import Final
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, uid
+from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
@@ -59,7 +59,8 @@ def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
     Args:
         situation: the Workload, with quota and no worker.
         chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
-            is waited for, too, but not for ever: then the worker is recorded, and that job is told of.
+            is waited for, too, but not for ever: then the worker is recorded, and that job is told of. So is one that
+            is being deleted on another worker, which has just come back into sight.
     """
     others = [worker for worker in situation.workers if worker.name != chosen.name]
     elsewhere = hidden(situation, others)
@@ -67,11 +68,22 @@ def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
         elsewhere.append(LATE_CREATION)  # that slice has to take it away
     if any(may_run_unproven(situation, worker) for worker in others):
         elsewhere.append(LEFTOVER_GRACE)
-    waiting = situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE
+    waiting = situation.stale_jobs_on(chosen) or any(_still_runs(situation, worker) for worker in others)
+    waiting = waiting and situation.snapshot.quiet_for < LEFTOVER_GRACE
     # What is moved away from a worker is gone there before another has it.
     if chosen.name != leaves(situation) and left_behind(situation):
         elsewhere.append(LEFTOVER_GRACE)
     return max(elsewhere, default=LEFTOVER_GRACE if waiting else None)
+
+
+def _still_runs(situation: Situation, worker: Worker) -> bool:
+    """Whether an earlier attempt's job is seen to run there, and its deletion has not reached the worker yet."""
+    if not worker.in_sight:
+        return False
+    shared = [one.object for one in worker.shared if not situation.is_current(worker, one.object)]
+    jobs = [*(one.object for one in situation.stale_jobs_on(worker)), *shared]
+    ours = [job for job in jobs if situation.is_of_earlier_attempt(worker, job) and not is_terminating(job)]
+    return not all(_has_stopped(situation, worker, job) for job in ours)
 
 
 def may_run_unproven(situation: Situation, worker: Worker) -> bool:

@@ -13,7 +13,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digests, workload_copy
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
-from multikueue.core.model.marks import Marks, Proof
+from multikueue.core.model.marks import Marks, Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import CheckState, Owner
@@ -259,6 +259,11 @@ class Situation:
         """Whether a copy counts as this attempt's: by its mark. On the recorded worker one without proof does, too."""
         proof = self.proof(worker, copy)
         return proof is Proof.EXACT or (proof is Proof.NONE and worker.name == self.assigned_to)
+
+    def is_of_earlier_attempt(self, worker: Worker, copy: Json) -> bool:
+        """Whether we have made a copy for an earlier attempt: its mark is ours, and no worker's of this attempt."""
+        named = (self.marks.of(self.workload, self.attempt, one.name) for one in self.workers)
+        return self.proof(worker, copy) is Proof.OTHER and mark_of(copy) not in named
 
     def current(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it counts as this attempt's."""

@@ -271,9 +271,20 @@ class TestWinning:
 
     def test_one_that_is_free_wins_over_one_with_a_leftover(self) -> None:
         """The leftover may be held by a finalizer that nobody takes off."""
-        left = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), job_copy_of(OFFERED, attempt=EARLIER))
+        held = job_copy_of(OFFERED, attempt=EARLIER, deleting=True)
+        left = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), held)
         seen = snapshot(OFFERED, left, worker("w2", copy_of(OFFERED, admitted=True, uid="b")))
-        assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1", "delete job on w1"]
+        assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1"]
+
+    def test_a_leftover_that_runs_elsewhere_is_deleted_before_anybody_is_recorded(self) -> None:
+        """Its worker has just come back: both would run for as long as the deletion is on its way (seed 710603)."""
+        left = worker("w1", None, job_copy_of(OFFERED, attempt=EARLIER))
+        seen = snapshot(OFFERED, left, worker("w2", copy_of(OFFERED, admitted=True)))
+        assert (in_words(seen, decide(seen)), decide(seen).look_again) == (["delete job on w1"], 60)
+        gone = snapshot(OFFERED, worker("w1"), worker("w2", copy_of(OFFERED, admitted=True)))
+        assert in_words(gone, decide(gone))[0] == "record w2"
+        late = attrs.evolve(seen, quiet_for=timedelta(seconds=60))
+        assert in_words(late, decide(late)) == ["record w2", "delete job on w1"]
 
     @pytest.mark.parametrize(
         "spoiled",

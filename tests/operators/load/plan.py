@@ -45,6 +45,11 @@ class Plan:
         return 2 if self.upset in ("worker", "manager") else 1
 
     @property
+    def most_attempts(self) -> int:
+        """How often it may: a worker that evicts it may start the same copy again until we have taken that away."""
+        return self.attempts + (self.upset == "worker")
+
+    @property
     def counts(self) -> tuple[int, int] | None:
         """How many pods have succeeded and failed in the end; None where the Job controller ends some before."""
         return None if self.doomed else (PODS, sum(self.failures) + (self.upset == "node"))

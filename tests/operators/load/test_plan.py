@@ -22,7 +22,7 @@ def test_the_same_seed_draws_the_same_jobs_of_every_sort() -> None:
 
 def test_an_index_fails_as_often_as_planned_once_the_job_is_left_in_peace() -> None:
     plan = Plan(name="a", seconds=2.0, failures=(1, 0, 0, 0), upset="worker")
-    assert plan.attempts == 2
+    assert (plan.attempts, plan.most_attempts) == (2, 3)
     assert plan.fate(1, 0, 0) == Fate(ENDLESS)
     assert [plan.fate(2, 0, tried) for tried in (0, 1)] == [Fate(2.0, 1), Fate(2.0)]
     assert plan.fate(2, 1, 0) == Fate(2.0)

@@ -151,7 +151,7 @@ class World:
         copies = {own: copy for worker in self.workers.values() for own, copy in worker.last.items()}
         clusters = {life.cluster for life in lives}
         found = [
-            (len(attempts) != plan.attempts, f"it began {len(attempts)} times"),
+            (not plan.attempts <= len(attempts) <= plan.most_attempts, f"it began {len(attempts)} times"),
             (is_true(job, "Failed") != plan.doomed, "it ended otherwise"),
             (plan.counts not in (None, shown), f"{shown} of its pods have succeeded and failed, not {plan.counts}"),
             (shown != self.lives.counts(plan.name), f"{shown}, but {self.lives.counts(plan.name)} pods did so"),
