@@ -6,7 +6,7 @@ import click
 
 from tests.controlplane import building
 from tests.controlplane.errors import ControlPlaneError
-from tests.operators.table import DEFAULT, EXTRA, UNRUN
+from tests.operators.table import DEFAULT, EXTRA
 
 
 @click.group()
@@ -16,13 +16,10 @@ def main() -> None:
 
 @main.command()
 @click.option("--force", is_flag=True, help="Build again even if nothing changed.")
-@click.option("--all", "everything", is_flag=True, help="Build all there are, and say which are not run here, and why.")
+@click.option("--all", "everything", is_flag=True, help="Build all there are.")
 @click.argument("names", nargs=-1)
 def build(force: bool, everything: bool, names: tuple[str, ...]) -> None:
     """Build these controllers, or the default ones, each into a folder of the cache."""
-
-    for project in UNRUN if everything else ():
-        click.echo(f"{project.module}: not run, {project.reason}; the sandbox plays {', '.join(project.kinds)}")
     failed = []
     for operator in (*DEFAULT, *EXTRA) if names or everything else DEFAULT:
         if names and operator.name not in names:

@@ -10,7 +10,8 @@ import attrs
 from multikueue.core.model.names import Json
 from tests.controlplane.crds import read
 from tests.kinds.cases import Case, cases
-from tests.operators.table import APPWRAPPER, JOBSET, KUBERAY, LWS, MPI, TRAINER, TRAINING, Operator
+from tests.operators.table import APPWRAPPER, ARGO, JOBSET, KUBERAY, LWS, MPI, TEKTON, TRAINER, TRAINING, Operator
+from tests.operators.workflows.examples import EXAMPLES
 
 
 def _jobs(**counts: int) -> list[Json]:
@@ -49,6 +50,8 @@ def operators_cases(operator: Operator) -> list[Case]:
 
 
 def _with_one_try(case: Case) -> Case:
+    if case.name in EXAMPLES:
+        return Case(case.adapter, attrs.evolve(case.kind, spec=EXAMPLES[case.name]))
     spec = _ONE_TRY.get(case.name)
     return case if spec is None else Case(case.adapter, attrs.evolve(case.kind, spec={**case.kind.spec, **spec}))
 
@@ -75,4 +78,16 @@ def _terse(value: Any) -> Any:
     return [_terse(one) for one in value] if isinstance(value, list) else value
 
 
-__all__ = ["APPWRAPPER", "JOBSET", "KUBERAY", "LWS", "MPI", "TRAINER", "TRAINING", "definitions", "operators_cases"]
+__all__ = [
+    "APPWRAPPER",
+    "ARGO",
+    "JOBSET",
+    "KUBERAY",
+    "LWS",
+    "MPI",
+    "TEKTON",
+    "TRAINER",
+    "TRAINING",
+    "definitions",
+    "operators_cases",
+]

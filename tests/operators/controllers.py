@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import aiohttp
@@ -19,8 +20,10 @@ from tests.operators.starting import NAMESPACE, Place, Start, certified
 from tests.operators.starts_lws import lws
 from tests.operators.starts_trainer import trainer
 from tests.operators.starts_training import training
-from tests.operators.table import APPWRAPPER, JOBSET, KUBERAY, LWS, MPI, TRAINER, TRAINING, Operator
-from tests.operators.webhooks import registered, withdrawn
+from tests.operators.table import APPWRAPPER, ARGO, JOBSET, KUBERAY, LWS, MPI, TEKTON, TRAINER, TRAINING, Operator
+from tests.operators.webhooks import in_force, registered, withdrawn
+from tests.operators.workflows.starting_argo import argo
+from tests.operators.workflows.starting_tekton import tekton
 
 _READY_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.5
@@ -85,6 +88,8 @@ _STARTS: Final[Mapping[str, Callable[[Place], Awaitable[Start]]]] = {
     LWS.name: lws,
     TRAINING.name: training,
     TRAINER.name: trainer,
+    TEKTON.name: tekton,
+    ARGO.name: argo,
 }
 
 
@@ -100,21 +105,31 @@ async def running(operator: Operator, place: Place) -> AsyncIterator[ChildProces
     program = operator.program()
     kubeconfig = place.kubeconfig()
     start = await _STARTS[operator.name](place)
-    variables = {"KUBECONFIG": str(kubeconfig), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-    variables |= start.environment
-    command = ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), str(program)]
-    process = ChildProcess(f"{operator.name} of {place.cluster.name}", place.folder / "log")
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(process.kill)
-        await process.start([*command, *start.arguments])
-        await _ready(process, start)
+        processes = []
+        for one in (start, *start.beside):
+            path = program.with_name(one.program) if one.program else program
+            command = _command(path, kubeconfig, one)
+            process = ChildProcess(f"{path.name} of {place.cluster.name}", place.folder / f"{path.name}.log")
+            stack.push_async_callback(process.kill)
+            await process.start(command)
+            await _ready(process, one)
+            processes.append((process, command))
         stack.push_async_callback(withdrawn, place.cluster, start.webhooks)
         for webhook in start.webhooks:
             await place.cluster.admin.apply(webhook)
+        await in_force(place.cluster, start.webhooks)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
-        tasks.start_soon(_kept, process, [*command, *start.arguments])
-        yield process
+        for process, command in processes:
+            tasks.start_soon(_kept, process, command)
+        yield processes[0][0]
+
+
+def _command(program: Path, kubeconfig: Path, start: Start) -> list[str]:
+    """The program with its arguments, in the environment that it needs."""
+    variables = {"KUBECONFIG": str(kubeconfig), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1", **start.environment}
+    return ["/usr/bin/env", *(f"{name}={value}" for name, value in variables.items()), str(program), *start.arguments]
 
 
 async def _ready(process: ChildProcess, start: Start) -> None:

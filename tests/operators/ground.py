@@ -154,7 +154,7 @@ def _rules(rows: Sequence[Case], verbs: Sequence[str], status_verbs: Sequence[st
         resource = case.adapter.resource
         rules.append({"apiGroups": [resource.gvk.group], "resources": [resource.plural], "verbs": [*verbs]})
         if status_verbs:
-            where = f"{resource.plural}/status"
+            where = f"{resource.plural}/status" if case.kind.status_subresource else resource.plural
             rules.append({"apiGroups": [resource.gvk.group], "resources": [where], "verbs": [*status_verbs]})
     return rules
 

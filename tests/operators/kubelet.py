@@ -22,6 +22,7 @@ from tests.controlplane.errors import RequestFailed
 from tests.controlplane.interface import Cluster
 from tests.integration.view import POD
 from tests.operators.pods import NODE, Fate, Step, ended, next_step, running
+from tests.operators.workflows import inside
 
 _AGAIN: Final = 0.5
 """Seconds until a job is looked for again that could not be read."""
@@ -106,10 +107,13 @@ class Kubelet:
             await self.client.create(_BINDING, binding)
         elif step.deed == "run":
             self._ran_since.setdefault(uid(pod), anyio.current_time())
+            await inside.begins(self.client, pod)
             address = f"10.{len(self._ran_since) >> 8}.{len(self._ran_since) & 255}.7"
             await self._status(key, running(pod, time, address))
         else:
             if pod["status"].get("phase") not in ("Succeeded", "Failed"):
+                if step.deed == "end":
+                    await inside.ends(self.client, pod, step.exit_code)
                 await self._status(key, ended(pod, time, step.exit_code))
             if step.deed == "remove":
                 body = {"gracePeriodSeconds": 0, "preconditions": {"uid": uid(pod)}}
@@ -150,6 +154,9 @@ _RESOURCES: Final = {
         *(("kubeflow.org", "v1", f"{name}Job") for name in ("JAX", "Paddle", "PyTorch", "TF", "XGBoost")),
         ("trainer.kubeflow.org", "v1alpha1", "TrainJob"),
         ("workload.codeflare.dev", "v1beta2", "AppWrapper"),
+        ("tekton.dev", "v1", "TaskRun"),
+        ("tekton.dev", "v1", "PipelineRun"),
+        ("argoproj.io", "v1alpha1", "Workflow"),
     )
 }
 """Kinds between a pod and its job."""

@@ -9,11 +9,13 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
+from tests.operators.workflows import inside
 
 NODE: Final = "node-1"
 KILLED: Final = 137
 """What a container exits with that is killed."""
-_JOB_LABEL: Final = "batch.kubernetes.io/job-name"
+_ENDING: Final = {"batch.kubernetes.io/job-name", inside.TEKTONS_LABEL, inside.ARGOS_LABEL}
+"""Labels of pods that end by themselves, of Tekton's and Argo's tasks, too."""
 _OPERATOR_LABEL: Final = "training.kubeflow.org/operator-name"
 _RUNS_TO_AN_END: Final = "job-controller"
 """As `pytorchjob-controller`. The MPI operator's workers have the label, too: they serve until the launcher ends."""
@@ -71,9 +73,9 @@ def next_step(pod: Json, fate: Fate, *, now: float, ran_since: float | None, kil
 
 
 def ends(pod: Json) -> bool:
-    """Whether its containers end by themselves: those of Jobs and of the training operator's kinds do."""
+    """Whether its containers end by themselves: those of Jobs, tasks and the training operator's kinds do."""
     labels = labels_of(pod)
-    return _JOB_LABEL in labels or labels.get(_OPERATOR_LABEL, "").endswith(_RUNS_TO_AN_END)
+    return not _ENDING.isdisjoint(labels) or labels.get(_OPERATOR_LABEL, "").endswith(_RUNS_TO_AN_END)
 
 
 def running(pod: Json, time: str, address: str) -> Json:
@@ -97,10 +99,11 @@ def running(pod: Json, time: str, address: str) -> Json:
 
 
 def ended(pod: Json, time: str, exit_code: int) -> Json:
-    """The status of a pod all of whose containers have exited so."""
-    reason = "Completed" if exit_code == 0 else "Error"
-    state = {"terminated": {"exitCode": exit_code, "reason": reason, "startedAt": time, "finishedAt": time}}
-    containers = [{**_container(container), "ready": False, "state": state} for container in pod["spec"]["containers"]]
+    """The status of a pod whose containers have exited so."""
+    containers = [
+        {**_container(container), "ready": False, "state": _exited(pod, container, time, exit_code)}
+        for container in pod["spec"]["containers"]
+    ]
     why = "PodCompleted" if exit_code == 0 else "PodFailed"
     return {
         "phase": "Succeeded" if exit_code == 0 else "Failed",
@@ -110,6 +113,13 @@ def ended(pod: Json, time: str, exit_code: int) -> Json:
         ],
         "containerStatuses": containers,
     }
+
+
+def _exited(pod: Json, container: Json, time: str, pods_code: int) -> Json:
+    code = inside.exit_code(pod, container, pods_code)
+    state = {"exitCode": code, "reason": "Error" if code else "Completed", "startedAt": time, "finishedAt": time}
+    message = inside.message(pod, container, code, time)
+    return {"terminated": {**state, "message": message} if message else state}
 
 
 def _container(container: Json) -> dict[str, Any]:

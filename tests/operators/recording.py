@@ -20,8 +20,10 @@ VARIABLE: Final = "MULTIKUEUE_RECORD"
 WAYS: Final = ("finishes", "fails", "pauses", "hurt")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RANDOM: Final = re.compile(r"(?<=-)[a-z0-9]{5}\b")
+_NODE: Final = re.compile(r"(?<=NAME-)\d{5,}")
+"""What Argo calls a step of a Workflow."""
 _ROLE: Final = re.compile(r"\b(Chief|Master|Worker)(?= replica)")
-_NUMBERED: Final = ("lastUpdateTime", "observedGeneration", "uid", "podIP", "serviceIP")
+_NUMBERED: Final = ("lastUpdateTime", "observedGeneration", "uid", "podIP", "serviceIP", "resourcesDuration")
 
 
 def record(ground: OperatorsGround, operator: Operator, rows: list[Row]) -> None:
@@ -60,11 +62,12 @@ def _statuses(ground: OperatorsGround, row: Row, name: str) -> list[Json]:
 def normalised(value: Any, name: str) -> Any:
     """Without what is different each time: times, random ends of names, addresses, which of two roles failed first."""
     if isinstance(value, dict):
-        return {key: normalised(one, name) for key, one in value.items() if key not in _NUMBERED}
+        return {normalised(key, name): normalised(one, name) for key, one in value.items() if key not in _NUMBERED}
     if isinstance(value, list):
         return [normalised(one, name) for one in value]
     if isinstance(value, str):
-        text = _ROLE.sub("ROLE", _TIME.sub("TIME", value).replace(name, "NAME"))
+        text = _TIME.sub("TIME", value).replace(name, "NAME")
+        text = _NODE.sub("NUMBER", _ROLE.sub("ROLE", text))
         return _RANDOM.sub("RANDOM", text) if "NAME-" in text else text
     return value
 

@@ -44,6 +44,10 @@ class Start:
     webhooks: tuple[Json, ...] = ()
     webhooks_port: int = 0
     """Where its webhooks are served; 0 if it has none, or is healthy only once they are."""
+    program: str = ""
+    """Which of the project's programs, if it is not the first one."""
+    beside: tuple[Start, ...] = ()
+    """Further programs that it needs; they end with it."""
 
 
 def certified(folder: Path, *names: str) -> bytes:

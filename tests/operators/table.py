@@ -37,6 +37,8 @@ class Operator:
     """What must run beside it."""
     minutes: int
     """How long the build takes on two cores, the first time."""
+    programs: tuple[str, ...] = ()
+    """Of the package `tool`, if it has several: what runs its kinds first."""
 
     @property
     def folder(self) -> Path:
@@ -48,7 +50,7 @@ class Operator:
         """How it is built."""
         return Module(
             self.name,
-            (self.name,),
+            self.programs or (self.name,),
             self.package,
             f"{self.name} {self.version} (about {self.minutes} minutes on 2 cores, the first time)",
             root=_GO,
@@ -61,7 +63,7 @@ class Operator:
         Raises:
             BinariesMissing: it is not built.
         """
-        program = self.folder / self.name
+        program = self.folder / (self.programs or (self.name,))[0]
         if not program.exists():
             raise BinariesMissing(f"No {program}. Run `python -m tests.operators build` once, with Go.")
         return program
@@ -158,24 +160,41 @@ TRAINER: Final = Operator(
     needs=(JOBSET,),
     minutes=3,
 )
+TEKTON: Final = Operator(
+    name="tekton",
+    version="v1.6.0",
+    module="github.com/tektoncd/pipeline",
+    package="tool",
+    programs=("controller", "webhook"),
+    manifests=(
+        *(f"config/300-crds/300-{kind}.yaml" for kind in ("pipeline", "pipelinerun", "task", "taskrun", "customrun")),
+        *(f"config/300-crds/300-{kind}.yaml" for kind in ("resolutionrequest", "stepaction", "verificationpolicy")),
+        *(f"config/config-{name}.yaml" for name in ("defaults", "events", "feature-flags", "logging", "observability")),
+        *(f"config/config-{name}.yaml" for name in ("leader-election-controller", "registry-cert", "spire", "tracing")),
+        *("config/config-leader-election-webhook.yaml", "config/config-wait-exponential-backoff.yaml"),
+        "config/500-webhooks.yaml",
+    ),
+    kinds=("pipelinerun",),
+    children=(Resource(GVK("tekton.dev", "v1", "TaskRun"), "taskruns"),),
+    minutes=6,
+)
+ARGO: Final = Operator(
+    name="argo",
+    version="v3.7.3",
+    module="github.com/argoproj/argo-workflows/v3",
+    package="github.com/argoproj/argo-workflows/v3/cmd/workflow-controller",
+    manifests=tuple(
+        f"manifests/base/crds/minimal/argoproj.io_{kinds}.yaml"
+        for kinds in (
+            *("workflows", "workflowtemplates", "clusterworkflowtemplates", "cronworkflows"),
+            *("workflowtasksets", "workflowtaskresults", "workflowartifactgctasks"),
+        )
+    ),
+    kinds=("workflow",),
+    children=(Resource(GVK("argoproj.io", "v1alpha1", "WorkflowTaskResult"), "workflowtaskresults"),),
+    minutes=6,
+)
 DEFAULT: Final = (JOBSET, KUBERAY, MPI, APPWRAPPER)
 """What `nox -s operators` builds and runs."""
-EXTRA: Final = (LWS, TRAINING, TRAINER)
+EXTRA: Final = (LWS, TRAINING, TRAINER, TEKTON, ARGO)
 """What `nox -s operators -- --all` builds and runs as well."""
-
-
-@attrs.frozen
-class Unrun:
-    """A project whose controller is not run here yet."""
-
-    module: str
-    kinds: tuple[str, ...]
-    reason: str
-
-
-_NOBODY: Final = "nobody has written down how it is started here"
-UNRUN: Final = (
-    Unrun("github.com/tektoncd/pipeline", ("pipelinerun",), _NOBODY),
-    Unrun("github.com/argoproj/argo-workflows/v3", ("workflow",), _NOBODY),
-)
-"""Their kinds are run by the sandbox's job runner only; `build --all` says so."""

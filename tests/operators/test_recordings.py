@@ -29,9 +29,11 @@ _CLUSTERS: Final = frozenset((*_NUMBERS, *_RESOURCES, "endpoints", "head", "stat
 _NAMES: Final = frozenset(("rayClusterName", "rayJobInfo", "dashboardURL", "jobId"))
 LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "appwrapper": frozenset(("componentStatus",)),
+    "pipelinerun": frozenset(("childReferences", "pipelineSpec", "provenance", "skippedTasks")),
     "raycluster": _CLUSTERS,
     "rayjob": _NAMES,
     "rayservice": frozenset(("pendingServiceStatus",)),
+    "workflow": frozenset(("artifactGCStatus", "artifactRepositoryRef", "nodes", "progress")),
 }
 """By kind, fields of the status and types of conditions that the sandbox does not write."""
 

@@ -10,9 +10,11 @@ import yaml
 
 from multikueue.core.model.names import Json
 from tests.controlplane.interface import Cluster
+from tests.controlplane.polling import poll_until
 from tests.operators.table import Operator
 
 _API: Final = "/apis/admissionregistration.k8s.io/v1"
+_SECONDS: Final = 60.0
 _PLURALS: Final = {
     "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
@@ -46,10 +48,28 @@ def registered(operator: Operator, url: str, authority: bytes, only: Collection[
     return tuple(found)
 
 
+async def in_force(cluster: Cluster, configurations: tuple[Json, ...]) -> None:
+    """Wait until each says what it is asked about: some controllers write that themselves.
+
+    Raises:
+        NotReady: one does not say so in time.
+    """
+
+    async def told() -> bool:
+        found = [await cluster.admin.get(_path(obj)) for obj in configurations]
+        return all(webhook.get("rules") for obj in found for webhook in obj["webhooks"])
+
+    await poll_until(told, seconds=_SECONDS, otherwise="A webhook's configuration has no rules.")
+
+
 async def withdrawn(cluster: Cluster, configurations: tuple[Json, ...]) -> None:
     """Have the API server ask nobody any more: it would refuse every object of whom nobody answers."""
     for obj in configurations:
-        await cluster.admin.send("DELETE", f"{_API}/{_PLURALS[obj['kind']]}/{obj['metadata']['name']}")
+        await cluster.admin.send("DELETE", _path(obj))
+
+
+def _path(obj: Json) -> str:
+    return f"{_API}/{_PLURALS[obj['kind']]}/{obj['metadata']['name']}"
 
 
 def _patched(operator: Operator, obj: Json) -> Json:

@@ -171,10 +171,10 @@ def _filled_in(condition: Json, job: Json) -> Json:
 
 
 def _told(job: Json, stage: Stage) -> str:
-    """The message of the condition that says so."""
+    """The message of the condition that says so, or of the status."""
     kinds = [kind for kind, value in stage.conditions.items() if value != "False"]
     found = find(conditions(job), kinds[-1]) if kinds else job.get("status")
-    return str(dig(found, "message") or "")
+    return str(dig(found, "message") or dig(job, "status", "message") or "")
 
 
 BY_CONDITIONS = Stages(

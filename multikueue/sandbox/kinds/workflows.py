@@ -65,41 +65,57 @@ _HELD: Final = ("metadata", "annotations", "sandbox.multikueue.dev/held")
 
 
 def _tekton(kind: str) -> Stages:
+    """In the words of a run of two tasks."""
     return Stages(
         suspended=Stage(
             conditions={"Succeeded": "Unknown"},
             dropped=("startTime",),
             reason=f"{kind}Pending",
-            message=f"{kind} is pending",
+            message=f'{kind} "{{name}}" is pending',
             by_reason=True,
         ),
         running=Stage(
             conditions={"Succeeded": "Unknown"},
             times=("startTime",),
             reason="Running",
-            message="Tasks are running",
+            message="Tasks Completed: 0 (Failed: 0, Cancelled 0), Incomplete: 2, Skipped: 0",
             by_reason=True,
         ),
         succeeded=Stage(
             conditions={"Succeeded": "True"},
             times=("completionTime",),
             reason="Succeeded",
-            message="Tasks Completed: 1 (Failed: 0, Cancelled 0), Skipped: 0",
+            message="Tasks Completed: 2 (Failed: 0, Cancelled 0), Skipped: 0",
         ),
         failed=Stage(
             conditions={"Succeeded": "False"},
             times=("completionTime",),
             reason="Failed",
-            message="Tasks Completed: 1 (Failed: 1, Cancelled 0), Skipped: 0",
+            message="Tasks Completed: 1 (Failed: 1, Cancelled 0), Skipped: 1",
         ),
     )
 
 
+_PLAIN: Final = {"PodRunning": ("", ""), "Completed": ("", "")}
+"""Argo's conditions have neither reasons nor messages."""
 _ARGO: Final = Stages(
-    suspended=Stage(fields={"phase": "Pending"}, dropped=("startedAt",)),
-    running=Stage(fields={"phase": "Running"}, times=("startedAt",)),
-    succeeded=Stage(fields={"phase": "Succeeded", "progress": "1/1"}, times=("finishedAt",)),
-    failed=Stage(fields={"phase": "Failed", "message": "child 'main' failed"}, times=("finishedAt",)),
+    # Argo calls a Workflow that waits Running, too; and what runs when it is suspended goes on to its end.
+    suspended=Stage(
+        fields={"phase": "Running"}, conditions={"PodRunning": "False"}, words=_PLAIN, times=("startedAt",)
+    ),
+    running=Stage(fields={"phase": "Running"}, conditions={"PodRunning": "True"}, words=_PLAIN, times=("startedAt",)),
+    succeeded=Stage(
+        fields={"phase": "Succeeded"},
+        conditions={"PodRunning": "False", "Completed": "True"},
+        words=_PLAIN,
+        times=("finishedAt",),
+    ),
+    failed=Stage(
+        fields={"phase": "Failed"},
+        conditions={"PodRunning": "False", "Completed": "True"},
+        words=_PLAIN,
+        times=("finishedAt",),
+    ),
 )
 _TEKTON_COLUMNS: Final = (
     ("Succeeded", '.status.conditions[?(@.type=="Succeeded")].status'),

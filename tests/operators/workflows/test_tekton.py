@@ -1,0 +1,34 @@
+"""Tekton's own controller, on the manager and on both workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.planes import Planes
+from tests.operators.cases import TEKTON, operators_cases
+from tests.operators.ground import operators_ground
+from tests.operators.journeys import Row
+from tests.operators.recording import record
+from tests.operators.walking import all_ways
+from tests.operators.workflows.examples import pipeline
+
+pytestmark = [
+    pytest.mark.operators,
+    pytest.mark.every_operator,
+    pytest.mark.timeout(400),
+    pytest.mark.asyncio(loop_scope="session"),
+]
+
+
+_ROBUST = {"pipelineSpec": pipeline(retries=2)}
+
+
+async def test_a_pipelinerun_of_two_tasks_goes_all_ways(planes: Planes, tmp_path: Path) -> None:
+    """The second task needs what the first one has put out."""
+    (case,) = operators_cases(TEKTON)
+    row = Row(case=case, pods=1, until_end=2, defaulted=True, tells_of_stops=False, robust=_ROBUST)
+    async with operators_ground(planes, TEKTON, [case], tmp_path) as ground:
+        await all_ways(ground, [row])
+        record(ground, TEKTON, [row])
