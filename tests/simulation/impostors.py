@@ -113,8 +113,8 @@ class Impostors:
 def _may_be_believed(workload: Json) -> bool:
     """Whether a Job's Workload has no worker yet, and is to have one.
 
-    One that is admitted has lost its record. It is looked for, and what has no proof is believed where nothing with one is
-    seen for `workerLostTimeout`: so Kueue's own copies are taken over (`unrecorded.py`).
+    One that is admitted has lost its record. It is looked for, and what has no proof is believed where nothing with one
+    is seen for `workerLostTimeout`: so Kueue's own copies are taken over (`unrecorded.py`).
     """
     found = owner(workload)
     over = is_admitted(workload) or is_finished(workload) or is_evicted(workload) or is_terminating(workload)
