@@ -60,7 +60,7 @@ async def sandbox_ground(
     async with anyio.create_task_group() as tasks:
         for name, registry in registries.items():
             tasks.start_soon(registry.run_collector)
-            kueue, runner = (DirectClient(registry, user=user) for user in ("kueue", "runner"))
+            kueue, runner = (DirectClient(registry, user=user) for user in ("kueue", "manager"))
             await tasks.start(SmallKueue(kueue, clock=_now, kinds=[case.kind], events=False).run)
             seen = at_home if at_home is not None and name == "manager" else case.kind
             await tasks.start(JobRunner(runner, clock=_now, kinds=[seen], events=False).run)

@@ -97,7 +97,7 @@ async def test_a_manager_whose_controller_ignores_managed_by_gets_no_job_twice(c
     ignoring = attrs.evolve(case.kind, managed_by=None, managed_by_label="")
     async with sandbox_ground.sandbox_ground(case, at_home=ignoring) as ground:
         await ground.submit(case.kind, "s")
-        await ground.told(case.kind, "s", '"runner" has written its status')
+        await ground.told(case.kind, "s", '"manager" has written its status')
         await ground.told(case.kind, "s", heeding.advice)
         await anyio.sleep(120)
         assert ground.ran_on(case.kind, "s") == []
