@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 import anyio
 import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json
 from multikueue.core.placement.effects import Announce, ApplyEntry, Create, Delete, Effect, Patch
 from multikueue.core.placement.settings import PLACEMENT_CONTROLLER
 from multikueue.errors import ApiError, NotFound
@@ -28,6 +29,8 @@ class PlacementExecutor:
 
     client: Writer
     events: EventRecorder
+    on_applied: Callable[[Json], None] = lambda _: None
+    """Called with each Workload as the server has it after a write of its entry."""
 
     async def execute(self, effects: Iterable[Effect]) -> Failed | None:
         """Execute effects up to the first that fails; that one is returned."""
@@ -62,9 +65,10 @@ class PlacementExecutor:
         async def apply(effect: ApplyEntry) -> None:
             try:
                 async with room:
-                    await self.client.apply(
+                    applied = await self.client.apply(
                         WORKLOAD, effect.object, field_manager=PLACEMENT_CONTROLLER, force=True, subresource="status"
                     )
+                self.on_applied(applied)
             except NotFound:
                 return  # it is gone
             except ApiError as error:  # also a conflict: what has changed may be nothing that handlers listen to

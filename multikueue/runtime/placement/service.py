@@ -92,7 +92,7 @@ class PlacementController:
         """
         hub = hub or HubCaches.build(client, fraction)
         events = EventRecorder(client, "multikueue-placement", instance=instance, clock=clock)
-        executor = PlacementExecutor(client, events)
+        executor = PlacementExecutor(client, events, hub.wrote)
         checks, inventories = KeyQueue[ObjectKey](), KeyQueue[ObjectKey]()
         names = frozenset(one.config for one in options.inventories)
         handlers = PlacementHandlers(hub, checks, inventories, names)
