@@ -86,4 +86,16 @@ def test_commands_that_run_together_end_together(tmp_path: Path) -> None:
         assert running.stdout is not None
         assert running.stdout.readline() == b"begun\n"
         running.terminate()
+        assert running.wait(30) == 0
+    assert (tmp_path / "ended").exists()
+
+
+def test_a_signal_while_they_start_ends_them(tmp_path: Path) -> None:
+    """The first is there, the last is not yet: none is left behind."""
+    commands = [*beside("sleep 100", tmp_path), *["sleep 100"] * 40]
+    with subprocess.Popen(commands, cwd=ROOT, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"begun\n"
+        running.terminate()
+        assert running.wait(30) == 0
     assert (tmp_path / "ended").exists()

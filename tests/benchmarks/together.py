@@ -19,15 +19,28 @@ PATIENCE: Final = 15.0
 """Seconds for the others to end by themselves."""
 
 
-def together(commands: Sequence[str]) -> int:
-    """Run shell commands until the first of them ends; return the exit code."""
+class Signalled:
+    """Whether SIGTERM has come. A handler that raised would lose the command that is being started at that moment."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        signal.signal(signal.SIGTERM, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self.seen = True
+
+
+def together(commands: Sequence[str], told_to_end: Signalled) -> int:
+    """Run shell commands until the first of them ends or a signal tells this one to; return the exit code."""
     running = [subprocess.Popen(["/bin/sh", "-c", f"exec {command}"]) for command in commands]
     try:
-        while True:
+        while not told_to_end.seen:
             ended = [process.returncode for process in running if process.poll() is not None]
             if ended:
                 return abs(ended[0]) or 1
             time.sleep(LOOK_EVERY)
+        return 0
     finally:
         for process in running:
             process.terminate()
@@ -39,11 +52,5 @@ def together(commands: Sequence[str]) -> int:
                 process.kill()
 
 
-def _told_to_end(number: int, frame: FrameType | None) -> None:
-    del number, frame
-    sys.exit(0)
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _told_to_end)
-    sys.exit(together(sys.argv[1:]))
+    sys.exit(together(sys.argv[1:], Signalled()))
