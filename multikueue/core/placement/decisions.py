@@ -58,15 +58,29 @@ def read(placement: Json, decisions: Iterable[Json]) -> Decision:
         decisions: the PlacementDecisions of its namespace.
     """
     mine = [one for one in decisions if belongs(one, placement) and not is_terminating(one)]
-    listed = [entry for one in mine for entry in dig(one, "status", "decisions") or [] if entry.get("clusterName")]
-    names = frozenset(str(entry["clusterName"]) for entry in listed)
+    entries = {name_of(one): _entries(one) for one in mine}
+    listed = [entry for part in entries.values() for entry in part]
     scores = {str(entry["clusterName"]): entry["score"] for entry in listed if isinstance(entry.get("score"), int)}
-    known = {name_of(one) for one in mine}
-    return Decision(names, scores, next(_problems(placement, names, known), ""))
+    names = frozenset(str(entry["clusterName"]) for entry in listed)
+    sizes = {name: len(part) for name, part in entries.items()}
+    return Decision(names, scores, next(_problems(placement, names, sizes), ""))
 
 
-def _problems(placement: Json, names: frozenset[str], known: set[str]) -> Iterator[str]:
-    """Why the decisions are no whole answer."""
+def _entries(decision: Json) -> list[Json]:
+    """What a PlacementDecision names: an entry per cluster."""
+    return [entry for entry in dig(decision, "status", "decisions") or [] if entry.get("clusterName")]
+
+
+def _problems(placement: Json, names: frozenset[str], sizes: Mapping[str, int]) -> Iterator[str]:
+    """Why the decisions are no whole answer.
+
+    A cluster that moves from one PlacementDecision to another is in both or in none for a moment.
+
+    Args:
+        placement: the Placement.
+        names: the clusters that the decisions name.
+        sizes: by PlacementDecision, how many clusters it names.
+    """
     if is_true(placement, "PlacementMisconfigured"):
         told = (condition(placement, "PlacementMisconfigured") or {}).get("message") or "without a message"
         yield f"Placement {name_of(placement)} is misconfigured: {told}"
@@ -74,11 +88,20 @@ def _problems(placement: Json, names: frozenset[str], known: set[str]) -> Iterat
         return
     status = placement.get("status") or {}
     groups = [group for group in status.get("decisionGroups") or [] if isinstance(group, dict)]
-    missing = sorted({str(name) for group in groups for name in group.get("decisions") or []} - known)
-    if missing:
+    parts = [sorted(map(str, group.get("decisions") or [])) for group in groups]
+    told = {name for part in parts for name in part}
+    if missing := sorted(told - set(sizes)):
         yield f"PlacementDecision {missing[0]} is not there"
+    if groups and (more := sorted(set(sizes) - told)):
+        yield f"the status of Placement {name_of(placement)} does not tell of PlacementDecision {more[0]} yet"
     count = status.get("numberOfSelectedClusters")
     if count is None and not names and not condition(placement, "PlacementSatisfied"):
         yield f"Placement {name_of(placement)} is not scheduled yet"
     if count is not None and count != len(names):
         yield f"Placement {name_of(placement)} has selected {count} clusters, and its decisions name {len(names)}"
+    if count is not None and count != sum(sizes.values()):
+        yield f"the decisions of Placement {name_of(placement)} name a cluster twice"
+    for group, part in zip(groups, parts, strict=True):
+        size, named = group.get("clusterCount"), sum(sizes.get(name, 0) for name in part)
+        if size is not None and size != named:
+            yield f"a group of Placement {name_of(placement)} has {size} clusters, and {', '.join(part)} name {named}"

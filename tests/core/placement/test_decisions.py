@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.names import Json
 from multikueue.core.placement.belief import Doubt, believe
 from multikueue.core.placement.decisions import Decision, placements_of, read
 from multikueue.core.placement.names import PLACEMENT_LABEL, SCHEDULING_DISABLED
@@ -11,6 +12,11 @@ from tests.core.placement.ground import NOW, decision, placement
 
 INDEX = "cluster.open-cluster-management.io/decision-group-index"
 GRACE = PlacementSettings().grace
+
+
+def group_of(*decisions: str, clusters: int) -> Json:
+    """What the status of a Placement tells of a group."""
+    return {"decisionGroupIndex": 0, "decisions": list(decisions), "clusterCount": clusters}
 
 
 def test_gaps_missing_labels_and_empty_names() -> None:
@@ -58,6 +64,33 @@ def test_what_is_no_whole_answer() -> None:
         "is misconfigured: why": read(placement(conditions=[bad]), [decision()]),
     }
     assert [words for words, found in told.items() if words not in found.problem] == []
+
+
+def test_a_cluster_that_moves_between_decisions_is_in_both_for_a_moment() -> None:
+    """Two groups become two others; the union has as many clusters as the status told before (seed 750094)."""
+    before = placement(numberOfSelectedClusters=2, decisionGroups=[group_of("p-decision-1", clusters=2)])
+    begun = [decision("b", "c"), decision(number=2)]
+    assert "does not tell of PlacementDecision p-decision-2 yet" in read(before, begun).problem
+
+    groups = [group_of("p-decision-1", clusters=2), group_of("p-decision-2", clusters=1)]
+    moving = [decision("a", "b"), decision("a", number=2)]
+    told = read(placement(numberOfSelectedClusters=2, decisionGroups=groups), moving)
+    assert told.problem == "the decisions of Placement p name a cluster twice"
+    told = read(placement(numberOfSelectedClusters=3, decisionGroups=groups), moving)
+    assert told.problem == "Placement p has selected 3 clusters, and its decisions name 2"
+
+    moved = [decision("a"), decision("b", "c", number=2)]
+    told = read(placement(numberOfSelectedClusters=3, decisionGroups=groups), moved)
+    assert told.problem == "a group of Placement p has 2 clusters, and p-decision-1 name 1"
+
+    whole = [decision("a", "b"), decision("c", number=2)]
+    assert not read(placement(numberOfSelectedClusters=3, decisionGroups=groups), whole).problem
+
+
+def test_a_group_of_many_clusters_has_several_decisions() -> None:
+    groups = [group_of("p-decision-1", "p-decision-2", clusters=3)]
+    found = placement(numberOfSelectedClusters=3, decisionGroups=groups)
+    assert read(found, [decision("a", "b"), decision("c", number=2)]) == Decision(frozenset("abc"))
 
 
 def test_another_scheduler_need_not_write_the_status() -> None:
