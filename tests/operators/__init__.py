@@ -1,4 +1,4 @@
 """Job kinds against their real controllers: built from Go modules, run on the real API servers of `controlplane`.
 
-Only kubelets are played (`kubelet.py`), and what runs inside pods where a controller asks it (`ray_dashboard.py`).
+Only what is in `playing` is played: kubelets, and what runs inside pods where a controller asks it.
 """

@@ -16,12 +16,12 @@ import yaml
 
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import ChildProcess
-from tests.operators.starting import NAMESPACE, Place, Start, certified
-from tests.operators.starts_lws import lws
-from tests.operators.starts_trainer import trainer
-from tests.operators.starts_training import training
+from tests.operators.starts.lws import lws
+from tests.operators.starts.start import NAMESPACE, Place, Start, certified
+from tests.operators.starts.trainer import trainer
+from tests.operators.starts.training import training
+from tests.operators.starts.webhooks import in_force, registered, withdrawn
 from tests.operators.table import APPWRAPPER, ARGO, JOBSET, KUBERAY, LWS, MPI, TEKTON, TRAINER, TRAINING, Operator
-from tests.operators.webhooks import in_force, registered, withdrawn
 from tests.operators.workflows.starting_argo import argo
 from tests.operators.workflows.starting_tekton import tekton
 

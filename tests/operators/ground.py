@@ -27,9 +27,9 @@ from tests.integration.view import POD
 from tests.kinds.cases import Case
 from tests.kinds.ground import Cluster, Ground
 from tests.operators.controllers import running
-from tests.operators.kubelet import Kubelet
-from tests.operators.ray_dashboard import RayDashboard
-from tests.operators.starting import Place
+from tests.operators.playing.kubelet import Kubelet
+from tests.operators.playing.ray_dashboard import RayDashboard
+from tests.operators.starts.start import Place
 from tests.operators.table import Operator
 
 SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")

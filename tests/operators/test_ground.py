@@ -8,7 +8,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.protocols import ApiClient
 from tests.integration.view import POD
 from tests.operators.ground import Recorded
-from tests.operators.ray_journeys import CLUSTERS
+from tests.operators.kinds.ray_journeys import CLUSTERS
 
 
 def _seen(*objects: tuple[Resource, Json]) -> Recorded:

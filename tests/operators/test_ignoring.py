@@ -8,9 +8,9 @@ import pytest
 
 from multikueue.core.model.kinds import WORKLOAD
 from tests.integration.planes import Planes
-from tests.operators import starts_training
 from tests.operators.cases import TRAINING, operators_cases
 from tests.operators.ground import operators_ground
+from tests.operators.starts import training
 
 pytestmark = [
     pytest.mark.operators,
@@ -24,7 +24,7 @@ async def test_jaxjobs_are_refused_where_the_managers_operator_runs_them(
     planes: Planes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The training operator writes the status of a suspended JAXJob whoever is to run it; of the others it does not."""
-    monkeypatch.setattr(starts_training, "IGNORING", "")  # it is left out there otherwise
+    monkeypatch.setattr(training, "IGNORING", "")  # it is left out there otherwise
     rows = operators_cases(TRAINING)
     jax = next(case for case in rows if case.name == "jaxjob")
     async with operators_ground(planes, TRAINING, rows, tmp_path) as ground:

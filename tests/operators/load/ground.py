@@ -19,9 +19,9 @@ from tests.controlplane.interface import ClusterFactory
 from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.permissions import WORKER_RULES
 from tests.integration.planes import WORKER_USER, Planes, connection, kueue_crds
-from tests.operators.kubelet import Kubelet
 from tests.operators.load.plan import PODS, Plan
 from tests.operators.load.world import LoadedCluster, World
+from tests.operators.playing.kubelet import Kubelet
 
 ROOM: Final = 40
 """Jobs that run at a time on one worker. The manager has room for as many as all its workers."""

@@ -11,7 +11,7 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.kinds.ground import TEMPLATE
-from tests.operators.pods import Fate
+from tests.operators.playing.pods import Fate
 
 PODS: Final = 4
 ENDLESS: Final = 3600.0

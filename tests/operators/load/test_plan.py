@@ -7,7 +7,7 @@ from typing import Any
 from multikueue.core.model.names import Json
 from tests.operators.load.lives import JOB_LABEL, Life, Lives, ran_twice
 from tests.operators.load.plan import ENDLESS, PODS, Plan, drawn
-from tests.operators.pods import Fate
+from tests.operators.playing.pods import Fate
 
 
 def test_the_same_seed_draws_the_same_jobs_of_every_sort() -> None:

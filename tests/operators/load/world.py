@@ -19,7 +19,7 @@ from tests.controlplane.interface import Cluster
 from tests.integration.view import NAMESPACE, POD
 from tests.operators.load.lives import Lives, ran_twice
 from tests.operators.load.plan import PODS, Plan
-from tests.operators.pods import Fate
+from tests.operators.playing.pods import Fate
 
 _KINDS: Final = (JOB, WORKLOAD, POD)
 

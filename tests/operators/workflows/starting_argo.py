@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from tests.operators.starting import NAMESPACE, Place, Start
+from tests.operators.starts.start import NAMESPACE, Place, Start
 
 
 async def argo(place: Place) -> Start:

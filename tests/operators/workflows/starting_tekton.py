@@ -9,7 +9,7 @@ import yaml
 
 from multikueue.core.model.names import Json
 from tests.controlplane.ports import free_port
-from tests.operators.starting import NAMESPACE, Place, Start
+from tests.operators.starts.start import NAMESPACE, Place, Start
 from tests.operators.table import TEKTON
 
 _IMAGES: Final = ("entrypoint", "nop", "sidecarlogresults", "workingdirinit", "shell")

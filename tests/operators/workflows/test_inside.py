@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from multikueue.core.model.conditions import parse_timestamp
-from tests.operators.pods import KILLED, Fate, Step, ended, next_step
+from tests.operators.playing.pods import KILLED, Fate, Step, ended, next_step
 from tests.operators.workflows.inside import ARGOS_LABEL, TEKTONS_LABEL, message
 
 _TIME = "2026-01-01T00:00:00Z"

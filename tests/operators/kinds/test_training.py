@@ -14,7 +14,7 @@ from tests.operators.cases import TRAINING, operators_cases
 from tests.operators.ground import operators_ground
 from tests.operators.journeys import Row
 from tests.operators.recording import record
-from tests.operators.starts_training import IGNORING
+from tests.operators.starts.training import IGNORING
 from tests.operators.walking import all_ways
 
 pytestmark = [

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.controlplane.ports import free_port
-from tests.operators.starting import NAMESPACE, Place, Start, certified
+from tests.operators.starts.start import NAMESPACE, Place, Start, certified
+from tests.operators.starts.webhooks import registered
 from tests.operators.table import TRAINING
-from tests.operators.webhooks import registered
 
 CERTIFICATES: Final = Path("k8s-webhook-server", "serving-certs")
 """Where the webhooks' certificate is, below the folder for temporary files."""

@@ -9,10 +9,10 @@ import yaml
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone
 from tests.controlplane.ports import free_port
-from tests.operators.starting import Place, Start, certified
-from tests.operators.starts_training import CERTIFICATES
+from tests.operators.starts.start import Place, Start, certified
+from tests.operators.starts.training import CERTIFICATES
+from tests.operators.starts.webhooks import registered
 from tests.operators.table import TRAINER
-from tests.operators.webhooks import registered
 
 ONCE, AGAIN = "torch-distributed", "torch-again"
 """Runtimes: the project's own, whose pods have one try here, and one whose JobSet begins once more after a failure."""

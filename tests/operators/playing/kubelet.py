@@ -21,7 +21,7 @@ from multikueue.runtime.controller import Controller
 from tests.controlplane.errors import RequestFailed
 from tests.controlplane.interface import Cluster
 from tests.integration.view import POD
-from tests.operators.pods import NODE, Fate, Step, ended, next_step, running
+from tests.operators.playing.pods import NODE, Fate, Step, ended, next_step, running
 from tests.operators.workflows import inside
 
 _AGAIN: Final = 0.5

@@ -11,7 +11,7 @@ from tests.operators.cases import TRAINER, operators_cases
 from tests.operators.ground import operators_ground
 from tests.operators.journeys import Row
 from tests.operators.recording import record
-from tests.operators.starts_trainer import AGAIN
+from tests.operators.starts.trainer import AGAIN
 from tests.operators.walking import all_ways
 
 pytestmark = [

@@ -8,10 +8,10 @@ import pytest
 
 from tests.integration.planes import Planes
 from tests.kinds.cases import Case
-from tests.operators import ray_journeys
 from tests.operators.cases import KUBERAY, operators_cases
 from tests.operators.ground import operators_ground
 from tests.operators.journeys import Row
+from tests.operators.kinds import ray_journeys
 from tests.operators.recording import record
 from tests.operators.walking import all_ways
 

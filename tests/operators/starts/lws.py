@@ -5,9 +5,9 @@ from __future__ import annotations
 import yaml
 
 from tests.controlplane.ports import free_port
-from tests.operators.starting import Place, Start, certified
+from tests.operators.starts.start import Place, Start, certified
+from tests.operators.starts.webhooks import registered
 from tests.operators.table import LWS
-from tests.operators.webhooks import registered
 
 
 async def lws(place: Place) -> Start:

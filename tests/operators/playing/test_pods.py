@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.operators.pods import KILLED, NODE, Fate, Step, ended, next_step, running
+from tests.operators.playing.pods import KILLED, NODE, Fate, Step, ended, next_step, running
 
 _TIME = "2026-01-01T00:00:00Z"
 

@@ -1,0 +1,1 @@
+"""The kinds on their real controllers: a file per project."""

@@ -1,0 +1,1 @@
+"""What is played: kubelets, and what runs inside pods where a controller asks it."""

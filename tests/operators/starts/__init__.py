@@ -1,0 +1,1 @@
+"""How each project's controller is started: its settings, its webhooks, what runs beside it."""
