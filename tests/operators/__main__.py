@@ -1,11 +1,11 @@
-"""`python -m tests.operators build`: build the controllers of job kinds, once."""
+"""`python -m tests.operators build`: build the controllers of job kinds, once. `missing` names those that are not."""
 
 from __future__ import annotations
 
 import click
 
 from tests.controlplane import building
-from tests.controlplane.errors import ControlPlaneError
+from tests.controlplane.errors import BinariesMissing, ControlPlaneError
 from tests.operators.table import DEFAULT, EXTRA
 
 
@@ -31,6 +31,16 @@ def build(force: bool, everything: bool, names: tuple[str, ...]) -> None:
             failed.append(f"{operator.name} ({', '.join(operator.kinds)})")
     if failed:
         raise click.ClickException(f"Not built, their kinds are run by the sandbox only: {', '.join(failed)}")
+
+
+@main.command()
+def missing() -> None:
+    """Name those of the default set that are not built, each in a line."""
+    for operator in DEFAULT:
+        try:
+            operator.program()
+        except BinariesMissing:
+            click.echo(f"{operator.name} {operator.version}")
 
 
 main()
