@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -54,11 +54,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def shared_planes(clusters: ClusterFactory, request: pytest.FixtureRequest) -> AsyncIterator[Planes]:
-    """One manager and two workers for all tests, with the kinds of the controllers that their modules name."""
-    modules = [vars(item.module) for item in request.session.items if isinstance(item, pytest.Function)]
-    wanted = [value for names in modules for value in names.values() if isinstance(value, Operator)]
+    """One manager and two workers for all tests, with the kinds of the controllers that their modules or rows name."""
+    wanted = [value for item in request.session.items for value in _named(item) if isinstance(value, Operator)]
     async with started(clusters, definitions(wanted)) as running:
         yield running
+
+
+def _named(item: pytest.Item) -> Iterator[object]:
+    """What a test's module names, and what its row of parameters holds."""
+    if isinstance(item, pytest.Function):
+        yield from vars(item.module).values()
+        if hasattr(item, "callspec"):
+            yield from item.callspec.params.values()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -33,9 +33,12 @@ async def _submitted(ground: OperatorsGround, case: Case) -> None:
 
 
 async def _left_alone(ground: OperatorsGround, case: Case) -> None:
-    """Once somebody's own job runs: of ours there is no pod, no other object, and no status."""
+    """Once somebody's own job runs and has a status: of ours there is no pod, no other object, and no status."""
     ours, own = f"{case.name}-ours", f"{case.name}-own"
     await ground.until(lambda: ground.running_pods("manager", own), lambda: ground.story(case.kind, own))
+    await ground.until(
+        lambda: dig(ground.manager.get(case.kind.resource, own), "status"), lambda: ground.story(case.kind, own)
+    )
     found = await ground.manager.client.get(case.kind.resource, ObjectKey("default", ours))
     assert dig(found, *(case.adapter.delegation.path or ())) == "kueue.x-k8s.io/multikueue"
     assert dig(found, "status") in (None, {})

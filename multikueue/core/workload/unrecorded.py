@@ -17,7 +17,6 @@ from multikueue.core.model.workloads import CheckState, has_had_owner, nominated
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.earlier_attempts import last_worker, left_of_loss
 from multikueue.core.workload.effects import Announce, Effect, Plan
-from multikueue.core.workload.ending import clean_all
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -41,7 +40,7 @@ def find_recorded(situation: Situation) -> Plan:
         return _wait(situation, f"{names} have it: remove it from all but one", None)
     if not found:
         base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
-        return Plan((retry(situation, base), *clean_all(situation.workers)))
+        return Plan((retry(situation, base),))  # what may run out of sight goes once that is written, with the eviction
     return Plan(tuple(_record(situation, found[0])))
 
 

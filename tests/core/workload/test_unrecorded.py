@@ -9,7 +9,7 @@ import pytest
 
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import Announce
-from multikueue.core.workload.snapshot import Connecting, Lost, Worker
+from multikueue.core.workload.snapshot import Connecting, Lost, Unserved, Worker
 from tests.core.building import EARLIER, NOW, UNMARKED, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
@@ -105,6 +105,14 @@ def test_where_no_worker_has_it_it_is_retried(there: Worker) -> None:
     seen = snapshot(LOCAL, there)
     base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
     assert in_words(seen, decide(seen))[0] == f"retry: {base}"
+
+
+def test_what_was_out_of_sight_for_too_long_is_not_taken_before_it_is_sent_back() -> None:
+    """Its kind is not served there, so nobody sees whether it runs (seed 751669): the eviction removes it."""
+    copied = copy_of(LOCAL, admitted=True, owned=True)
+    hidden = worker("w1", copied, job_copy_of(LOCAL), kind=Unserved(timedelta(hours=1)))
+    seen = snapshot(LOCAL, hidden, worker("w2"))
+    assert [word.split(":")[0] for word in in_words(seen, decide(seen))] == ["retry"]
 
 
 def test_where_it_is_only_offered_nothing_runs_and_it_is_retried() -> None:
