@@ -13,6 +13,7 @@ from tests.operators.journeys import Row
 from tests.operators.recording import record
 from tests.operators.walking import all_ways
 from tests.operators.workflows.examples import pipeline
+from tests.operators.workflows.journeys import cancelled, runs_on_deactivated, runs_on_evicted
 
 pytestmark = [
     pytest.mark.operators,
@@ -28,7 +29,8 @@ _ROBUST = {"pipelineSpec": pipeline(retries=2)}
 async def test_a_pipelinerun_of_two_tasks_goes_all_ways(planes: Planes, tmp_path: Path) -> None:
     """The second task needs what the first one has put out."""
     (case,) = operators_cases(TEKTON)
-    row = Row(case=case, pods=1, until_end=2, defaulted=True, tells_of_stops=False, robust=_ROBUST)
+    more = (runs_on_evicted, runs_on_deactivated, cancelled(status="Cancelled"))
+    row = Row(case=case, pods=1, until_end=2, defaulted=True, tells_of_stops=False, robust=_ROBUST, more=more)
     async with operators_ground(planes, TEKTON, [case], tmp_path) as ground:
         await all_ways(ground, [row])
         record(ground, TEKTON, [row])
