@@ -160,7 +160,7 @@ async def _shows_its_state(ground: OperatorsGround, row: Row) -> None:
     jobs = await ground.submit(kind, name, duration="1h")
 
     def ready() -> bool:
-        return dig(ground.manager.get(kind.resource, name), "status", "state") == "ready"
+        return bool(dig(ground.manager.get(kind.resource, name), "status", "state") == "ready")
 
     await ground.until(ready, lambda: ground.story(kind, name))
     (worker,) = ground.ran_on(kind, name)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import pytest
 
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.objects import dig
-from multikueue.core.model.workloads import has_quota
+from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.workloads import has_quota, is_evicted
 from multikueue.errors import ApiError
 from multikueue.sandbox.kueue import evict
 from tests.integration.view import POD
@@ -32,7 +33,7 @@ async def drains(ground: OperatorsGround, row: Row) -> None:
 
 async def runs_on_evicted(ground: OperatorsGround, row: Row) -> None:
     """A worker that takes the quota back has it when the run has ended: all of it, there, and once."""
-    kind, name = row.case.kind, row.job("held-late")
+    name = row.job("held-late")
     await _evicted(ground, row, name)
     await _ends_where_it_is(ground, row, name, "worker1")
 
@@ -49,7 +50,7 @@ async def runs_on_deactivated(ground: OperatorsGround, row: Row) -> None:
 
 
 async def drains_deactivated(ground: OperatorsGround, row: Row) -> None:
-    """A Workload that is deactivated gives its quota up when the step that runs has ended; activated, it starts anew."""
+    """A deactivated Workload gives its quota up once the step that runs has ended; activated, its run begins anew."""
     kind, name = row.case.kind, row.job("inactive")
     await ground.submit(kind, name, duration="10s")
     first = await runs(ground, row, name)
@@ -112,5 +113,17 @@ async def _ends_where_it_is(ground: OperatorsGround, row: Row, name: str, worker
     (shown,) = await ground.ended(kind, name, "Succeeded")
     await ground.cleaned(kind, name)
     shows_the_last(ground, row, name, shown)
+    for place in ("manager", worker):
+        _kept_its_quota(ground, row, name, place)
     row.ran_to_its_end(ground, name, worker)
     await nothing_left(ground, row, name)
+
+
+def _kept_its_quota(ground: OperatorsGround, row: Row, name: str, place: str) -> None:
+    """See that a run's Workload on a cluster was evicted, and never lost the quota that it once had."""
+    names = {name_of(workload) for workload in ground.workloads_of(row.case.kind, name)}
+    history = ground.recorded[place].history
+    versions = [obj for of, own, obj in history if of == WORKLOAD and own in names]
+    assert any(map(is_evicted, versions))
+    had = [has_quota(obj) for obj in versions]
+    assert all(had[had.index(True) :])
