@@ -16,7 +16,8 @@ import pytest
 
 from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.workloads import checks
 from tests.controlplane.crds import establish
 from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
@@ -88,16 +89,19 @@ async def test_jobs_are_refused_where_the_managers_kuberay_is_older_than_managed
 
 
 async def _refused(ground: OperatorsGround, case: Case, name: str) -> None:
-    """Wait until the check is `Rejected`; the user is told the field, and the version."""
+    """Wait until Kueue has deactivated a job whose check was `Rejected`; the user is told the field and the version."""
     since = "v1.6.0" if case.name == "rayservice" else "v1.3.0"
     told = f'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "" (KubeRay before {since} drops the field)'
-
-    def rejected() -> bool:
-        checks = [dig(found, "status", "admissionChecks") or [{}] for found in ground.workloads_of(case.kind, name)]
-        return [(check.get("state"), told in check.get("message", "")) for (check,) in checks] == [("Rejected", True)]
-
-    await ground.until(rejected, lambda: ground.story(case.kind, name))
     await ground.told(case.kind, name, told)
+    await ground.until(
+        lambda: [dig(found, "spec", "active") for found in ground.workloads_of(case.kind, name)] == [False],
+        lambda: ground.story(case.kind, name),
+    )
+    (workload,) = ground.workloads_of(case.kind, name)
+    history = ground.recorded[ground.manager.name].history
+    versions = [found for kind, own, found in history if (kind, own) == (WORKLOAD, name_of(workload))]
+    states = [(one.get("state"), told in one.get("message", "")) for found in versions for one in checks(found)]
+    assert ("Rejected", True) in states  # Kueue has it Pending again once the Workload is deactivated
 
 
 async def _works_there(ground: OperatorsGround, case: Case) -> None:
