@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STAMP = Stamp("multikueue", "wl", "1")
 INSTANCE = "workflows.argoproj.io/controller-instanceid"
 LABELS = {
@@ -166,3 +168,23 @@ def test_a_profile_serves_another_kind_by_name_and_can_be_left_out() -> None:
     assert fork.traits.ends
     assert fork.resource.gvk.kind == "Flow"
     assert not row("Workflow.v1alpha1.argoproj.io", profile="generic").traits.ends
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "status", "shown"),
+    [
+        ("PipelineRun", {"status": "PipelineRunPending"}, {"startTime": "t"}, False),
+        ("PipelineRun", {"status": "PipelineRunPending"}, {"startTime": "t", **succeeded("True")}, True),
+        ("PipelineRun", {"status": "PipelineRunPending"}, succeeded("Unknown"), True),
+        ("PipelineRun", {}, {"startTime": "t"}, True),
+        ("TaskRun", {"status": "PipelineRunPending"}, {"startTime": "t"}, True),
+    ],
+    ids=["begun", "ended", "pending", "started", "cannot be held"],
+)
+def test_a_pipeline_run_that_is_held_shows_no_start(name: str, spec: Json, status: Json, shown: bool) -> None:
+    """Tekton's webhook on the manager refuses it. Kueue holds the run for a moment longer there than on the worker."""
+    kind = row(f"{name}.v1.tekton.dev")
+    local = job("tekton.dev/v1", name, spec)
+    remote = job("tekton.dev/v1", name, {}, status=status)
+    assert kind.status.rule is not None
+    assert kind.status.rule(local, remote, NOW) == (status if shown else None)

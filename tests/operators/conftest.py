@@ -54,9 +54,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def shared_planes(clusters: ClusterFactory, request: pytest.FixtureRequest) -> AsyncIterator[Planes]:
-    """One manager and two workers for all tests, with the kinds of the controllers that their modules or rows name."""
+    """One manager and two workers for all tests, with the kinds of the controllers that their modules or rows name.
+
+    A test of an older version establishes its definitions itself, for as long as it needs them.
+    """
     wanted = [value for item in request.session.items for value in _named(item) if isinstance(value, Operator)]
-    async with started(clusters, definitions(wanted)) as running:
+    async with started(clusters, definitions(one for one in wanted if not one.older)) as running:
         yield running
 
 

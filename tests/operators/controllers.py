@@ -21,7 +21,19 @@ from tests.operators.starts.start import NAMESPACE, Place, Start, certified
 from tests.operators.starts.trainer import trainer
 from tests.operators.starts.training import training
 from tests.operators.starts.webhooks import in_force, registered, withdrawn
-from tests.operators.table import APPWRAPPER, ARGO, JOBSET, KUBERAY, LWS, MPI, TEKTON, TRAINER, TRAINING, Operator
+from tests.operators.table import (
+    APPWRAPPER,
+    ARGO,
+    JOBSET,
+    KUBERAY,
+    LWS,
+    MPI,
+    OLD_KUBERAY,
+    TEKTON,
+    TRAINER,
+    TRAINING,
+    Operator,
+)
 from tests.operators.workflows.starting_argo import argo
 from tests.operators.workflows.starting_tekton import tekton
 
@@ -83,6 +95,7 @@ async def _appwrapper(place: Place) -> Start:
 _STARTS: Final[Mapping[str, Callable[[Place], Awaitable[Start]]]] = {
     JOBSET.name: _jobset,
     KUBERAY.name: _kuberay,
+    OLD_KUBERAY.name: _kuberay,
     MPI.name: _mpi,
     APPWRAPPER.name: _appwrapper,
     LWS.name: lws,

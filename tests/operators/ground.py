@@ -161,7 +161,13 @@ def _rules(rows: Sequence[Case], verbs: Sequence[str], status_verbs: Sequence[st
 
 @asynccontextmanager
 async def operators_ground(
-    planes: Planes, operator: Operator, rows: Sequence[Case], folder: Path, *, on: Sequence[str] | None = None
+    planes: Planes,
+    operator: Operator,
+    rows: Sequence[Case],
+    folder: Path,
+    *,
+    on: Sequence[str] | None = None,
+    instead: Mapping[str, Operator] | None = None,
 ) -> AsyncIterator[OperatorsGround]:
     """The control planes with a controller, kubelets, a small Kueue each, and our daemon for these kinds.
 
@@ -171,8 +177,10 @@ async def operators_ground(
         rows: its kinds.
         folder: for settings and logs.
         on: where the controller runs; everywhere if not told. Workers without it admit nothing.
+        instead: what runs there instead of it, by cluster: another version.
     """
-    _require(operator)
+    others = instead or {}
+    _require(operator, *others.values())
     await grant_daemon(planes.manager, _rules(rows, ("list", "watch"), ("patch",)))
     for worker in planes.workers.values():
         verbs = ("create", "delete", "list", "watch", "patch")
@@ -206,7 +214,7 @@ async def operators_ground(
         for plane in planes.all:
             if on is None or plane.name in on:
                 proxy = await stack.enter_async_context(RayDashboard(clusters[plane.name]).served())
-                for one in (*operator.needs, operator):
+                for one in (*operator.needs, others.get(plane.name, operator)):
                     own = folder / plane.name / one.name
                     own.mkdir(parents=True)
                     await stack.enter_async_context(running(one, Place(cluster=plane, folder=own, proxy=proxy)))
@@ -218,13 +226,14 @@ async def operators_ground(
         yield ground
 
 
-def _require(operator: Operator) -> None:
-    """Say so where the controller is not built: the test fails in CI, and is skipped elsewhere."""
-    try:
-        for one in (*operator.needs, operator):
-            one.program()
-    except BinariesMissing as error:
-        report_missing(f"controller of {', '.join(operator.kinds)}", error)
+def _require(*operators: Operator) -> None:
+    """Say so where a controller is not built: the test fails in CI, and is skipped elsewhere."""
+    for operator in operators:
+        try:
+            for one in (*operator.needs, operator):
+                one.program()
+        except BinariesMissing as error:
+            report_missing(f"controller of {', '.join(operator.kinds)}", error)
 
 
 async def _connect(ground: Ground, planes: Planes) -> None:

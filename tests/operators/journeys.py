@@ -154,10 +154,10 @@ async def pauses(ground: OperatorsGround, row: Row) -> None:
     kind, name = row.case.kind, row.job("pauses")
     jobs = await ground.submit(kind, name, duration="1h")
     first = await runs(ground, row, name)
-    await _set_active(ground, row, name, False)
+    await set_active(ground, row, name, False)
     await ground.cleaned(kind, name)
     await nothing_left(ground, row, name)
-    await _set_active(ground, row, name, True)
+    await set_active(ground, row, name, True)
     row.ran(ground, name, **Counter([first, await runs(ground, row, name)]))
     await ground.delete(kind, jobs)
     await ground.cleaned(kind, name)
@@ -233,7 +233,8 @@ async def runs(ground: OperatorsGround, row: Row, name: str) -> str:
     return worker
 
 
-async def _set_active(ground: OperatorsGround, row: Row, name: str, active: bool) -> None:
+async def set_active(ground: OperatorsGround, row: Row, name: str, active: bool) -> None:
+    """Deactivate a job's Workloads on the manager, or activate them, as a user does."""
     for workload in ground.workloads_of(row.case.kind, name):
         await ground.manager.client.merge_patch(WORKLOAD, ObjectKey.of(workload), {"spec": {"active": active}})
 

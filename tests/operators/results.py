@@ -81,8 +81,8 @@ RESULTS: Final = Results()
 
 
 def controllers(walks: Sequence[Walk]) -> list[Json]:
-    """Each controller with its version, and what its kinds went."""
-    known = [value for value in vars(table).values() if isinstance(value, Operator)]
+    """Each controller with its version, and what its kinds went; tests of older versions are told as tests only."""
+    known = [value for value in vars(table).values() if isinstance(value, Operator) and not value.older]
     rows = [(one.name, one.module, one.version, one.kinds) for one in known]
     walked = {kind for _, _, _, kinds in rows for kind in kinds}
     rest = tuple(dict.fromkeys(walk.kind for walk in walks if walk.kind not in walked))

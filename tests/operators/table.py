@@ -38,7 +38,9 @@ class Operator:
     minutes: int
     """How long the build takes on two cores, the first time."""
     programs: tuple[str, ...] = ()
-    """Of the package `tool`, if it has several: what runs its kinds first."""
+    """What they are called, if not as it is: of the package `tool`, if it has several, what runs its kinds first."""
+    older: bool = False
+    """Whether it is an old version of another one: its tests put its CustomResourceDefinitions where it is to run."""
 
     @property
     def folder(self) -> Path:
@@ -93,6 +95,14 @@ KUBERAY: Final = Operator(
     children=(Resource(GVK("ray.io", "v1", "RayCluster"), "rayclusters"),),
     minutes=2,
 )
+OLD_KUBERAY: Final = attrs.evolve(
+    KUBERAY,
+    name="kuberay-1.2",
+    version="v1.2.2",
+    programs=("manager",),  # as in the project's image: it is what it signs its writes with
+    older=True,
+)
+"""The last minor version before `managedBy`: neither its API nor its controller knows the field."""
 MPI: Final = Operator(
     name="mpi",
     version="v0.8.0",
@@ -196,5 +206,5 @@ ARGO: Final = Operator(
 )
 DEFAULT: Final = (JOBSET, KUBERAY, MPI, APPWRAPPER)
 """What `nox -s operators` builds and runs."""
-EXTRA: Final = (LWS, TRAINING, TRAINER, TEKTON, ARGO)
+EXTRA: Final = (LWS, TRAINING, TRAINER, TEKTON, ARGO, OLD_KUBERAY)
 """What `nox -s operators -- --all` builds and runs as well."""

@@ -12,8 +12,15 @@ import attrs
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
 from multikueue.adapters.declared.expressions import Expression
 from multikueue.adapters.declared.patches import Operation, Patch
-from multikueue.adapters.declared.profiles import HEEDING, profile_for
-from multikueue.adapters.declared.rules import Ending, Following, Preparing, ShownStatus, Stopped
+from multikueue.adapters.declared.profiles import HEEDING, UNSTARTED_WHILE_HELD, profile_for
+from multikueue.adapters.declared.rules import (
+    Ending,
+    Following,
+    Preparing,
+    ShownStatus,
+    StartShownOnceReleased,
+    Stopped,
+)
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules
@@ -128,7 +135,10 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
     templates = reading.all_of("templatePaths", declared.template_paths, _template_path)
     statuses = reading.all_of("statusPaths", declared.status_paths, functools.partial(_path, _in_status))
     plural = reading.of("plural", declared.plural or usual_plural(gvk.kind), lambda plural: _plural(plural, gvk)) or ""
-    status = StatusRules(rule=ShownStatus(statuses), subresource=declared.status_subresource is not False)
+    shown = ShownStatus(statuses)
+    status = StatusRules(rule=shown, subresource=declared.status_subresource is not False)
+    if suspend is not None and (gvk.group, gvk.kind) in UNSTARTED_WHILE_HELD:
+        status = attrs.evolve(status, rule=StartShownOnceReleased(shown, suspend, suspend_value, ending))
     if ending.finished is not None or ending.failed is not None:
         status = attrs.evolve(status, finished=ending, stopped=Stopped(statuses))
     return JobKind(

@@ -65,6 +65,9 @@ PROFILES: Final = {
 }
 """By group and kind: what they say holds for every version."""
 
+UNSTARTED_WHILE_HELD: Final = frozenset({("tekton.dev", "PipelineRun")})
+"""By group and kind, those whose API refuses a `startTime` in the status of a job that is held."""
+
 HEEDING: Final = {("tekton.dev", "PipelineRun"): TEKTON, ("tekton.dev", "TaskRun"): TEKTON}
 """By group and kind, the versions that heed `.spec.managedBy`."""
 

@@ -14,6 +14,7 @@ from tests.integration.planes import Planes
 from tests.operators.cases import LWS, operators_cases
 from tests.operators.ground import operators_ground
 from tests.operators.journeys import Row
+from tests.operators.kinds import lws_journeys
 from tests.operators.recording import record
 from tests.operators.walking import all_ways
 
@@ -28,7 +29,7 @@ pytestmark = [
 async def test_a_leaderworkerset_of_two_groups_goes_all_ways(planes: Planes, tmp_path: Path) -> None:
     """Each group a leader and a worker, with a Workload of its own."""
     (case,) = operators_cases(LWS)
-    row = Row(case=case, pods=4, robust={})
+    row = Row(case=case, pods=4, robust={}, more=(lws_journeys.grows_and_shrinks,))
     async with operators_ground(planes, LWS, [case], tmp_path) as ground:
         await all_ways(ground, [row])
         record(ground, LWS, [row])
