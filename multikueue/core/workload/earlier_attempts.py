@@ -7,7 +7,7 @@ may be recorded before that is clear: the job would run twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -161,8 +161,18 @@ def note_last_worker(situation: Situation) -> Iterator[Effect]:
     if (ended := new_placements(situation)) is not None:
         annotations[PLACEMENTS_ANNOTATION] = ended
     if annotations:
-        metadata: Json = {"uid": uid(situation.workload), "annotations": annotations}
-        yield PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
+        yield _annotated(situation, annotations)
+
+
+def note_worker(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """Keep the worker that has it on the Workload until it can be recorded: a restart does not forget it then."""
+    if noted_worker(situation.workload) != worker.name:
+        yield _annotated(situation, {LAST_WORKER_ANNOTATION: worker.name})
+
+
+def _annotated(situation: Situation, annotations: Mapping[str, str | None]) -> Effect:
+    metadata: Json = {"uid": uid(situation.workload), "annotations": dict(annotations)}
+    return PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
 
 
 def noted_worker(workload: Json) -> ClusterName | None:

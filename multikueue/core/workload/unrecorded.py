@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
+import attrs
+
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.workloads import CheckState, has_had_owner, nominated
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
-from multikueue.core.workload.earlier_attempts import last_worker, left_of_loss
+from multikueue.core.workload.earlier_attempts import last_worker, left_of_loss, note_worker
 from multikueue.core.workload.effects import Announce, Effect, Plan
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
@@ -34,7 +36,9 @@ def find_recorded(situation: Situation) -> Plan:
         if not worker.in_sight and (left := left_of_loss(situation, worker)) is not None
     }
     if hidden:
-        return _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
+        waiting = _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
+        noted = note_worker(situation, found[0]) if len(found) == 1 else ()
+        return attrs.evolve(waiting, effects=(*noted, *waiting.effects))
     if len(found) > 1:
         names = _listed(worker.name for worker in found)
         return _wait(situation, f"{names} have it: remove it from all but one", None)

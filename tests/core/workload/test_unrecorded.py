@@ -7,8 +7,10 @@ from datetime import timedelta
 import attrs
 import pytest
 
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import Announce
+from multikueue.core.model.objects import with_value
+from multikueue.core.workload.effects import Announce, PatchWorkload
 from multikueue.core.workload.snapshot import Connecting, Lost, Unserved, Worker
 from tests.core.building import EARLIER, NOW, UNMARKED, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
@@ -56,9 +58,9 @@ def test_while_a_configured_worker_cannot_be_seen_nothing_is_recorded_and_nothin
 
 def test_what_is_waited_for_is_in_the_checks_message_and_written_once() -> None:
     seen = snapshot(LOCAL, running("w1"), worker("w2", reach=Connecting()))
-    (first, _) = decide(seen).effects
+    (_, first, _) = decide(seen).effects
     message = 'No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it'
-    told = workload(check="Ready")
+    told = with_value(LOCAL, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w1")
     told["status"]["admissionChecks"][0]["message"] = message
     again = snapshot(told, running("w1", told), worker("w2", reach=Connecting()))
     assert message in str(first)
@@ -105,6 +107,20 @@ def test_where_no_worker_has_it_it_is_retried(there: Worker) -> None:
     seen = snapshot(LOCAL, there)
     base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
     assert in_words(seen, decide(seen))[0] == f"retry: {base}"
+
+
+def test_the_worker_that_has_it_is_noted_while_another_is_waited_for() -> None:
+    """It may be removed, and the next leader know nothing of it (seed 760734: a second job was begun)."""
+    seen = snapshot(LOCAL, running("w1"), worker("w2", reach=Connecting()))
+    noted = [effect for effect in decide(seen).effects if isinstance(effect, PatchWorkload)]
+    assert [effect.patch["metadata"]["annotations"] for effect in noted] == [{LAST_WORKER_ANNOTATION: "w1"}]
+
+    local = with_value(LOCAL, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w1")
+    again = snapshot(local, running("w1", local), worker("w2", reach=Connecting()))
+    assert not [effect for effect in decide(again).effects if isinstance(effect, PatchWorkload)]
+    removed = worker("w1", configured=False, reach=Lost(NOW - timedelta(seconds=1), seen=False), removed=True)
+    left = snapshot(local, removed, worker("w2"))
+    assert not any("delete" in word or "retry" in word for word in in_words(left, decide(left)))
 
 
 def test_what_was_out_of_sight_for_too_long_is_not_taken_before_it_is_sent_back() -> None:
