@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKU
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone, controller_of, dig, is_terminating, labels_of, resource_version, uid
 from multikueue.kube import KubeClient
-from multikueue.sandbox.kinds import BATCH_JOB
+from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues
 from multikueued.demo.jobs import with_kinds
@@ -43,6 +43,8 @@ class Recorded(Cluster):
     """A cluster that keeps every version of what it showed."""
 
     history: list[tuple[Resource, str, Json]] = attrs.field(factory=list, init=False)
+    writes_on: dict[Resource, Callable[[Json], bool]] = attrs.field(factory=dict, init=False)
+    """Kinds whose controller writes into the status of a job that has ended, and whether a status tells an end."""
 
     def observe(self, resource: Resource, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """See `Cluster`."""
@@ -51,8 +53,14 @@ class Recorded(Cluster):
             self.history.append((resource, key.name, clone(new)))
 
     def showed(self, resource: Resource, name: str, status: Json) -> bool:
-        """Whether an object's status was this at last, before it was deleted: a finalizer may have it changed then."""
-        return self.statuses(resource, name, alive=True)[-1:] == [status]
+        """Whether an object's status was this at last, before it was deleted: a finalizer may have it changed then.
+
+        Where its controller writes on, any status from the first one that tells the end.
+        """
+        statuses, ended = self.statuses(resource, name, alive=True), self.writes_on.get(resource)
+        while ended is not None and statuses[-1:] != [status] and any(map(ended, statuses[-2:-1])):
+            statuses.pop()
+        return statuses[-1:] == [status]
 
     def pods_of(self, owners: Resource, prefix: str) -> list[int]:
         """How many pods each object of a kind with such a name ever had, until nothing was written to it any more.
@@ -88,6 +96,12 @@ class OperatorsGround(Ground):
     planes: Planes = attrs.field(kw_only=True)
     children: tuple[Resource, ...] = attrs.field(default=(JOB, SERVICE), kw_only=True)
     """Kinds that controllers make of a job, beside pods."""
+
+    async def running(self, kind: SandboxKind, name: str) -> str:
+        """As every ground, and a pod of it runs there: some controllers say so before."""
+        worker = await super().running(kind, name)
+        await self.until(lambda: self.running_pods(worker, name), lambda: self.story(kind, name))
+        return worker
 
     @property
     def recorded(self) -> dict[str, Recorded]:

@@ -47,7 +47,7 @@ class Row:
     tells_of_stops: bool = True
     """Whether its controller always says in the status that a suspended job has stopped; else Kueue keeps the quota."""
     writes_on: bool = False
-    """Whether its controller writes into the status of a job that has failed: it may do so after the copy was read for
+    """Whether its controller writes into the status of a job that has ended: it may do so after the copy was read for
     the last time, and before that is deleted. Then what is shown is an earlier status that tells the end."""
     two_workers: bool = True
     """Whether its controller runs on both workers."""
@@ -72,6 +72,10 @@ class Row:
     def made(self, ground: OperatorsGround, name: str) -> dict[str, int]:
         """How many pods of a job there ever were, by cluster; where they wait at a gate, those that passed."""
         return ground.pods_run(name) if self.case.kind.gated else ground.pods_made(name, self.counted)
+
+    def has_ended(self, status: Json) -> bool:
+        """Whether a status tells the end of a job."""
+        return self.case.kind.ending({"status": status}) is not None
 
     def job(self, way: str) -> str:
         """The name of a journey's job."""
@@ -214,14 +218,10 @@ async def survives_a_lost_worker(ground: OperatorsGround, row: Row) -> None:
 def shows_the_last(ground: OperatorsGround, row: Row, name: str, shown: Json) -> None:
     """See that the manager's job has the last status that its controller wrote on the worker, in every field."""
     (worker,) = ground.ran_on(row.case.kind, name)
-    statuses = ground.recorded[worker].statuses(row.case.kind.resource, name, alive=True)
-    while row.writes_on and statuses[-1] != shown["status"] and _has_ended(row, statuses[-2]):
-        statuses.pop()
-    assert statuses[-1:] == [shown["status"]], f"shown is {shown['status']}, the last were {statuses[-3:]}"
-
-
-def _has_ended(row: Row, status: Json) -> bool:
-    return row.case.kind.ending({"status": status}) is not None
+    seen = ground.recorded[worker]
+    statuses = seen.statuses(row.case.kind.resource, name, alive=True)
+    told = f"shown is {shown['status']}, the last were {statuses[-3:]}"
+    assert seen.showed(row.case.kind.resource, name, shown["status"]), told
 
 
 async def runs(ground: OperatorsGround, row: Row, name: str) -> str:

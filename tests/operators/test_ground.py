@@ -48,3 +48,11 @@ def test_only_the_last_status_before_the_deletion_is_the_one_to_show() -> None:
     seen = _seen(_cluster("x"), _cluster("x", "ready"), _cluster("x", "", deletionTimestamp="2026-01-01T00:00:00Z"))
     assert seen.showed(CLUSTERS, "a-x", {"state": "ready"})
     assert not seen.showed(CLUSTERS, "a-x", {"state": ""})
+
+
+def test_where_a_controller_writes_on_any_status_that_tells_the_end_is_one_to_show() -> None:
+    seen = _seen(_cluster("x", "runs"), _cluster("x", "ended"), _cluster("x", "ended, and counted"))
+    assert not seen.showed(CLUSTERS, "a-x", {"state": "ended"})
+    seen.writes_on[CLUSTERS] = lambda status: status["state"].startswith("ended")
+    assert seen.showed(CLUSTERS, "a-x", {"state": "ended"})
+    assert not seen.showed(CLUSTERS, "a-x", {"state": "runs"})

@@ -25,6 +25,10 @@ async def all_ways(ground: OperatorsGround, rows: list[Row]) -> None:
         AssertionError: it says all that went wrong, by kind and way.
     """
     wrong: dict[str, str] = {}
+    for row in rows:
+        if row.writes_on:
+            for cluster in ground.recorded.values():
+                cluster.writes_on[row.case.kind.resource] = row.has_ended
 
     async def go(way: journeys.Way, row: Row) -> None:
         began, told = anyio.current_time(), ""

@@ -34,6 +34,7 @@ async def test_a_training_job_goes_all_ways(case: Case, planes: Planes, tmp_path
         robust=_restarting(case),
         victim={"training.kubeflow.org/replica-type": "worker"},
         survives="30s",
+        writes_on=True,
     )
     async with operators_ground(planes, TRAINING, operators_cases(TRAINING), tmp_path) as ground:
         await all_ways(ground, [row])
@@ -41,7 +42,7 @@ async def test_a_training_job_goes_all_ways(case: Case, planes: Planes, tmp_path
 
 
 async def test_only_jaxjobs_are_run_though_somebody_else_is_to_run_them(planes: Planes, tmp_path: Path) -> None:
-    """So a manager's operator is started without them; `starts_training.py` says so of this version."""
+    """So a manager's operator is started without them; `starts/training.py` says so of this version."""
     rows = operators_cases(TRAINING)
     async with operators_ground(planes, TRAINING, rows, tmp_path, on=["worker1"]) as ground:
         client = ground.workers["worker1"].client
