@@ -138,9 +138,10 @@ class Listing:
         kept = set(before) if self.name == THEIRS else set[str]()
         if not any(chosen <= set(after) <= chosen | kept for chosen in self._lately(SEEN_FOR)):
             yield f"the config lists {after}, which no whole decision says: {list(map(sorted, self._lately(SEEN_FOR)))}"
-        for (_, former), (since, chosen) in pairwise(self._decided):
+        changes = [(former, since) for (_, former), (since, chosen) in pairwise(self._decided) if chosen == set(after)]
+        for former, since in changes[-1:]:
             lasts = anyio.current_time() - since
-            if chosen == set(after) and 2 * len(chosen) < len(former) and lasts < GRACE - ROUNDED:
+            if 2 * len(after) < len(former) and lasts < GRACE - ROUNDED:
                 yield f"the config loses most of {before} at once: {sorted(former)} were decided {lasts:.0f} s ago"
 
     def _busy(self) -> dict[str, str]:
