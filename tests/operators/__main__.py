@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tests.controlplane import building
+from tests.controlplane.binaries import find
 from tests.controlplane.errors import BinariesMissing, ControlPlaneError
 from tests.operators.table import DEFAULT, EXTRA
 
@@ -35,10 +36,15 @@ def build(force: bool, everything: bool, names: tuple[str, ...]) -> None:
 
 @main.command()
 def missing() -> None:
-    """Name those of the default set that are not built, each in a line."""
+    """Name those of the default set that are not built, each in a line, and the control plane if it is not."""
+    try:
+        find()
+    except BinariesMissing:
+        click.echo("the control plane")
     for operator in DEFAULT:
         try:
-            operator.program()
+            for one in (*operator.needs, operator):
+                one.program()
         except BinariesMissing:
             click.echo(f"{operator.name} {operator.version}")
 

@@ -69,10 +69,11 @@ class ShownStatus:
 
 @attrs.frozen
 class StartShownOnceReleased:
-    """As `shown`; but a job that is held on the manager does not show that its copy runs.
+    """As `shown`; but a job that is held on the manager does not show that its copy has started.
 
     For a kind whose API refuses a start in the status of a job that is held. The copy may run before the manager's
-    Kueue lets go of the job. It does so soon, and that change triggers the next reconcile.
+    Kueue lets go of the job. It does so soon, and that change triggers the next reconcile. The end of one that is not
+    let go of any more is shown without its start.
     """
 
     shown: ShownStatus
@@ -83,9 +84,11 @@ class StartShownOnceReleased:
     def __call__(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `StatusRules.rule`."""
         held = dig(local, *self.suspend.steps) == self.suspend_value
-        if held and dig(remote, "status", "startTime") and self.ending(remote) is None:
+        if not held or not dig(remote, "status", "startTime"):
+            return self.shown(local, remote, now)
+        if self.ending(remote) is None:
             return None
-        return self.shown(local, remote, now)
+        return self.shown(local, without(remote, [("status", "startTime")]), now)
 
 
 @attrs.frozen

@@ -104,4 +104,4 @@ def _problems(placement: Json, names: frozenset[str], sizes: Mapping[str, int]) 
     for group, part in zip(groups, parts, strict=True):
         size, named = group.get("clusterCount"), sum(sizes.get(name, 0) for name in part)
         if size is not None and size != named:
-            yield f"a group of Placement {name_of(placement)} has {size} clusters, and {', '.join(part)} name {named}"
+            yield f"a group of Placement {name_of(placement)} has {size} clusters, but its decisions name {named}"

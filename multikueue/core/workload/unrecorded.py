@@ -1,6 +1,7 @@
 """Our check is Ready and no worker is recorded: find the worker that runs the job, and record it.
 
 Somebody else has written one of the two, or taken one away. What runs is neither deleted nor run again meanwhile.
+Where it is retried, the manager's Kueue evicts it, and the copies go then.
 
 A worker with a copy of this attempt's mark has it. Without such a copy anywhere, what has no proof is believed where it
 runs: Kueue's own controller makes no marks, and a key may be lost. It is believed on the worker that had the Workload
@@ -37,14 +38,17 @@ def find_recorded(situation: Situation) -> Plan:
     }
     if hidden:
         waiting = _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
-        noted = note_worker(situation, found[0]) if len(found) == 1 else ()
-        return attrs.evolve(waiting, effects=(*noted, *waiting.effects))
+        if len(found) == 1 and (noted := tuple(note_worker(situation, found[0]))):
+            # The check's words follow with the next plan: of two writes of one object the second meets a conflict.
+            told = tuple(one for one in waiting.effects if isinstance(one, Announce))
+            return attrs.evolve(waiting, effects=(*noted, *told))
+        return waiting
     if len(found) > 1:
         names = _listed(worker.name for worker in found)
         return _wait(situation, f"{names} have it: remove it from all but one", None)
     if not found:
         base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
-        return Plan((retry(situation, base),))  # what may run out of sight goes once that is written, with the eviction
+        return Plan((retry(situation, base),))  # the eviction removes the copies: one out of sight may still run
     return Plan(tuple(_record(situation, found[0])))
 
 

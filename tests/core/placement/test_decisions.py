@@ -81,7 +81,7 @@ def test_a_cluster_that_moves_between_decisions_is_in_both_for_a_moment() -> Non
 
     moved = [decision("a"), decision("b", "c", number=2)]
     told = read(placement(numberOfSelectedClusters=3, decisionGroups=groups), moved)
-    assert told.problem == "a group of Placement p has 2 clusters, and p-decision-1 name 1"
+    assert told.problem == "a group of Placement p has 2 clusters, but its decisions name 1"
 
     whole = [decision("a", "b"), decision("c", number=2)]
     assert not read(placement(numberOfSelectedClusters=3, decisionGroups=groups), whole).problem

@@ -9,8 +9,8 @@ import pytest
 
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import Announce, PatchWorkload
+from multikueue.core.model.objects import clone, with_value
+from multikueue.core.workload.effects import Announce, ApplyStatus, PatchWorkload
 from multikueue.core.workload.snapshot import Connecting, Lost, Unserved, Worker
 from tests.core.building import EARLIER, NOW, UNMARKED, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
@@ -58,9 +58,11 @@ def test_while_a_configured_worker_cannot_be_seen_nothing_is_recorded_and_nothin
 
 def test_what_is_waited_for_is_in_the_checks_message_and_written_once() -> None:
     seen = snapshot(LOCAL, running("w1"), worker("w2", reach=Connecting()))
-    (_, first, _) = decide(seen).effects
+    noted = with_value(LOCAL, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w1")
+    assert not any(isinstance(effect, ApplyStatus) for effect in decide(seen).effects), "one write at a time"
+    (first, _) = decide(snapshot(noted, running("w1", noted), worker("w2", reach=Connecting()))).effects
     message = 'No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it'
-    told = with_value(LOCAL, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w1")
+    told = clone(noted)
     told["status"]["admissionChecks"][0]["message"] = message
     again = snapshot(told, running("w1", told), worker("w2", reach=Connecting()))
     assert message in str(first)
