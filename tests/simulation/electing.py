@@ -9,8 +9,11 @@ import anyio
 import attrs
 
 from multikueue.core.machinery.lease import LeaseSettings
+from multikueue.core.model.kinds import LEASE
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
 from multikueue.errors import Unreachable
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from tests.simulation.session import Session
 
 T = TypeVar("T")
@@ -90,6 +93,12 @@ class Terms:
     def told(self, *, lost: bool) -> None:
         """The leader is told to stop; whether that is because its Lease ran out."""
         self._told_at = anyio.current_time() if lost else float("-inf")
+
+    def lease_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
+        """One that frees the Lease has stopped, also if it was told to because its time ran out: nobody has to wait."""
+        del old
+        if row.plural == LEASE.plural and new is not None and not dig(new, "spec", "holderIdentity"):
+            self._told_at = float("-inf")
 
     def ended(self, who: str) -> None:
         """It has stopped."""

@@ -59,7 +59,9 @@ class Gating:
         for other, since in opened.items():
             there = find(self.world.workers[other], WORKLOAD, key)
             stands = there is not None and is_open(there) and self._attempt(there) == self._attempt(copy)
-            seen = other != worker.name and self.reach.longer_than(other, now - since)
+            # From one that sends what is no API's nothing is expected, as from one out of reach.
+            hostile = self.world.workers[other].link.weather.hostility is not None
+            seen = other != worker.name and not hostile and self.reach.longer_than(other, now - since)
             if stands and seen and now - since < min(GRACE, PREEMPTION_TIMEOUT.total_seconds()) - 5:
                 self.promises.broken.append(
                     f"{worker.name} may preempt for {key}, {now - since:.0f} s after {other} may"

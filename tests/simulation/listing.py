@@ -141,7 +141,8 @@ class Listing:
         changes = [(former, since) for (_, former), (since, chosen) in pairwise(self._decided) if chosen == set(after)]
         for former, since in changes[-1:]:
             lasts = anyio.current_time() - since
-            if 2 * len(after) < len(former) and lasts < GRACE - ROUNDED:
+            most = 2 * len(after) < min(len(former), len(before))  # what no watch has shown was never listed
+            if most and lasts < GRACE - ROUNDED:
                 yield f"the config loses most of {before} at once: {sorted(former)} were decided {lasts:.0f} s ago"
 
     def _busy(self) -> dict[str, str]:

@@ -87,6 +87,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
     daemon = Daemon(world)
     if world.replica_skews:
         daemon.terms = terms = Terms(promises.broken.append)
+        world.manager.registry.cluster.listeners.append(terms.lease_changed)
         promises.skew = lambda: terms.changes * (max(world.replica_skews) - min(world.replica_skews))
     reach.absent_since = daemon.absent_since
     scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))

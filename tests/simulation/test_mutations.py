@@ -21,7 +21,7 @@ FIRST = {
     "lost_answers_count_as_not_sent": 0,
     "origins_are_not_checked": 0,
     "removed_clusters_are_forgotten": 0,
-    "stale_copies_are_believed": 50,
+    "stale_copies_are_believed": 11,
     "unmarked_copies_win": 40,
     "an_erased_worker_is_a_lost_job": 14,
     "external_nominations_are_ignored": 4,
