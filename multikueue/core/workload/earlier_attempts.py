@@ -223,8 +223,12 @@ def _earlier_slices(situation: Situation) -> list[Json]:
 
 
 def _has_lost_its_record(one: Json) -> bool:
-    """Whether a slice was placed, and somebody has erased where: it may be on any worker that was not read since."""
-    return is_admitted(one) and cluster_name(one) is None and noted_worker(one) is None
+    """Whether a slice was placed, and nobody knows where any more: it may be on any worker that was not read since.
+
+    Somebody has erased it, or it was evicted while nobody was there who could have noted it.
+    """
+    placed = is_admitted(one) or is_evicted(one) or evictions(one) > 0
+    return placed and cluster_name(one) is None and noted_worker(one) is None
 
 
 def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:

@@ -280,6 +280,16 @@ class TestGrowing:
         free = worker("w2", copy_of(unplaced, admitted=True))
         assert ("record w2" in words(growing(lost, free, local=unplaced, sibling=erased))) is seen
 
+    @pytest.mark.parametrize("seen", [False, True], ids=["not read since", "read before"])
+    def test_nor_where_the_old_slice_was_evicted_while_nobody_noted_where(self, seen: bool) -> None:
+        """No daemon ran when Kueue erased the record, and then the job grew (seed 781322: it ran twice)."""
+        unplaced = slice_of(NEW_NAME, 5, nominated=("w2",), replaces=OLD_NAME)
+        evicted = slice_of(OLD_NAME, 3, finished=SLICE_REPLACED)
+        evicted["status"]["schedulingStats"] = {"evictions": [{"reason": "Preempted", "count": 1}]}
+        lost = worker("w1", reach=Lost(NOW - timedelta(minutes=5), seen=seen))
+        free = worker("w2", copy_of(unplaced, admitted=True))
+        assert ("record w2" in words(growing(lost, free, local=unplaced, sibling=evicted))) is seen
+
     def test_nor_while_the_job_runs_for_another_slice_that_has_finished_elsewhere(self) -> None:
         """Kueue could not start the job's pods for that slice, finished it, and made this Workload: no successor."""
         failed, fresh = old(finished="FailedToStart"), slice_of(NEW_NAME, 3, nominated=("w2",))
