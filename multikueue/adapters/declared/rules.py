@@ -69,11 +69,11 @@ class ShownStatus:
 
 @attrs.frozen
 class StartShownOnceReleased:
-    """As `shown`; but a job that is held on the manager does not show that its copy has started.
+    """As `shown`; but a job that is held on the manager does not show that its copy runs.
 
     For a kind whose API refuses a start in the status of a job that is held. The copy may run before the manager's
-    Kueue lets go of the job. It does so soon, and that change triggers the next reconcile. The end of one that is not
-    let go of any more is shown without its start.
+    Kueue lets go of the job. It does so soon, and that change triggers the next reconcile. An end is sent whole, and
+    again until it is taken: nothing else may come of it.
     """
 
     shown: ShownStatus
@@ -84,11 +84,9 @@ class StartShownOnceReleased:
     def __call__(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `StatusRules.rule`."""
         held = dig(local, *self.suspend.steps) == self.suspend_value
-        if not held or not dig(remote, "status", "startTime"):
-            return self.shown(local, remote, now)
-        if self.ending(remote) is None:
+        if held and dig(remote, "status", "startTime") and self.ending(remote) is None:
             return None
-        return self.shown(local, without(remote, [("status", "startTime")]), now)
+        return self.shown(local, remote, now)
 
 
 @attrs.frozen
