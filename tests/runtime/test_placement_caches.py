@@ -58,7 +58,7 @@ async def test_a_later_workload_of_that_name_is_another() -> None:
     hub.wrote(workload(9, "Ready"))
     shown(hub, None)
     assert state(hub) is None
-    shown(hub, workload(5, "Pending", uid="b"))
+    shown(hub, workload(10, "Pending", uid="b"))
     assert state(hub) == "Pending"
 
 

@@ -21,7 +21,7 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import identity, is_terminating, name_of, resource_version, uid, version_number
+from multikueue.core.model.objects import identity, is_terminating, name_of
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.placement.parameters import name_or_empty
 from multikueue.core.placement.ranking import Coordinate
@@ -31,6 +31,7 @@ from multikueue.core.placement.work import Work
 from multikueue.kube.indexer import Index
 from multikueue.kube.informer import Handler, Informer, start_informers
 from multikueue.protocols import ApiClient
+from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workload_indexes import check_names
 
 HELD: Final = "held by check"
@@ -65,10 +66,12 @@ class HubCaches:
     occupied: Callable[[str], bool] = attrs.field(default=lambda _: False, kw_only=True)
     """Whether copies are known to be on a worker, unfinished Workloads or not: who dispatches from here knows them."""
     _read: dict[ObjectKey, Work] = attrs.field(factory=dict, init=False, repr=False)
-    _written: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False, repr=False)
-    """What we have written of Workloads, and the informer may not show yet."""
-    _history: int = attrs.field(default=0, init=False)
-    """Of the server that it was written to."""
+    _latest: MutationCache = attrs.field(init=False, repr=False)
+    """The Workloads with what we have written of them, and the informer may not show yet."""
+
+    @_latest.default
+    def _over_the_informer(self) -> MutationCache:
+        return MutationCache(self.workloads)
 
     @classmethod
     def build(cls, client: ApiClient, fraction: Callable[[], float]) -> HubCaches:
@@ -107,40 +110,19 @@ class HubCaches:
     def forget(self, key: ObjectKey) -> None:
         """A Workload has changed, or is gone."""
         self._read.pop(key, None)
-        if self.workloads.get(key) is None:
-            self._written.pop(key, None)
 
     def wrote(self, workload: Json) -> None:
         """The server has answered a write with this: whoever listens to it may act on it before a watch shows it."""
-        if self._history != self.workloads.status.histories:
-            self._history = self.workloads.status.histories
-            self._written.clear()
-        key = ObjectKey.of(workload)
-        self._written[key] = without_spec(workload)
-        self._read.pop(key, None)
+        self._latest.wrote(workload)
+        self._read.pop(ObjectKey.of(workload), None)
 
     def _work(self, key: ObjectKey) -> Work:
         known = self._read.get(key)
         if known is None:
-            workload = self.workloads.get(key)
+            workload = self._latest.get(key)
             assert workload is not None, "an index leads to what is not there"
-            known = self._read[key] = Work.of(self._latest(key, workload))
+            known = self._read[key] = Work.of(workload)
         return known
-
-    def _latest(self, key: ObjectKey, shown: Json) -> Json:
-        written = self._written.get(key)
-        if written is None:
-            return shown
-        same = uid(written) == uid(shown) and self._history == self.workloads.status.histories
-        seen = max(_version(shown), version_number(self.workloads.resource_version))
-        if same and _version(written) > seen:
-            return written
-        del self._written[key]
-        return shown
-
-
-def _version(obj: Json) -> int:
-    return version_number(resource_version(obj))
 
 
 def without_spec(workload: Json) -> Json:
