@@ -43,8 +43,7 @@ def missing() -> None:
         click.echo("the control plane")
     for operator in DEFAULT:
         try:
-            for one in (*operator.needs, operator):
-                one.program()
+            operator.require()
         except BinariesMissing:
             click.echo(f"{operator.name} {operator.version}")
 

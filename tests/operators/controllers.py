@@ -16,6 +16,7 @@ import yaml
 
 from tests.controlplane.ports import free_port
 from tests.controlplane.processes import ChildProcess
+from tests.operators.starts.configuration import configuration
 from tests.operators.starts.lws import lws
 from tests.operators.starts.start import NAMESPACE, Place, Start, certified
 from tests.operators.starts.trainer import trainer
@@ -45,17 +46,8 @@ _MPIS_PORT: Final = 8080
 
 async def _jobset(place: Place) -> Start:
     authority, port, health = certified(place.folder), free_port(), f"127.0.0.1:{place.health}"
-    settings = {
-        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
-        "kind": "Configuration",
-        "leaderElection": {"leaderElect": False},
-        "internalCertManagement": {"enable": False},
-        "webhook": {"host": "127.0.0.1", "port": port, "certDir": str(place.folder)},
-        "metrics": {"bindAddress": "0"},
-        "health": {"healthProbeBindAddress": health},
-    }
-    file = place.folder / "settings.yaml"
-    file.write_text(yaml.safe_dump(settings))
+    parts = {"internalCertManagement": {"enable": False}, "webhook": {"certDir": str(place.folder)}}
+    file = configuration(place, "config.jobset.x-k8s.io/v1alpha1", port, health, parts)
     return Start(
         arguments=(f"--config={file}",),
         health=f"http://{health}/readyz",

@@ -244,8 +244,7 @@ def _require(*operators: Operator) -> None:
     """Say so where a controller is not built: the test fails in CI, and is skipped elsewhere."""
     for operator in operators:
         try:
-            for one in (*operator.needs, operator):
-                one.program()
+            operator.require()
         except BinariesMissing as error:
             report_missing(f"controller of {', '.join(operator.kinds)}", error)
 

@@ -70,6 +70,15 @@ class Operator:
             raise BinariesMissing(f"No {program}. Run `python -m tests.operators build` once, with Go.")
         return program
 
+    def require(self) -> None:
+        """See that it and what it needs are built.
+
+        Raises:
+            BinariesMissing: one of them is not.
+        """
+        for one in (*self.needs, self):
+            one.program()
+
 
 JOBSET: Final = Operator(
     name="jobset",

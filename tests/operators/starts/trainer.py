@@ -9,6 +9,7 @@ import yaml
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone
 from tests.controlplane.ports import free_port
+from tests.operators.starts.configuration import configuration
 from tests.operators.starts.start import Place, Start, certified
 from tests.operators.starts.training import CERTIFICATES
 from tests.operators.starts.webhooks import registered
@@ -24,17 +25,8 @@ async def trainer(place: Place) -> Start:
     for runtime in _runtimes():
         await place.cluster.admin.apply(runtime)
     authority, port, health = certified(place.folder / CERTIFICATES), free_port(), f"127.0.0.1:{place.health}"
-    settings = {
-        "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
-        "kind": "Configuration",
-        "leaderElection": {"leaderElect": False},
-        "certManagement": {"enable": False},
-        "webhook": {"host": "127.0.0.1", "port": port},
-        "metrics": {"bindAddress": "0", "secureServing": False},
-        "health": {"healthProbeBindAddress": health},
-    }
-    file = place.folder / "settings.yaml"
-    file.write_text(yaml.safe_dump(settings))
+    parts = {"certManagement": {"enable": False}, "metrics": {"secureServing": False}}
+    file = configuration(place, "config.trainer.kubeflow.org/v1alpha1", port, health, parts)
     return Start(
         arguments=(f"--config={file}",),
         health=f"http://{health}/readyz",
