@@ -94,9 +94,10 @@ class Informer(Indexer):
     """The objects that are there and cannot be read. Their changes are told to `on_change` as those of others, with
     what can be told of their metadata as the object."""
     _sizes: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
-    """By object, the bytes of its last event since the last list."""
+    """By object, the bytes of its last event since the last list; `_bytes` is the sum of these."""
     _bytes: int = attrs.field(default=0, init=False)
-    """The sum of these."""
+    _list_at: float = attrs.field(default=float("inf"), init=False)
+    """When all is listed again, on the loop's clock, if objects cannot be read. No watch that breaks puts it off."""
     _reflector: Reflector = attrs.field(init=False)
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _request: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
@@ -172,7 +173,7 @@ class Informer(Indexer):
     def _replace(self, listed: ObjectList, backwards: bool) -> None:
         self._check_objects(len(listed.items) + len(listed.unreadable))
         sound, unknown = self._sorted_out(listed)
-        self.predecessor, self._sizes, self._bytes = None, {}, 0
+        self.predecessor, self._sizes, self._bytes, self._list_at = None, {}, 0, float("inf")
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
@@ -229,12 +230,13 @@ class Informer(Indexer):
     def _note_unreadable(self, found: UnreadableObject) -> None:
         key = ObjectKey.of(found.object)
         before = self.unreadable.outlines.get(key) or self.get(key)
+        self._list_at = min(self._list_at if self.unreadable else float("inf"), anyio.current_time() + LOOK_AGAIN)
         self._reflector.end_watch_within(LOOK_AGAIN)
         if self.unreadable.note(found):
             self.on_change(key, before, found.object)
 
     def _watched_for(self) -> float:
-        return min(self.lifetime, LOOK_AGAIN) if self.unreadable else self.lifetime
+        return min(self.lifetime, max(self._list_at - anyio.current_time(), 0.0)) if self.unreadable else self.lifetime
 
     def _check_objects(self, objects: int) -> None:
         """

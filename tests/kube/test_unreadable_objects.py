@@ -20,7 +20,7 @@ from multikueue.kube.paging import PageSizes
 from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
 from multikueue.sandbox.apiserver import ApiServer
 from tests.kube.deep_objects import DEEP, DEFINITION, GADGET, gadget, key, mend, spoil
-from tests.kube.fake_server import FakeServer, listed, obj, wait
+from tests.kube.fake_server import Broken, FakeServer, listed, obj, wait
 from tests.kube.scripted import Answer, ScriptedServer, event, eventually, job, says, serving, streams
 
 BROKEN = [
@@ -245,6 +245,25 @@ async def test_what_was_spoilt_on_the_way_is_listed_again_after_five_minutes_wit
         assert (readable(informer), unreadable(informer)) == (["odd"], [])
         await anyio.sleep(10 * LOOK_AGAIN)
     assert [what for _, what in server.log].count("list") == 3
+    assert informer.status.failures == 0
+
+
+@pytest.mark.looptime
+async def test_a_watch_that_breaks_meanwhile_puts_that_off_no_further() -> None:
+    """Each watch resumes where the one before it broke: were its five minutes its own, nobody would ever list again
+    behind a link that breaks every few minutes (seed 810134)."""
+    server = FakeServer(
+        [listed("5", obj("odd", "2", annotations=["a"])), listed("5", obj("odd", "2"))],
+        [[Broken(Unreachable("reset"), after=200)]],
+    )
+    informer = Informer(server, JOB, keeps_unreadable=True)
+    async with running(informer):
+        await anyio.sleep(LOOK_AGAIN - 1)
+        assert unreadable(informer) == ["odd"]
+        await anyio.sleep(2)
+        assert (readable(informer), unreadable(informer)) == (["odd"], [])
+        await anyio.sleep(10 * LOOK_AGAIN)
+    assert [what for _, what in server.log].count("list") == 2
     assert informer.status.failures == 0
 
 

@@ -40,12 +40,11 @@ class Reach:
     _since: dict[str, float] = attrs.field(factory=dict)
     _out_since: dict[str, float] = attrs.field(factory=dict)
     _calm_since: dict[str, float] = attrs.field(factory=dict)
-    _odd: set[str] = attrs.field(factory=set)
-    """Workers that have shown odd shapes since it was calm."""
+    _odd_until: dict[str, float] = attrs.field(factory=dict)
+    """Until when workers have shown odd shapes; infinity: they still do. What was unknown then is listed again after a
+    while only: no event tells that it is well."""
     _unreadable_until: dict[str, float] = attrs.field(factory=dict)
     """Until when what workers list could not be read; infinity: it still cannot."""
-    _shown_odd: set[str] = attrs.field(factory=set)
-    """Workers that have ever shown odd shapes: what was unknown then is looked at again after a while only."""
 
     def listen(self) -> None:
         """Begin to follow."""
@@ -77,12 +76,13 @@ class Reach:
         since = self.since(worker)
         if since is None:
             return 0.0
-        unknown_for = LOOK_AGAIN if worker in self._shown_odd else 0.0
+        unknown_for = LOOK_AGAIN if worker in self._odd_until else 0.0
         return anyio.current_time() - max(since, self._unreadable_until.get(worker, 0.0)) - unknown_for
 
     def calm_since(self, cluster: str) -> float:
         """Since when nothing is slow, refused or lost on the way to a cluster; infinity: something is."""
-        return self._calm_since.get(cluster, 0.0)
+        unknown_until = self._odd_until.get(cluster, float("-inf")) + LOOK_AGAIN
+        return max(self._calm_since.get(cluster, 0.0), unknown_until)
 
     def _lost_for(self, worker: str) -> float:
         since = self._out_since.get(worker, 0.0)
@@ -99,18 +99,12 @@ class Reach:
         for cluster in self.world.clusters:
             if not is_calm(cluster.link.weather):
                 self._calm_since[cluster.name] = float("inf")
-                self._odd |= {cluster.name} if cluster.link.weather.hostility is Hostility.ODD else set()
-            elif self.calm_since(cluster.name) == float("inf"):
-                # What had an odd shape is unknown until it is listed again: no event tells that it is well.
-                self._calm_since[cluster.name] = now + (LOOK_AGAIN if cluster.name in self._odd else 0.0)
-                self._odd.discard(cluster.name)
+            elif self._calm_since.get(cluster.name) == float("inf"):
+                self._calm_since[cluster.name] = now
         for name, worker in self.world.workers.items():
             hostility = worker.link.weather.hostility
-            self._shown_odd |= {name} if hostility is Hostility.ODD else set()
-            if hostility in _UNREADABLE:
-                self._unreadable_until[name] = float("inf")
-            elif self._unreadable_until.get(name) == float("inf"):
-                self._unreadable_until[name] = now
+            _follow(self._odd_until, name, hostility is Hostility.ODD, now)
+            _follow(self._unreadable_until, name, hostility in _UNREADABLE, now)
         if not self.world.manager.link.is_up:
             self.manager_since = None
         elif self.manager_since is None:
@@ -133,6 +127,14 @@ class Reach:
             return self.world.inventory.leads_to(self.world.workers[worker])
         secret = find(self.world.manager, SECRET, ObjectKey(KUEUE_NAMESPACE, f"{worker}-secret"))
         return secret is not None and link.accepts(_token(secret) or "")
+
+
+def _follow(until: dict[str, float], worker: str, lasts: bool, now: float) -> None:
+    """Note until when something lasts on a worker."""
+    if lasts:
+        until[worker] = float("inf")
+    elif until.get(worker) == float("inf"):
+        until[worker] = now
 
 
 def is_calm(weather: Weather) -> bool:
