@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import with_value
@@ -93,3 +94,25 @@ async def test_without_it_they_go_at_once() -> None:
         await run_to_its_end(fleet)
         await anyio.sleep(30)
         assert await left(fleet) == (0, 0)
+
+
+async def test_what_ended_once_more_goes_though_the_manager_takes_no_other_end() -> None:
+    """A Job ends once: the copies of the later attempt used to stay, and to hold quota, for good."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues():
+        async with fleet.running():
+            await fleet.admin.create(JOB, with_value(job(), ("metadata", "annotations", DURATION_ANNOTATION), "5s"))
+            await until(fleet.running_on)
+        await anyio.sleep(20)
+        met = [{"type": kind, "status": "True"} for kind in ("SuccessCriteriaMet", "Complete")]
+        ended = {"conditions": met, "succeeded": 1, "active": 0, "ready": 0, "completionTime": timestamp(now())}
+        await fleet.admin.merge_patch(JOB, ObjectKey("default", "train"), {"status": ended}, subresource="status")
+        await until(lambda: _is_over(fleet), within=30)
+        async with fleet.running():
+            await anyio.sleep(60)
+            assert await left(fleet) == (0, 0)
+
+
+async def _is_over(fleet: Fleet) -> bool:
+    return is_finished(await fleet.workload())

@@ -25,6 +25,10 @@ from multikueue.core.workload.snapshot import JobCopy, Worker
 KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
+SYNC_GRACE: Final = timedelta(seconds=30)
+"""How long copies whose Workload is Finished wait for the manager to take their job's last status. It may never: a Job
+that has ended there by an earlier attempt can take no other end."""
+
 SUCCESSION: Final = 10.0
 """Seconds after which we look whether a newer slice has taken over a job: no event of this Workload tells."""
 
@@ -62,13 +66,14 @@ def finish_as(situation: Situation, copy: Json) -> Effect:
 def clean_finished(situation: Situation) -> Plan:
     """The manager's Workload is Finished: remove the copies once the job's last status is synced to the manager.
 
-    The winner's are kept for `PlanSettings.finished_retention`, so that logs of the job can be read.
+    The winner's are kept for `PlanSettings.finished_retention`, so that logs of the job can be read. A status that the
+    manager refuses is waited for no longer than `SYNC_GRACE`; the event of the refusal tells it.
     """
     worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
         return Plan(tuple(clean_all(situation.workers)))
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
-    patches = tuple(sync_status(situation, ended))
+    patches = tuple(sync_status(situation, ended)) if situation.snapshot.quiet_for < SYNC_GRACE else ()
     left = retention_left(situation, worker, ended)
     keep = worker.name if patches or left or not worker.in_sight else None
     # the patches may change nothing, and then no event follows

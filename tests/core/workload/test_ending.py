@@ -104,6 +104,13 @@ class TestCleaning:
         changed = attrs.evolve(seen, in_vain={effect.key.name: {**effect.patch, "status": {"succeeded": 2}}})
         assert in_words(changed, decide(changed)) == ["copy job status"]
 
+    def test_they_go_after_a_while_if_the_managers_server_refuses_it(self) -> None:
+        """Its Job has ended by an earlier attempt, say, and may not end again: copies would hold the worker's quota."""
+        seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB)
+        for quiet, words in ((29, ["copy job status"]), (30, ["delete job on w1", "delete workload on w1"])):
+            later = attrs.evolve(seen, quiet_for=timedelta(seconds=quiet))
+            assert in_words(later, decide(later)) == words
+
     def test_they_stay_while_the_job_cannot_be_seen(self) -> None:
         """Its kind's watch is down: its result is synced when it is up again."""
         hidden = worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded"), kind=Unserved())
