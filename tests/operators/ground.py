@@ -19,6 +19,7 @@ from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues
 from multikueued.demo.jobs import with_kinds
 from tests.controlplane.errors import BinariesMissing
+from tests.controlplane.interface import Cluster as Plane
 from tests.controlplane.provider import report_missing
 from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.permissions import WORKER_RULES, grant_daemon
@@ -195,22 +196,17 @@ async def operators_ground(
     """
     others = instead or {}
     _require(operator, *others.values())
-    await grant_daemon(planes.manager, _rules(rows, ("list", "watch"), ("patch",)))
-    for worker in planes.workers.values():
-        verbs = ("create", "delete", "list", "watch", "patch")
-        await worker.grant(WORKER_USER, [*WORKER_RULES, *_rules(rows, verbs)])
+    await _grant(planes, rows)
     async with AsyncExitStack() as stack:
         clients = {
             plane.name: await stack.enter_async_context(KubeClient(connection(plane.kubeconfig()), name=plane.name))
             for plane in planes.all
         }
         clusters = {name: Recorded(name, client) for name, client in clients.items()}
-        workers = {name: clusters[name] for name in planes.workers}
-        kubelets = {plane.name: Kubelet(plane, clients[plane.name]) for plane in planes.all}
         ground = OperatorsGround(
             clusters["manager"],
-            workers,
-            kubelets=kubelets,
+            {name: clusters[name] for name in planes.workers},
+            kubelets={plane.name: Kubelet(plane, clients[plane.name]) for plane in planes.all},
             planes=planes,
             seconds=SECONDS,
             children=(JOB, SERVICE, *operator.children),
@@ -221,23 +217,38 @@ async def operators_ground(
         kinds = [case.kind for case in rows]
         for name, client in clients.items():
             await tasks.start(SmallKueue(client, kinds=kinds).run)
-            await tasks.start(kubelets[name].run)
+            await tasks.start(ground.kubelets[name].run)
         await tasks.start(
             ground.follow, [*(kind.resource for kind in kinds), *ground.children, POD, MULTIKUEUE_CLUSTER]
         )
         for plane in planes.all:
             if on is None or plane.name in on:
-                proxy = await stack.enter_async_context(RayDashboard(clusters[plane.name]).served())
-                for one in (*operator.needs, others.get(plane.name, operator)):
-                    own = folder / plane.name / one.name
-                    own.mkdir(parents=True)
-                    await stack.enter_async_context(running(one, Place(cluster=plane, folder=own, proxy=proxy)))
+                await _run_controllers(stack, plane, clusters[plane.name], others.get(plane.name, operator), folder)
             elif plane.name in planes.workers:
                 await ground.hold(plane.name, on=True)
         daemon = Daemon(connection(planes.daemon_kubeconfig), tasks, settings=with_kinds(SETTINGS, [*kinds, BATCH_JOB]))
         daemon.start()
         await daemon.connected()
         yield ground
+
+
+async def _grant(planes: Planes, rows: Sequence[Case]) -> None:
+    """Give our daemon the permissions that it needs for these kinds."""
+    await grant_daemon(planes.manager, _rules(rows, ("list", "watch"), ("patch",)))
+    for worker in planes.workers.values():
+        verbs = ("create", "delete", "list", "watch", "patch")
+        await worker.grant(WORKER_USER, [*WORKER_RULES, *_rules(rows, verbs)])
+
+
+async def _run_controllers(
+    stack: AsyncExitStack, plane: Plane, cluster: Recorded, operator: Operator, folder: Path
+) -> None:
+    """Run a controller beside a control plane, and what it needs, until the stack is closed."""
+    proxy = await stack.enter_async_context(RayDashboard(cluster).served())
+    for one in (*operator.needs, operator):
+        own = folder / plane.name / one.name
+        own.mkdir(parents=True)
+        await stack.enter_async_context(running(one, Place(cluster=plane, folder=own, proxy=proxy)))
 
 
 def _require(*operators: Operator) -> None:
