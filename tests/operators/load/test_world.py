@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import anyio.abc
+import attrs
 import pytest
 
 from multikueue.core.model.names import Json
@@ -26,9 +27,9 @@ def _job(own: str, status: Json) -> Json:
     return {"kind": "Job", "metadata": {"name": "a", "namespace": "default", "uid": own}, "status": status}
 
 
-def _world(shown: Json = STATUS, *, attempts: tuple[str, ...] = ("x",), failed: int = 1) -> World:
+def _world(shown: Json = STATUS, *, attempts: tuple[str, ...] = ("x",), failed: int = 1, plan: Plan = PLAN) -> World:
     """A Job of four pods of which the first fails, as it is when all is over."""
-    world = World({"a": PLAN}, _cluster(), {"worker1": _cluster()}, cast(anyio.abc.TaskGroup, None))
+    world = World({"a": plan}, _cluster(), {"worker1": _cluster()}, cast(anyio.abc.TaskGroup, None))
     world.manager.see(_job("home", shown))
     for attempt in attempts:
         world.workers["worker1"].see(_job(attempt, STATUS))
@@ -45,6 +46,15 @@ def _world(shown: Json = STATUS, *, attempts: tuple[str, ...] = ("x",), failed: 
 
 async def test_nothing_is_told_where_all_is_right() -> None:
     assert _world().wrong() == []
+
+
+async def test_a_start_may_be_the_first_one_where_the_worker_has_started_the_copy_once_more() -> None:
+    """The copy had ended before the manager's Job was stopped, whose start the API server keeps until then."""
+    first = {**STATUS, "startTime": "2026-01-01T00:00:00Z"}
+    evicted = attrs.evolve(PLAN, upset="worker")
+    assert _world(first, attempts=("w", "x"), plan=evicted).wrong() == []
+    (told,) = _world(first).wrong()
+    assert "its copy's last status" in told
 
 
 @pytest.mark.parametrize(
