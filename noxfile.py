@@ -26,6 +26,9 @@ SLOW = (
 )
 """The folders of tests that run on one Python only: the one that runs nox. They take longest."""
 
+BESIDE = ("-n", "2", "--dist", "loadgroup")
+"""The load of `tests/operators` goes beside the kinds, which mostly wait. What writes a result goes one by one."""
+
 
 def find_pyenvs_pythons() -> None:
     """Put the Pythons that pyenv has installed on the PATH, behind what is there, and take its shims off.
@@ -133,7 +136,8 @@ def operators(session: nox.Session) -> None:
     others = [argument for argument in session.posargs if argument not in wanted]
     chosen = [argument for argument in others if argument.startswith("tests/operators/")]
     marked = "operators" if wanted else "operators and not every_operator"
-    session.run("pytest", "-m", marked, "--timeout=400", *others, *([] if chosen else ["tests/operators"]))
+    arguments = ("-m", marked, "--timeout=400", *(() if others else BESIDE), *others)
+    session.run("pytest", *arguments, *([] if chosen else ["tests/operators"]))
 
 
 @nox.session
@@ -143,7 +147,7 @@ def built_operators(session: nox.Session) -> None:
     missing = session.run("python", "-m", "tests.operators", "missing", silent=True, stderr=None)
     if missing:
         session.skip(f"not built: {', '.join(missing.splitlines())}. `nox -s operators` builds and runs them")
-    session.run("pytest", "-m", "operators and not every_operator", "--timeout=400", "tests/operators")
+    session.run("pytest", "-m", "operators and not every_operator", "--timeout=400", *BESIDE, "tests/operators")
 
 
 @nox.session

@@ -39,6 +39,18 @@ def pytest_configure(config: pytest.Config) -> None:
         RESULTS.commit = commit()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the load go beside all others, with control planes of its own; those share theirs, and ports of the machine.
+
+    Before xdist's own hook, which reads these marks.
+    """
+    for item in items:
+        if item.get_closest_marker("operators") is not None:
+            group = "load" if Path(__file__).with_name("load") in item.path.parents else "kinds"
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Note how each test ended; one that did not begin has ended so, too."""
     if report.when == "call" or (report.when == "setup" and not report.passed):
