@@ -136,7 +136,7 @@ def operators(session: nox.Session) -> None:
     others = [argument for argument in session.posargs if argument not in wanted]
     chosen = [argument for argument in others if argument.startswith("tests/operators/")]
     marked = "operators" if wanted else "operators and not every_operator"
-    arguments = ("-m", marked, "--timeout=400", *(() if others else BESIDE), *others)
+    arguments = ("-m", marked, "--timeout=400", *(() if session.posargs else BESIDE), *others)
     session.run("pytest", *arguments, *([] if chosen else ["tests/operators"]))
 
 
