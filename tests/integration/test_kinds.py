@@ -55,12 +55,22 @@ def _rules(rows: Sequence[Case], verbs: Sequence[str], status_verbs: Sequence[st
 
 
 @asynccontextmanager
-async def real_ground(planes: Planes, rows: Sequence[Case], settings: Settings = SETTINGS) -> AsyncIterator[Ground]:
-    """The control planes with a small Kueue, a job runner and our daemon for these kinds."""
+async def real_ground(
+    planes: Planes, rows: Sequence[Case], settings: Settings = SETTINGS, of_manager: Sequence[Json] | None = None
+) -> AsyncIterator[Ground]:
+    """The control planes with a small Kueue, a job runner and our daemon for these kinds.
+
+    Args:
+        planes: the servers.
+        rows: the kinds.
+        settings: of the daemon.
+        of_manager: the manager's definitions of the kinds, instead of those the workers have.
+    """
     crds = definitions(list(rows))
     async with anyio.create_task_group() as tasks:
-        for plane in planes.all:
-            tasks.start_soon(establish, plane.admin, crds)
+        tasks.start_soon(establish, planes.manager.admin, crds if of_manager is None else of_manager)
+        for worker in planes.workers.values():
+            tasks.start_soon(establish, worker.admin, crds)
     await grant_daemon(planes.manager, _rules(rows, ("list", "watch"), ("patch",)))
     for worker in planes.workers.values():
         verbs = ("create", "delete", "list", "watch", "patch")
