@@ -11,6 +11,9 @@ import orjson
 import pytest
 
 from multikueue.core.model.names import Json
+from tests.benchmarks.measuring import Options
+from tests.benchmarks.scaling import measure_restart
+from tests.benchmarks.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -47,6 +50,20 @@ async def test_a_burst_is_measured_from_the_first_job_to_the_last_copy(tmp_path:
     assert 5 <= result["decisions_per_workload"] < 20
     assert set(result["machine"]["versions"]) >= {"multikueue", "aiohttp"}
     assert result["requests_of_others"]["user on manager"] == 5
+
+
+async def test_a_restart_over_what_runs_is_measured() -> None:
+    """The second daemon is measured, not the first; its metrics are read at its own port."""
+    scenario = SCENARIOS["scale"].changed(count=3)
+    measured = await measure_restart(scenario, Options(), quiet=0.5, idle=0.5)
+    assert measured.complaint == ""
+    scale = measured.extra["scale"]
+    assert scale["running"] == 3
+    assert scale["restart_to_first_ready_s"] > 0
+    assert scale["restart_to_synced_s"] > 0
+    assert scale["memory_mb"] > 10
+    assert scale["idle_cpu_percent"] >= 0
+    assert sum(scale["lists"]["worker1"].values()) > 0
 
 
 async def test_a_controller_that_ends_is_reported_with_the_end_of_its_log() -> None:
