@@ -75,7 +75,7 @@ def tests(session: nox.Session) -> None:
         return
     for stale in Path().glob(".coverage*"):
         stale.unlink()
-    session.run("coverage", "run", "-m", "pytest", "tests/core", "tests/adapters")
+    session.run("coverage", "run", "-m", "pytest", "-n", "auto", "tests/core", "tests/adapters")
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", "--include=multikueue/core/*,multikueue/adapters/*", "--fail-under=95")
     others = [f"--ignore=tests/{folder}" for folder in ("core", "adapters", "simulation")]

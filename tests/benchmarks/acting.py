@@ -15,6 +15,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, NotFound
 from multikueue.kube import ClientOptions, Informer, KubeClient, parse_worker_kubeconfig
+from multikueue.kube.answers import LISTS_UNLIMITED
 
 _AGAIN, _AT_MOST = 0.05, 2.0
 """Seconds until a write that failed is tried again: at first, and after doubling with each failure."""
@@ -22,7 +23,7 @@ _AGAIN, _AT_MOST = 0.05, 2.0
 
 def client(name: str, kubeconfig: Json, connections: int = 64) -> KubeClient:
     """A client of one cluster, to enter with `async with`."""
-    options = ClientOptions(connections=connections)
+    options = ClientOptions(connections=connections, limits=LISTS_UNLIMITED)
     return KubeClient(parse_worker_kubeconfig(orjson.dumps(kubeconfig)), name=name, options=options)
 
 

@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json
 from tests.controlplane.errors import ControlPlaneError
 
 _MAX_ANSWER = 64 << 20
-_START_SECONDS = 60.0
+START_SECONDS = 60.0
 _ANSWER_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 
@@ -45,8 +45,8 @@ class Child:
 
 
 @asynccontextmanager
-async def child(module: str, config: Json) -> AsyncIterator[Child]:
-    """Run `python -m module` with a configuration until the block ends."""
+async def child(module: str, config: Json, *, seconds: float = START_SECONDS) -> AsyncIterator[Child]:
+    """Run `python -m module` with a configuration until the block ends; it has some seconds until it is ready."""
     command = [sys.executable, "-m", module]
     process = await anyio.open_process(command, stdout=subprocess.PIPE, stderr=None, start_new_session=True)
     try:
@@ -54,7 +54,7 @@ async def child(module: str, config: Json) -> AsyncIterator[Child]:
         assert process.stdout is not None
         output = BufferedByteReceiveStream(process.stdout)
         await process.stdin.send(orjson.dumps(config, option=orjson.OPT_APPEND_NEWLINE))
-        ready = await _line(module, output, _START_SECONDS)
+        ready = await _line(module, output, seconds)
         yield Child(module, process.pid, ready, process, output)
     finally:
         with anyio.CancelScope(shield=True):

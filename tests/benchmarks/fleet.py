@@ -17,7 +17,7 @@ from multikueue.kube import KubeClient
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 from tests.benchmarks import planes, usage
 from tests.benchmarks.acting import client
-from tests.benchmarks.children import Child, child
+from tests.benchmarks.children import START_SECONDS, Child, child
 from tests.benchmarks.components import CONTROLLER, MANAGER_KUEUE, OBSERVER, USER, WORKER_SIMULATOR, Requests
 from tests.benchmarks.observer import Observer
 from tests.benchmarks.planes import Kind, Plane
@@ -27,6 +27,8 @@ from tests.benchmarks.scenarios import Scenario
 ManagerKueue = Literal["none", "sim"]
 
 _QUOTA = {"cpu": "1000000", "memory": "1000Ti"}
+_LISTED_PER_SECOND = 150.0
+"""Of what runs before the simulators start: they read it first, from servers that may be in Python."""
 _CHANGE_INTERVAL = 0.1  # seconds between two status changes of a job
 
 
@@ -99,11 +101,12 @@ async def _simulators(
     manager, *workers = everything
     life = {"changes": scenario.changes, "interval": _CHANGE_INTERVAL, "finish": not scenario.preloaded}
     config = {"kubeconfigs": {plane.name: plane.kubeconfig(WORKER_SIMULATOR) for plane in workers}, **life}
-    simulator = child("tests.benchmarks.worker_simulator", config)
+    seconds = START_SECONDS + scenario.preloaded / _LISTED_PER_SECOND
+    simulator = child("tests.benchmarks.worker_simulator", config, seconds=seconds)
     children["worker simulator"] = await stack.enter_async_context(simulator)
     if manager_kueue == "sim":
         config = {"kubeconfig": manager.kubeconfig(MANAGER_KUEUE)}
-        simulator = child("tests.benchmarks.manager_simulator", config)
+        simulator = child("tests.benchmarks.manager_simulator", config, seconds=seconds)
         children["manager's Kueue"] = await stack.enter_async_context(simulator)
 
 

@@ -1,6 +1,6 @@
 """The tables of the performance pages: every number comes from a result file in `docs/results`.
 
-`python -m tests.docs.measured` writes them. A folder there is a comparison: `before` and `after`, a file per run.
+`python -m tests.docs.measured` writes them. A folder there has a file per run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import orjson
 
 from multikueue.core.model.names import Json
 from tests.benchmarks.compare import Compared, compared, read
+from tests.benchmarks.scenarios import SCENARIOS
+from tests.docs.aims import AIMS
 from tests.docs.marked import replaced
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -38,11 +40,49 @@ DECIDING: Final[Mapping[str, str]] = {
 
 def tables() -> str:
     """What has been measured, as Markdown."""
+    small, deciding = "`burst --count 100 --control-plane sandbox`", "`python -m tests.benchmarks.deciding`"
+    pythons = (
+        "`burst --control-plane sandbox`, our daemon on Python 3.11 and then on 3.13, the harness on 3.11 both times"
+    )
     parts = [
-        _comparison("burst-sandbox", "`burst --count 100 --control-plane sandbox`", BURST),
-        _comparison("deciding", "`python -m tests.benchmarks.deciding`", DECIDING),
+        _aims(),
+        _comparison(pythons, "burst-300-sandbox", "burst-300-python-3.13", BURST),
+        _comparison(small, "burst-sandbox/before", "burst-sandbox/after", BURST),
+        _comparison(deciding, "deciding/before", "deciding/after", DECIDING),
     ]
     return "\n\n".join(parts)
+
+
+def _aims() -> str:
+    """The aims beside the medians of what has been measured, and where and when that was."""
+    folders = dict.fromkeys(name for aim in AIMS for name in (aim.runs, *(aim.times or ())[:1]))
+    there = [(str(name), read(RESULTS / str(name))) for name in folders if (RESULTS / str(name)).is_dir()]
+    rows = [aim.row(RESULTS) for aim in AIMS]
+    runs = [f"- `{name}`: `{_command(runs[0])}`, {_times(len(runs))}; {_machine(runs)}" for name, runs in there]
+    return "\n".join(["| | aim | measured | reached |", "|---|---|---|---|", *rows, "", *runs])
+
+
+def _command(run: Json) -> str:
+    """The arguments of `nox -s bench --` that make such a run."""
+    scenario = SCENARIOS[run["scenario"]]
+    given = {
+        "--control-plane": (run["control_plane"], "real"),
+        "--workers": (run["workers"], scenario.workers),
+        "--rate": (run["offered_per_s"], scenario.rate or None),
+        "--count": (run["scale"]["running"], scenario.preloaded)
+        if scenario.preloaded
+        else (run["jobs"], scenario.jobs),
+    }
+    told = (
+        f"{option} {value:g}" if isinstance(value, float) else f"{option} {value}"
+        for option, (value, usual) in given.items()
+        if value != usual
+    )
+    return " ".join([scenario.name, *told])
+
+
+def _times(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs} runs"
 
 
 def scale_out() -> str:
@@ -63,13 +103,14 @@ def _rows(result: Json) -> Iterator[Json]:
     yield from result["figures"]
 
 
-def _comparison(folder: str, command: str, names: Mapping[str, str]) -> str:
-    before, after = read(RESULTS / folder / "before"), read(RESULTS / folder / "after")
-    found = {one.name: one for one in compared(before, after)}
+def _comparison(command: str, before: str, after: str, names: Mapping[str, str]) -> str:
+    """Two folders of runs beside each other."""
+    one, other = read(RESULTS / before), read(RESULTS / after)
+    found = {number.name: number for number in compared(one, other)}
     rows = [_row(told, found[name]) for name, told in names.items()]
-    runs = f"{command}, {len(before)} and {len(after)} runs in turn (`docs/results/{folder}`)"
+    runs = f"{command}, {len(one)} and {len(other)} runs in turn (`docs/results/{before}`, `docs/results/{after}`)"
     head = f"{runs}:\n\n| | before | after | ratio |\n|---|---|---|---|"
-    return "\n".join([head, *rows, "", f"Before: {_machine(before)}.", f"After: {_machine(after)}."])
+    return "\n".join([head, *rows, "", f"Before: {_machine(one)}.", f"After: {_machine(other)}."])
 
 
 def _row(told: str, one: Compared) -> str:

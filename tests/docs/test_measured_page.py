@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
+import orjson
 import pytest
 
 from tests.docs import measured
+from tests.docs.aims import Aim, at
 from tests.docs.marked import replaced
 
 
@@ -18,3 +21,32 @@ def test_the_tables_are_made_of_the_result_files(page: Path, text: Callable[[], 
     """`python -m tests.docs.measured` writes them."""
     told = page.read_text()
     assert replaced(told, measured.WRITER, text()) == told
+
+
+_AIM = Aim("CPU", "runs", at("cpu", "ms"), 4, unit="ms")
+
+
+@pytest.mark.parametrize(
+    ("aim", "told"),
+    [
+        (_AIM, "| CPU | ≤ 4 ms | 5 (3 to 6) ms, `runs` | **no** |"),
+        (attrs.evolve(_AIM, limit=5), "| CPU | ≤ 5 ms | 5 (3 to 6) ms, `runs` | yes |"),
+        (attrs.evolve(_AIM, at_least=True), "| CPU | ≥ 4 ms | 5 (3 to 6) ms, `runs` | yes |"),
+        (attrs.evolve(_AIM, runs="none"), "| CPU | ≤ 4 ms | not measured | |"),
+        (
+            attrs.evolve(_AIM, limit=2, times=("others", at("cpu", "ms"))),
+            "| CPU | ≤ 2 times `others` (2 ms) | 5 (3 to 6) ms, `runs` | **no** |",
+        ),
+        (
+            attrs.evolve(_AIM, limit=3, times=("others", at("cpu", "ms"))),
+            "| CPU | ≤ 3 times `others` (2 ms) | 5 (3 to 6) ms, `runs` | yes |",
+        ),
+        (attrs.evolve(_AIM, times=("none", at("cpu", "ms"))), "| CPU | ≤ 4 times `none` | not measured | |"),
+    ],
+)
+def test_what_was_aimed_at_is_held_against_the_median_of_the_runs(aim: Aim, told: str, tmp_path: Path) -> None:
+    for folder, values in (("runs", (3, 6, 5)), ("others", (2,))):
+        (tmp_path / folder).mkdir()
+        for number, value in enumerate(values):
+            (tmp_path / folder / f"{number}.json").write_bytes(orjson.dumps({"cpu": {"ms": value}}))
+    assert aim.row(tmp_path) == told

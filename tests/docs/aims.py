@@ -1,0 +1,120 @@
+"""What was aimed at, beside what the result files show: rows of the page of performance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.names import Json
+from tests.benchmarks.compare import Spread, read
+
+Number = Callable[[Json], float]
+
+
+@attrs.frozen
+class Aim:
+    """One number of a run, and the most or the least that it should be."""
+
+    what: str
+    runs: str
+    """A folder of `docs/results` with a file per run."""
+    number: Number
+    limit: float
+    at_least: bool = False
+    unit: str = ""
+    times: tuple[str, Number] | None = None
+    """The limit is this many times another number: of these runs."""
+
+    def row(self, results: Path) -> str:
+        """A line of a table in Markdown; it says so where there are no runs."""
+        sign = "≥" if self.at_least else "≤"
+        unit = f" {self.unit}" if self.unit else ""
+        aim, limit = f"{sign} {self.limit:g}{unit}", self.limit
+        found = _spread(results / self.runs, self.number)
+        if self.times is not None:
+            folder, number = self.times
+            other = _spread(results / folder, number)
+            aim = f"{sign} {self.limit:g} times `{folder}`"
+            if other is None:
+                found = None
+            else:
+                limit *= other.middle
+                aim += f" ({other}{unit})"
+        if found is None:
+            return f"| {self.what} | {aim} | not measured | |"
+        reached = found.middle >= limit if self.at_least else found.middle <= limit
+        return f"| {self.what} | {aim} | {found}{unit}, `{self.runs}` | {'yes' if reached else '**no**'} |"
+
+
+def _spread(folder: Path, number: Number) -> Spread | None:
+    return Spread(tuple(number(run) for run in read(folder))) if folder.is_dir() else None
+
+
+def at(*path: str) -> Number:
+    """The number at such a path of a result."""
+
+    def found(run: Json) -> float:
+        value: object = run
+        for step in path:
+            assert isinstance(value, dict)
+            value = value[step]
+        assert isinstance(value, int | float)
+        return float(value)
+
+    return found
+
+
+def _cpu_of(*parts: str) -> Number:
+    """Milliseconds of CPU per workload of the parts whose names end so."""
+
+    def found(run: Json) -> float:
+        seconds = sum(spent for name, spent in run["cpu_seconds"].items() if name.endswith(parts))
+        return float(1000 * seconds / run["jobs"])
+
+    return found
+
+
+def _writes_to_manager(run: Json) -> float:
+    return float(run["manager_requests_per_workload"] - run["manager_reads_per_workload"])
+
+
+_CPU: Final = at("controller_cpu_ms_per_workload")
+_DECISIONS: Final = at("decisions_per_workload")
+_SCALE: Final = "scale-50000"
+_SYNCED: Final = at("scale", "restart_to_synced_s")
+_READY_P99: Final = at("latency_ms", "created_ready", "p99")
+
+AIMS: Final = (
+    Aim("CPU of our daemon per workload, burst on the sandbox", "burst-300-sandbox", _CPU, 4, unit="ms"),
+    Aim("the same on real servers", "burst-300", _CPU, 6, unit="ms"),
+    Aim("decisions per workload, burst on the sandbox", "burst-300-sandbox", _DECISIONS, 10),
+    Aim("the same on real servers", "burst-300", _DECISIONS, 10),
+    Aim("Ready per second, burst on the sandbox", "burst-300-sandbox", at("rate_per_s"), 60, at_least=True),
+    Aim("CPU of its servers per workload", "burst-300-sandbox", _cpu_of("apiserver"), 12, unit="ms"),
+    Aim("CPU of everything per workload, burst on real servers", "burst-300", _cpu_of(""), 130, unit="ms"),
+    Aim("writes to the manager per workload, burst on the sandbox", "burst-300-sandbox", _writes_to_manager, 5.1),
+    Aim("the same on real servers", "burst-300", _writes_to_manager, 5.1),
+    Aim(
+        "steady 5/s, 1,500 jobs, real servers: admitted on worker → Ready, p95",
+        "steady-5",
+        at("latency_ms", "admitted_ready", "p95"),
+        90,
+        unit="ms",
+    ),
+    Aim(
+        "20 workers 100 ms away, 1/s: created → Ready, p99",
+        "wide-1",
+        _READY_P99,
+        1.3,
+        unit="ms",
+        times=("wan-1", _READY_P99),
+    ),
+    Aim("CPU of our daemon per workload there", "wide-1", _CPU, 15, unit="ms"),
+    Aim("restart over 50,000 running workloads: until it is up to date", _SCALE, _SYNCED, 60, unit="s"),
+    Aim("memory then", _SCALE, at("scale", "memory_mb"), 900, unit="MB"),
+    Aim("CPU when nothing happens", _SCALE, at("scale", "idle_cpu_percent"), 1, unit="% of a core"),
+)
+"""The table of the issue that asked for these numbers, row by row."""
