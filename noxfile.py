@@ -27,7 +27,7 @@ SLOW = (
 """The folders of tests that run on one Python only: the one that runs nox. They take longest."""
 
 BESIDE = ("-n", "2", "--dist", "loadgroup")
-"""The load of `tests/operators` goes beside the kinds, which mostly wait. What writes a result goes one by one."""
+"""The load of `tests/operators` goes beside the kinds, which mostly wait. With any arguments all go one by one."""
 
 
 def find_pyenvs_pythons() -> None:

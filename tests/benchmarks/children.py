@@ -46,7 +46,7 @@ class Child:
 
 @asynccontextmanager
 async def child(module: str, config: Json, *, seconds: float = START_SECONDS) -> AsyncIterator[Child]:
-    """Run `python -m module` with a configuration until the block ends; it has some seconds until it is ready."""
+    """Run `python -m module` with a configuration until the block ends. `seconds`: how long it may take to be ready."""
     command = [sys.executable, "-m", module]
     process = await anyio.open_process(command, stdout=subprocess.PIPE, stderr=None, start_new_session=True)
     try:

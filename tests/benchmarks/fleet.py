@@ -28,7 +28,7 @@ ManagerKueue = Literal["none", "sim"]
 
 _QUOTA = {"cpu": "1000000", "memory": "1000Ti"}
 _LISTED_PER_SECOND = 150.0
-"""Of what runs before the simulators start: they read it first, from servers that may be in Python."""
+"""Workloads of which a simulator may need a second to read them, before it is ready."""
 _CHANGE_INTERVAL = 0.1  # seconds between two status changes of a job
 
 

@@ -32,7 +32,7 @@ async def measure_restart(scenario: Scenario, options: Options, *, quiet: float 
     Args:
         scenario: how many run.
         options: of the run.
-        quiet: seconds without a request after which the controller counts as up to date.
+        quiet: seconds without a watch opened or a write; then the controller counts as up to date.
         idle: seconds for which its CPU is measured then.
 
     Raises:

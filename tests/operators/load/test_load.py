@@ -15,7 +15,7 @@ from tests.operators.load.ground import loaded, with_a_third
 from tests.operators.load.plan import drawn
 from tests.operators.results import RESULTS, Walk
 
-pytestmark = [pytest.mark.operators, pytest.mark.timeout(1100), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.operators, pytest.mark.timeout(1300), pytest.mark.asyncio(loop_scope="session")]
 
 _SEED = 1
 _SECONDS = 900.0
