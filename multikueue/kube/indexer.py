@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -12,7 +13,12 @@ from multikueue.core.model.objects import uid
 Index = Callable[[Json], Iterable[str] | None]
 """An index function: the values under which an object is found. None: unknown, keep the earlier values."""
 
-_NONE: frozenset[str] = frozenset()
+_Values: TypeAlias = str | frozenset[str]
+"""The values of an object in an index. Of most objects it is one, which takes no memory of its own."""
+_Keys: TypeAlias = ObjectKey | set[ObjectKey]
+"""The objects under a value, in the same way."""
+
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 @attrs.define(eq=False)
@@ -27,8 +33,8 @@ class Indexer:
 
     indexes: Mapping[str, Index]
     _objects: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
-    _indexed: dict[str, dict[str, set[ObjectKey]]] = attrs.field(factory=dict, init=False)
-    _values: dict[str, dict[ObjectKey, frozenset[str]]] = attrs.field(factory=dict, init=False)
+    _indexed: dict[str, dict[str, _Keys]] = attrs.field(factory=dict, init=False)
+    _values: dict[str, dict[ObjectKey, _Values]] = attrs.field(factory=dict, init=False)
     """By index and object, the values; without objects that have none."""
 
     def __repr__(self) -> str:
@@ -40,18 +46,20 @@ class Indexer:
         if new is not None:
             self._objects[key] = new
         for name, index in self.indexes.items():
-            entries, known = self._indexed.setdefault(name, {}), self._values.setdefault(name, {})
-            before = known.get(key, _NONE)
+            known = self._values.setdefault(name, {})
+            before = _set_of(known.get(key, _NONE))
             after = _values_of(index, new, old, before)
-            known.pop(key, None)
+            if after == before:
+                continue
             if after:
-                known[key] = after
+                known[key] = next(iter(after)) if len(after) == 1 else after
+            else:
+                del known[key]
+            entries = self._indexed.setdefault(name, {})
             for value in before - after:
-                entries[value].remove(key)
-                if not entries[value]:
-                    del entries[value]
+                _remove(entries, value, key)
             for value in after - before:
-                entries.setdefault(value, set()).add(key)
+                _add(entries, value, key)
         return old
 
     def get(self, key: ObjectKey) -> Json | None:
@@ -60,19 +68,22 @@ class Indexer:
 
     def by(self, index: str, value: str) -> list[Json]:
         """The objects under a value of an index, in the order of their keys."""
-        return [self._objects[key] for key in sorted(self._indexed.get(index, {}).get(value, ()))]
+        return [self._objects[key] for key in sorted(self.keys_by(index, value))]
 
     def keys_by(self, index: str, value: str) -> Set[ObjectKey]:
-        """The keys of the objects under a value of an index; not a copy."""
-        return self._indexed.get(index, {}).get(value, frozenset())
+        """The keys of the objects under a value of an index. Do not keep the set: later changes may show in it."""
+        found = self._indexed.get(index, {}).get(value)
+        if found is None:
+            return frozenset()
+        return {found} if isinstance(found, ObjectKey) else found
 
     def entries(self, index: str) -> list[str]:
         """The values of an index under which there are objects."""
         return sorted(self._indexed.get(index, {}))
 
     def values_of(self, index: str, key: ObjectKey) -> Set[str]:
-        """The values of an object in an index; not a copy."""
-        return self._values.get(index, {}).get(key, _NONE)
+        """The values of an object in an index."""
+        return _set_of(self._values.get(index, {}).get(key, _NONE))
 
     def keys(self) -> Iterator[ObjectKey]:
         """The keys now; safe against changes while iterating."""
@@ -94,3 +105,25 @@ def _values_of(index: Index, new: Json | None, old: Json | None, before: frozens
     if found is not None:
         return frozenset(found)
     return before if old is not None and new is not None and uid(old) == uid(new) else _NONE
+
+
+def _set_of(values: _Values) -> frozenset[str]:
+    return frozenset((values,)) if isinstance(values, str) else values
+
+
+def _add(entries: dict[str, _Keys], value: str, key: ObjectKey) -> None:
+    known = entries.get(value)
+    if known is None:
+        entries[value] = key
+    elif isinstance(known, set):
+        known.add(key)
+    else:
+        entries[value] = {known, key}
+
+
+def _remove(entries: dict[str, _Keys], value: str, key: ObjectKey) -> None:
+    known = entries[value]
+    if isinstance(known, set):
+        known.remove(key)
+    if known == key or not known:
+        del entries[value]

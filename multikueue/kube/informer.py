@@ -19,6 +19,7 @@ from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits, too_much
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher, Reflector
+from multikueue.kube.shared_parts import SharedParts
 from multikueue.kube.unreadable_objects import UnreadableObjects
 from multikueue.logs import get_logger
 from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
@@ -98,6 +99,7 @@ class Informer(Indexer):
     _bytes: int = attrs.field(default=0, init=False)
     _list_at: float = attrs.field(default=float("inf"), init=False)
     """When all is listed again, on the loop's clock, if objects cannot be read. No watch that breaks puts it off."""
+    _parts: SharedParts = attrs.field(factory=SharedParts, init=False)
     _reflector: Reflector = attrs.field(init=False)
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _request: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
@@ -239,18 +241,12 @@ class Informer(Indexer):
         return min(self.lifetime, max(self._list_at - anyio.current_time(), 0.0)) if self.unreadable else self.lifetime
 
     def _check_objects(self, objects: int) -> None:
-        """
-        Raises:
-            Unreadable: there are more than may be kept.
-        """
+        """Raise `Unreadable` if there are more than may be kept."""
         if objects > self.limits.list_objects:
             raise too_much(str(self.resource), f"there are more than {self.limits.list_objects} objects")
 
     def _count_bytes(self, key: ObjectKey, size: int) -> None:
-        """
-        Raises:
-            Unreadable: events have added more than a list may have. A list tells whether that is still there.
-        """
+        """Raise `Unreadable` if events have added more than a list may have: a list tells whether it is still there."""
         self._bytes += size - self._sizes.pop(key, 0)
         if size:
             self._sizes[key] = size
@@ -258,6 +254,8 @@ class Informer(Indexer):
             raise too_much(str(self.resource), f"there are more than {self.limits.list_bytes} bytes of objects")
 
     def _store(self, key: ObjectKey, new: Json | None) -> None:
+        if new is not None:
+            self._parts.share(new, self.get(key))
         old, was_unreadable = self.put(key, new), self.unreadable.forget(key)
         old = old if was_unreadable is None else was_unreadable
         if old is not None or new is not None:

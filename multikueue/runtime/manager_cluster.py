@@ -240,7 +240,7 @@ class ManagerCluster(Target):
             yield name, len(self.placed_on(name)), len(self._by_worker(offered_entry(name)))
 
     def placed_on(self, worker: str) -> Set[ObjectKey]:
-        """The Workloads that a worker has and that have not finished; not a copy."""
+        """The Workloads that a worker has and that have not finished. Do not keep the set: it may change."""
         return self._by_worker(placed_entry(worker))
 
     def _by_worker(self, entry: str) -> Set[ObjectKey]:
