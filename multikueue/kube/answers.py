@@ -102,11 +102,11 @@ def too_much(where: str, why: str) -> Unreadable:
     return Unreadable(f"{where}: {why}: {_ADVICE}")
 
 
-async def read_body(response: aiohttp.ClientResponse, limit: int, where: str) -> bytes:
+async def read_body(content: aiohttp.StreamReader, limit: int, where: str) -> bytes:
     """Read an answer piece by piece. aiohttp decompresses at most 256 KiB ahead of us.
 
     Args:
-        response: its headers have been read.
+        content: of the answer, whose headers have been read.
         limit: of its bytes, decompressed.
         where: the beginning of error messages.
 
@@ -114,7 +114,7 @@ async def read_body(response: aiohttp.ClientResponse, limit: int, where: str) ->
         Unreadable: it has more bytes.
     """
     size, pieces = 0, []
-    async for piece in response.content.iter_any():
+    while piece := await content.readany():
         size += len(piece)
         if size > limit:
             raise too_much(where, f"the answer has more than {limit} bytes")

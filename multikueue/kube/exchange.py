@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeVar
 
 import aiohttp
 import anyio
 import attrs
-import yarl
 
 from multikueue.core.model.names import Json
 from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
@@ -24,12 +23,15 @@ from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.credentials.sources import credential_source
 from multikueue.kube.deadlines import CURRENT, CallTime
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of, where
+from multikueue.kube.http_call import Answer, HttpRequests
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
 from multikueue.kube.sessions import Opened, Sessions
 from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import open_session, ssl_context
 from multikueue.protocols import RequestHook
+
+_Answered = TypeVar("_Answered", Answer, aiohttp.ClientResponse)
 
 _MAX_THROTTLED_TRIES: Final = 5
 """Tries of a call that the server answers with Retry-After (429 or 5xx), within the call's deadline."""
@@ -99,6 +101,11 @@ class Exchange:
     hook: RequestHook | None
     credentials: CredentialSource
     sessions: Sessions
+    _http: HttpRequests = attrs.field(init=False)
+
+    @_http.default
+    def _of_this_server(self) -> HttpRequests:
+        return HttpRequests(self.config, self.options.connect_deadline)
 
     def __repr__(self) -> str:
         return f"<Exchange {self.name}: {self.config.server}, {'closed' if self.closed else 'open'}>"
@@ -158,14 +165,22 @@ class Exchange:
         raise NotSent(told) if failed is None else Unreachable(told)
 
     async def _authorized(self, request: Request, limit: int, time: CallTime) -> bytes:
+        begin = where(self.name, request)
+
+        async def send(opened: Opened, headers: dict[str, str]) -> Answer:
+            return await self._http.send(opened.calls, request, headers, limit, begin)
+
         with self.sessions.call():
-            response = await self._open(request, time=time)
-            with ErrorMapping(self.name, request):
-                async with response:
-                    body = await read_body(response, limit, where(self.name, request))
-        if response.status >= 300:
-            raise error_of(self.name, request, response.status, body, response.headers)
-        return body
+            credential = await self.credentials.credential()
+            answer = await self._send(request, credential, send, time)
+            if answer.status == 401:
+                time.waits()  # a request that was refused has had no effect
+                fresh = await self.credentials.credential(refused=credential)
+                if fresh != credential:
+                    answer = await self._send(request, fresh, send, time)
+        if answer.status >= 300:
+            raise error_of(self.name, request, answer.status, answer.body, answer.headers)
+        return answer.body
 
     async def stream(self, request: Request, idle: float) -> aiohttp.ClientResponse:
         """Send a request whose answer is a stream. The caller closes it.
@@ -183,22 +198,24 @@ class Exchange:
                     return response
                 with ErrorMapping(self.name, request):
                     async with response:
-                        body = await read_body(response, self.options.limits.answer_bytes, where(self.name, request))
+                        limit = self.options.limits.answer_bytes
+                        body = await read_body(response.content, limit, where(self.name, request))
         except TimeoutError as error:
             raise DeadlineExceeded(f"{where(self.name, request)}: not accepted in time") from error
         raise error_of(self.name, request, response.status, body, response.headers)
 
-    async def _open(
-        self, request: Request, idle: float | None = None, time: CallTime | None = None
-    ) -> aiohttp.ClientResponse:
-        """Send a request and wait for the answer's headers. After a 401, try once more if there is a newer
-        credential."""
+    async def _open(self, request: Request, idle: float) -> aiohttp.ClientResponse:
+        """Begin a stream. After a 401, try once more if there is a newer credential."""
+
+        async def send(opened: Opened, headers: dict[str, str]) -> aiohttp.ClientResponse:
+            response = await self._http.stream(opened.watches, request, headers, idle)
+            opened.streams.add(response)
+            return response
+
         credential = await self.credentials.credential()
-        response = await self._send(request, credential, idle, time)
+        response = await self._send(request, credential, send, None)
         if response.status != 401:
             return response
-        if time is not None:
-            time.waits()  # a request that was refused has had no effect
         try:
             fresh = await self.credentials.credential(refused=credential)
         except BaseException:
@@ -207,39 +224,25 @@ class Exchange:
         if fresh == credential:
             return response
         response.close()
-        return await self._send(request, fresh, idle, time)
+        return await self._send(request, fresh, send, None)
 
     async def _send(
-        self, request: Request, credential: Credential, idle: float | None, time: CallTime | None
-    ) -> aiohttp.ClientResponse:
+        self,
+        request: Request,
+        credential: Credential,
+        send: Callable[[Opened, dict[str, str]], Awaitable[_Answered]],
+        time: CallTime | None,
+    ) -> _Answered:
         opened = await self.sessions.of(credential.pair)
         session = opened.watches if time is None else opened.calls
-        headers = {"Content-Type": request.content_type} if request.body is not None else {}
-        if request.accept:
-            headers["Accept"] = request.accept
-        if credential.token:
-            headers["Authorization"] = f"Bearer {credential.token}"
-        if self.options.impersonate:
-            headers["Impersonate-User"] = self.options.impersonate
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle)
         started, status = perf_counter(), 0
         if time is not None:
             time.waits()
         outer = CURRENT.set(time)
         try:
             with ErrorMapping(self.name, request):
-                response = await session.request(
-                    request.method,
-                    yarl.URL(self.config.server + request.path, encoded=True),
-                    data=request.body,
-                    headers=headers,
-                    timeout=limits,
-                    allow_redirects=False,  # a redirect would turn a write into a read
-                    server_hostname=self.config.tls_server_name or None,
-                )
-            status = response.status
-            if time is None:
-                opened.streams.add(response)
+                answer = await send(opened, self._headers(request, credential))
+            status = answer.status
         except asyncio.CancelledError:
             # When a session closes, aiohttp cancels the futures that wait for a connection or a name. This task was not
             # cancelled then, and the error would end its task group.
@@ -253,4 +256,14 @@ class Exchange:
             if self.hook is not None:
                 seconds = perf_counter() - started
                 self.hook.observe(self.name, request.verb, request.resource.qualified, status, seconds)
-        return response
+        return answer
+
+    def _headers(self, request: Request, credential: Credential) -> dict[str, str]:
+        headers = {"Accept": request.accept or "application/json"}
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        if credential.token:
+            headers["Authorization"] = f"Bearer {credential.token}"
+        if self.options.impersonate:
+            headers["Impersonate-User"] = self.options.impersonate
+        return headers

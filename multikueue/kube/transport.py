@@ -29,10 +29,15 @@ _KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "
 class Connector(aiohttp.TCPConnector):
     """Tells a call when it has a connection."""
 
+    first: aiohttp.ClientRequest | None = None
+    """The first GET: what a connection is opened by, and the headers that are the same for all; see `http_call`."""
+
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
         """See `aiohttp.BaseConnector`."""
+        if self.first is None and req.method == "GET":
+            self.first = req
         connection = await super().connect(req, traces, timeout)
         call = CURRENT.get()
         if call is not None:

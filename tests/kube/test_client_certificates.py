@@ -29,6 +29,8 @@ from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import ssl_context
 from tests.kube.scripted import Answer, ScriptedServer, event, eventually, hangs, job, refuses, says, serving, streams
 
+pytestmark = pytest.mark.usefixtures("first_and_later")
+
 KEY = ObjectKey("default", "a")
 CLIENTS = trustme.CA()
 

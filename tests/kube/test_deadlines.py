@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -21,6 +20,8 @@ from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import create
 from tests.kube.scripted import eventually, hangs, job, refuses, says, serving, sessions_of
 
+pytestmark = pytest.mark.usefixtures("first_and_later")
+
 
 @attrs.define(eq=False)
 class Response:
@@ -29,12 +30,14 @@ class Response:
     status: int = 201
     headers: dict[str, str] = attrs.field(factory=dict)
 
+    _left: list[bytes] = attrs.field(factory=lambda: [b"{}"])
+
     @property
     def content(self) -> Response:
         return self
 
-    async def iter_any(self) -> AsyncIterator[bytes]:
-        yield b"{}"
+    async def readany(self) -> bytes:
+        return self._left.pop() if self._left else b""
 
     async def __aenter__(self) -> Response:
         return self
@@ -51,6 +54,7 @@ class SlowSession:
     free: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(32))
     sent: int = 0
     closed: bool = False
+    connector: None = None
 
     async def request(self, *_: Any, **__: Any) -> Response:
         async with self.free:

@@ -1,0 +1,264 @@
+"""Requests that are written by us are those of aiohttp's session, and connections are treated as there."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+import anyio
+import attrs
+import orjson
+import pytest
+from aiohttp import web
+
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import ObjectKey
+from multikueue.errors import ApiError, Unreachable, Unreadable
+from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
+from tests.kube.scripted import job, says, serving, talking
+
+KEY = ObjectKey("default", "a")
+BODY = orjson.dumps(job("1"))
+
+Reaction: TypeAlias = Callable[[int, asyncio.StreamWriter], Awaitable[bool]]
+"""Gets the number of a request and answers it; returns whether the connection stays open."""
+
+
+@attrs.define(eq=False)
+class RawServer:
+    """A server that writes bytes."""
+
+    react: Reaction
+    url: str = ""
+    asked: int = 0
+    connections: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Read requests, and answer them."""
+        self.connections += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                _, sized, size = head.lower().partition(b"content-length: ")
+                await reader.readexactly(int(size.split(b"\r\n")[0]) if sized else 0)
+                self.asked += 1
+                if not await self.react(self.asked, writer):
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def raw(react: Reaction) -> AsyncIterator[tuple[RawServer, KubeClient]]:
+    """A raw server and a client of it, which knows it already: its first request is answered by hand."""
+
+    async def after_the_first(number: int, writer: asyncio.StreamWriter) -> bool:
+        return await (answered if number == 1 else react)(number, writer)
+
+    served = RawServer(after_the_first)
+    server = await asyncio.start_server(served.serve, "127.0.0.1", 0)
+    served.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    options = ClientOptions(limits=AnswerLimits(answer_bytes=1_000))
+    async with server, KubeClient(ClusterConfig(served.url), name="w1", options=options) as client:
+        assert await client.get(JOB, KEY) == job("1")
+        yield served, client
+
+
+def head(size: int, *more: str) -> bytes:
+    """An answer's status and headers."""
+    return "\r\n".join(("HTTP/1.1 200 OK", *more, f"Content-Length: {size}", "", "")).encode()
+
+
+async def answered(_: int, writer: asyncio.StreamWriter) -> bool:
+    """Answer with a Job."""
+    writer.write(head(len(BODY)) + BODY)
+    return True
+
+
+async def test_later_requests_have_the_headers_of_the_first() -> None:
+    options = ClientOptions(user_agent="multikueue/1", impersonate="jane")
+    async with serving(says(200, job("1"))) as server:
+        config = ClusterConfig(server.url + "/clusters/c-1", token="t")
+        async with KubeClient(config, name="w1", options=options) as client:
+            await client.create(JOB, job("1"))
+            await client.get(JOB, KEY)
+            await client.get(JOB, KEY)
+            await client.create(JOB, job("1"))
+
+    first, later = server.asked[:2], server.asked[2:]
+    assert [request.method for request in (*first, *later)] == ["POST", "GET", "GET", "POST"]
+    for by_session, by_us in zip(first, reversed(later), strict=True):
+        assert by_us.raw_path == by_session.raw_path
+        assert sorted(by_us.headers.items()) == sorted(by_session.headers.items())
+    assert server.asked[3].raw_path == "/clusters/c-1/apis/batch/v1/namespaces/default/jobs"
+    assert server.bodies[0] == server.bodies[3] != b""
+
+
+async def test_a_read_is_sent_again_if_the_server_closed_the_connection_meanwhile() -> None:
+    async def closes_once(number: int, writer: asyncio.StreamWriter) -> bool:
+        return number > 2 and await answered(number, writer)
+
+    async with raw(closes_once) as (server, client):
+        assert await client.get(JOB, KEY) == job("1")
+    assert (server.asked, server.connections) == (3, 2)
+
+
+async def test_a_write_is_not_sent_again_it_may_have_had_its_effect() -> None:
+    async def closes(_: int, __: asyncio.StreamWriter) -> bool:
+        return False
+
+    async with raw(closes) as (server, client):
+        with pytest.raises(Unreachable) as caught:
+            await client.create(JOB, job("1"))
+    assert type(caught.value) is Unreachable
+    assert server.asked == 2
+
+
+async def test_a_server_that_closes_every_connection_is_asked_twice() -> None:
+    async def closes(_: int, __: asyncio.StreamWriter) -> bool:
+        return False
+
+    async with raw(closes) as (server, client):
+        with pytest.raises(Unreachable):
+            await client.get(JOB, KEY)
+    assert server.asked == 3
+
+
+async def test_what_comes_before_the_answer_is_passed_over() -> None:
+    async def hints(number: int, writer: asyncio.StreamWriter) -> bool:
+        writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+        await writer.drain()
+        await asyncio.sleep(0)
+        return await answered(number, writer)
+
+    async with raw(hints) as (server, client):
+        assert await client.get(JOB, KEY) == job("1")
+        assert await client.get(JOB, KEY) == job("1")
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        head(len(BODY), "Connection: close") + BODY,
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + BODY,
+        b"HTTP/1.0 200 OK\r\n\r\n" + BODY,
+    ],
+)
+async def test_a_connection_that_is_closed_is_not_used_again(answer: bytes) -> None:
+    async def says_farewell(_: int, writer: asyncio.StreamWriter) -> bool:
+        writer.write(answer)
+        return False
+
+    async with raw(says_farewell) as (server, client):
+        assert await client.get(JOB, KEY) == job("1")
+        assert await client.get(JOB, KEY) == job("1")
+    assert (server.asked, server.connections) == (3, 2)
+
+
+async def test_an_answer_in_chunks_and_compressed_is_read() -> None:
+    packed = gzip.compress(BODY)
+
+    async def in_chunks(_: int, writer: asyncio.StreamWriter) -> bool:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n\r\n")
+        for piece in (packed[:5], packed[5:]):
+            writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+        return True
+
+    async with raw(in_chunks) as (server, client):
+        assert await client.get(JOB, KEY) == job("1")
+        assert await client.get(JOB, KEY) == job("1")
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+async def test_an_answer_that_is_too_large_is_not_read_to_its_end(compressed: bool) -> None:
+    body = gzip.compress(b" " * 9_000_000) if compressed else b" " * 9_000
+
+    async def says_much(_: int, writer: asyncio.StreamWriter) -> bool:
+        writer.write(head(len(body), *(["Content-Encoding: gzip"] if compressed else [])) + body)
+        return True
+
+    async with raw(says_much) as (server, client):
+        for _ in range(2):
+            with pytest.raises(Unreadable, match="more than 1000 bytes"):
+                await client.get(JOB, KEY)
+    assert server.connections == 2  # the connection of the first is closed
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nbad\r\n\r\n", b"SSH-2.0-OpenSSH\r\n", head(500) + b"{"])
+async def test_an_answer_that_is_none_is_an_error_and_ends_its_connection(answer: bytes) -> None:
+    async def says_so(number: int, writer: asyncio.StreamWriter) -> bool:
+        if number > 3:
+            return await answered(number, writer)
+        writer.write(answer)
+        return False
+
+    async with raw(says_so) as (server, client):
+        for _ in range(2):
+            with pytest.raises(Unreachable, match="w1: create jobs"):
+                await client.create(JOB, job("1"))
+        assert await client.get(JOB, KEY) == job("1")
+    assert server.asked == 4
+
+
+async def test_a_call_that_is_given_up_ends_its_connection() -> None:
+    """Otherwise the next call would read its answer."""
+    asked = anyio.Event()
+
+    async def is_slow(number: int, writer: asyncio.StreamWriter) -> bool:
+        if number > 2:
+            return await answered(number, writer)
+        writer.write(head(500) + b"{")
+        asked.set()
+        await anyio.sleep_forever()
+        return False
+
+    async with raw(is_slow) as (server, client):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.get, JOB, KEY)
+            await asked.wait()
+            tasks.cancel_scope.cancel()
+        assert await client.get(JOB, KEY) == job("1")
+        assert server.connections == 2
+
+
+@pytest.mark.parametrize("token", ["a\r\nX-Remote-User: admin", "a\nb", "a\rb", "a\0b"])
+async def test_no_token_adds_a_header(token: str) -> None:
+    """The first request goes through aiohttp's session, which refuses it too."""
+    async with talking(says(200, job("1")), token="good") as (server, client):
+        await client.get(JOB, KEY)
+        exchange = client._exchange
+        object.__setattr__(exchange, "options", attrs.evolve(exchange.options, impersonate=token))
+        with pytest.raises(ApiError, match="cannot be made") as caught:
+            await client.get(JOB, KEY)
+        assert "admin" not in str(caught.value)
+    assert len(server.asked) == 1
+
+
+async def test_calls_at_once_have_connections_of_their_own() -> None:
+    meet = asyncio.Barrier(8)
+
+    async def together(request: web.Request) -> web.StreamResponse:
+        if "wait" in request.path:
+            await meet.wait()
+        return web.Response(body=orjson.dumps({"metadata": {"name": request.path.rpartition("/")[2]}}))
+
+    found: dict[str, str] = {}
+    async with talking(together) as (_, client):
+        await client.get(JOB, KEY)
+
+        async def ask(name: str) -> None:
+            found[name] = (await client.get(JOB, ObjectKey("default", name)))["metadata"]["name"]
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(8):
+                tasks.start_soon(ask, f"wait-{number}")
+    assert found == {name: name for name in found}
+    assert len(found) == 8
