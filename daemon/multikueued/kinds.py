@@ -15,7 +15,7 @@ from multikueue import AVAILABLE, GVK, AdapterRegistry, ApiError, JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.protocols import Reader
 from multikueue.runtime.discovery import Discoverer, newly_served, resolve
-from multikueue.runtime.draining import with_draining
+from multikueue.runtime.draining import Draining, with_draining
 from multikueue.runtime.plugins import installed_kinds
 from multikueued.config import Settings
 from multikueued.kueue_configuration import Remark
@@ -147,7 +147,7 @@ async def until_more_served(adapters: AdapterRegistry, manager: Discoverer) -> N
             return
 
 
-async def with_assigned_kinds(adapters: AdapterRegistry, manager: Reader) -> AdapterRegistry:
+async def with_assigned_kinds(adapters: AdapterRegistry, manager: Reader) -> Draining:
     """These rows, and those of kinds of which a worker still runs jobs; it logs which setting lacks each.
 
     It waits for the manager's answer.
@@ -169,7 +169,7 @@ async def with_assigned_kinds(adapters: AdapterRegistry, manager: Reader) -> Ada
             workloads=waiting,
             advice=advice if setting else "it is watched all the same",
         )
-    return found.adapters
+    return found
 
 
 def framework_names() -> list[str]:

@@ -30,6 +30,7 @@ from multikueue.kube.answers import LISTS_UNLIMITED
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
+from multikueue.runtime.read_before import ReadBefore
 from multikueued.beside import run_beside
 from multikueued.config import Settings
 from multikueued.dispatching import chosen_dispatcher, dispatcher_name, placement_options
@@ -48,8 +49,8 @@ ELECTION: Final = ClientOptions(connections=2)
 
 log = structlog.get_logger(__name__)
 
-Build: TypeAlias = Callable[[AdapterRegistry, datetime | None], Manager]
-"""Builds a manager for these kinds; the time is `Elector.led_until`."""
+Build: TypeAlias = Callable[[AdapterRegistry, ReadBefore, datetime | None], Manager]
+"""Builds a manager for these kinds, with the Workloads that were read; the time is `Elector.led_until`."""
 
 
 async def serve(settings: Settings, config: ClusterConfig) -> None:
@@ -163,7 +164,7 @@ async def _lead_until_more_served(
     beside: Beside,
 ) -> bool:
     """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
-    adapters, more = await with_assigned_kinds(known, client), False
+    found, more = await with_assigned_kinds(known, client), False
     async with anyio.create_task_group() as tasks:
 
         async def begin_anew() -> None:
@@ -174,7 +175,7 @@ async def _lead_until_more_served(
             tasks.cancel_scope.cancel()
 
         tasks.start_soon(begin_anew)
-        await term.lead(build(adapters, led_until), metrics, hook, beside)
+        await term.lead(build(found.adapters, found.before, led_until), metrics, hook, beside)
         tasks.cancel_scope.cancel()
     return more
 
@@ -203,6 +204,7 @@ def build_manager(
     metrics: Metrics,
     mark_key: bytes,
     adapters: AdapterRegistry,
+    before: ReadBefore | None = None,
     led_until: datetime | None = None,
     *,
     granting: ApiClient | None = None,
@@ -215,6 +217,7 @@ def build_manager(
         metrics: its hooks.
         mark_key: by which copies are marked; see `PlanSettings.mark_key`.
         adapters: the job kinds.
+        before: the Workloads, if they were read just before.
         led_until: see `Elector.led_until`.
         granting: who writes ClusterPermissions; see `granting_client`.
     """
@@ -241,6 +244,7 @@ def build_manager(
         fraction=random.random,
         instance=socket.gethostname(),
         led_until=led_until,
+        before=before or ReadBefore(),
         permissions=granting,
     )
 

@@ -188,13 +188,11 @@ def _slim(resource: Resource, item: Json, texts: dict[str, str]) -> Json:
     return item
 
 
-def _share(value: Any, texts: dict[str, str]) -> Any:
-    """The value, with each string replaced by the first equal one in `texts`."""
-    if isinstance(value, str):
-        return texts.setdefault(value, value)
-    if isinstance(value, dict):
-        for key, item in value.items():
-            value[key] = _share(item, texts)
-    elif isinstance(value, list):
-        value[:] = [_share(item, texts) for item in value]
-    return value
+def _share(value: Any, texts: dict[str, str]) -> None:
+    """Replace each string in a dict or list by the first equal one in `texts`."""
+    for place, item in value.items() if type(value) is dict else enumerate(value):
+        kind = type(item)
+        if kind is str:
+            value[place] = texts.setdefault(item, item)
+        elif kind is dict or kind is list:
+            _share(item, texts)

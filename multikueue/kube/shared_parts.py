@@ -21,6 +21,7 @@ DEPTH: Final = 10
 is written as JSON once more, and whoever creates an object decides how deep it is."""
 _OVERHEAD: Final = 200
 """Bytes of an entry beside its JSON."""
+_WITH_PARTS: Final = (dict, list)
 
 
 @attrs.define(eq=False)
@@ -49,16 +50,13 @@ class SharedParts:
         if earlier is None:
             for part in (obj, obj["metadata"]):
                 for field, value in part.items():
-                    if value is not obj["metadata"]:
+                    if type(value) in _WITH_PARTS and value is not obj["metadata"]:
                         part[field] = self._shared(value, DEPTH)
         elif _has_same_spec(obj, earlier):
             obj["spec"] = earlier["spec"]
 
     def _shared(self, value: Any, depth: int) -> Any:
-        """The first value that is equal: whole, or else with its parts replaced."""
-        kind = type(value)
-        if kind is not dict and kind is not list:
-            return value
+        """The first dict or list that is equal; or else this one, with its parts replaced."""
         try:
             text = orjson.dumps(value)
         except TypeError:  # it nests too deep, or has a number that orjson reads and does not write
@@ -66,8 +64,9 @@ class SharedParts:
         known = self._parts.get(text)
         if known is not None:
             return known
-        for field, part in (value.items() if kind is dict else enumerate(value)) if depth else ():
-            value[field] = self._shared(part, depth - 1)
+        for field, part in (value.items() if type(value) is dict else enumerate(value)) if depth else ():
+            if type(part) in _WITH_PARTS:
+                value[field] = self._shared(part, depth - 1)
         self._note(text, value)
         return value
 

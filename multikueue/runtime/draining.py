@@ -14,6 +14,7 @@ from multikueue.core.model.shape import outline, workload_flaw
 from multikueue.core.model.workloads import checks, cluster_name, is_evicted, is_finished, owner
 from multikueue.errors import NotFound
 from multikueue.protocols import ObjectList, Reader
+from multikueue.runtime.read_before import ReadBefore
 
 
 @attrs.frozen
@@ -23,6 +24,8 @@ class Draining:
     adapters: AdapterRegistry
     waiting: Mapping[GVK, int]
     """By kind, those of kinds that the settings lack or the manager does not serve."""
+    before: ReadBefore
+    """The Workloads as they were read for this; see `Manager.before`."""
 
 
 async def with_draining(adapters: AdapterRegistry, manager: Reader) -> Draining:
@@ -42,12 +45,15 @@ async def with_draining(adapters: AdapterRegistry, manager: Reader) -> Draining:
         listed = await manager.list(WORKLOAD)
     except NotFound:
         listed = ObjectList([], "")
-    waiting = Counter(_assigned_kinds(listed, adapters))
+    waiting, before = (
+        Counter(_assigned_kinds(listed, adapters)),
+        ReadBefore(listed if listed.resource_version else None),
+    )
     lacking = (kind for kind in AVAILABLE if kind.resource.gvk in waiting and adapters.get(kind.resource.gvk) is None)
     drained = [attrs.evolve(kind, draining=True) for kind in lacking]
     rows = (adapter.row for adapter in adapters)
     kept = [attrs.evolve(row, unserved=False) if row.resource.gvk in waiting else row for row in rows]
-    return Draining(AdapterRegistry([*kept, *drained]) if waiting else adapters, waiting)
+    return Draining(AdapterRegistry([*kept, *drained]) if waiting else adapters, waiting, before)
 
 
 def _assigned_kinds(listed: ObjectList, adapters: AdapterRegistry) -> Iterable[GVK]:

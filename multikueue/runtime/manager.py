@@ -34,6 +34,7 @@ from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.placement.service import PlacementOptions
 from multikueue.runtime.queue_informers import QueueInformers
+from multikueue.runtime.read_before import ReadBefore
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
@@ -106,6 +107,8 @@ class Manager:
     led_until: datetime | None = attrs.field(default=None, kw_only=True)
     """When another leader was at work last, see `Elector.led_until`: the time since then does not count for
     `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
+    before: ReadBefore = attrs.field(factory=ReadBefore, kw_only=True)
+    """The Workloads as they were read just before `run`; without, they are read then."""
     selection: Selection | None = attrs.field(default=None, kw_only=True)
     """Which ManagedClusters become workers, with `ManagerSettings.spokes`. None: those that placement checks select."""
     permissions: ApiClient | None = attrs.field(default=None, kw_only=True)
@@ -133,6 +136,7 @@ class Manager:
             ManagerCluster.build,
             self.client,
             self.adapters,
+            before=self.before,
             controller_name=settings.plan.controller_name,
             namespace=settings.namespace,
             fraction=self.fraction,

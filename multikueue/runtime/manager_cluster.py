@@ -21,12 +21,14 @@ from multikueue.core.model.workloads import Owner, has_members, is_made_for, is_
 from multikueue.core.model.writers import with_status_controllers_only
 from multikueue.core.spokes.ownership import OWNER_LABEL
 from multikueue.errors import NotFound
-from multikueue.kube.informer import Handler, Informer, drop_managed_fields, start_informers
+from multikueue.kube.informer import Handler, Informer, Transform, drop_managed_fields, start_informers
 from multikueue.kube.informer_status import InformerStatus
+from multikueue.kube.reflector import ListerWatcher
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.read_before import ListedClient, ReadBefore
 from multikueue.runtime.workload_indexes import INDEXES, offered_entry, owner_entry, placed_entry
 
 log = get_logger(__name__)
@@ -65,6 +67,7 @@ class ManagerCluster(Target):
         handlers: Mapping[Resource, Handler],
         job_handler: Callable[[SafeAdapter], Handler],
         *,
+        before: ReadBefore,
         controller_name: str,
         namespace: str,
         fraction: Callable[[], float],
@@ -76,30 +79,25 @@ class ManagerCluster(Target):
             adapters: the job kinds to follow.
             handlers: the event handlers of all resources but jobs.
             job_handler: makes the event handler for the jobs of a kind.
+            before: the Workloads, if they were read just before.
             controller_name: which AdmissionChecks and jobs are ours.
             namespace: where the kubeconfig Secrets are.
             fraction: the source of jitter.
         """
-        informer = functools.partial(Informer, client, fraction=fraction)
 
         def jobs(kind: SafeAdapter) -> MutationCache:
-            followed = informer(
-                kind.resource,
-                label_selector=kind.row.membership.selector,
-                flaw=kind.flaw,
-                keeps_unreadable=True,
-                indexes={"workload": functools.partial(kind.job_entries, noted=True)},
-                transform=lambda job: with_status_controllers_only(kind.slim_job(job, controller_name)),
-                on_change=job_handler(kind),
-            )
-            return MutationCache(followed, kind.job_entries)
+            transform = functools.partial(_slim, kind, controller_name)
+            return _jobs(client, kind, transform, job_handler(kind), fraction)
 
-        def required(resource: Resource, **options: Any) -> Informer:
-            return informer(resource, on_status=_RequiredKind(resource), on_change=handlers[resource], **options)
+        def required(resource: Resource, source: ListerWatcher = client, **options: Any) -> Informer:
+            told, on_change = _RequiredKind(resource), handlers[resource]
+            return Informer(source, resource, on_status=told, on_change=on_change, fraction=fraction, **options)
 
+        listed = ListedClient(client, before)
+        workloads = required(WORKLOAD, listed, indexes=INDEXES, flaw=workload_flaw, keeps_unreadable=True)
         return cls(
             client,
-            MutationCache(required(WORKLOAD, indexes=INDEXES, flaw=workload_flaw, keeps_unreadable=True)),
+            MutationCache(workloads),
             {kind.resource.gvk: jobs(kind) for kind in adapters.followed},
             controller_name,
             required(ADMISSION_CHECK),
@@ -258,6 +256,27 @@ def kubeconfig_path(cluster: Json) -> str | None:
     if not reference or reference.get("locationType", "Secret") == "Secret":
         return None
     return reference.get("location") or ""
+
+
+def _jobs(
+    client: ApiClient, kind: SafeAdapter, transform: Transform, on_change: Handler, fraction: Callable[[], float]
+) -> MutationCache:
+    followed = Informer(
+        client,
+        kind.resource,
+        label_selector=kind.row.membership.selector,
+        flaw=kind.flaw,
+        keeps_unreadable=True,
+        indexes={"workload": functools.partial(kind.job_entries, noted=True)},
+        transform=transform,
+        on_change=on_change,
+        fraction=fraction,
+    )
+    return MutationCache(followed, kind.job_entries)
+
+
+def _slim(kind: SafeAdapter, controller_name: str, job: Json) -> Json:
+    return with_status_controllers_only(kind.slim_job(job, controller_name))
 
 
 def _credentials_only(secret: Json) -> Json | None:

@@ -24,7 +24,7 @@ from multikueue.kube import ClusterConfig
 from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.exchange import ClientOptions
 from multikueue.protocols import ApiClient
-from multikueue.runtime.draining import with_draining
+from multikueue.runtime.draining import Draining, with_draining
 from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.placement.service import PlacementOptions
@@ -239,12 +239,12 @@ class Daemon:
         config = ClusterConfig(f"https://{link.name}.example.com:6443", token=link.token)
         return self.net.client("", config, link.name, life, ClientOptions(limits=LISTS_UNLIMITED))
 
-    async def _kinds(self, home: ApiClient) -> AdapterRegistry:
+    async def _kinds(self, home: ApiClient) -> Draining:
         """The kinds of the settings, and those that still run: as `multikueued` finds them before it starts."""
         chosen = AdapterRegistry(self.adapters)
         while True:
             try:
-                return (await with_draining(chosen, home)).adapters
+                return await with_draining(chosen, home)
             except ApiError:
                 await anyio.sleep(1.0)
 
@@ -256,18 +256,19 @@ class Daemon:
         self,
         home: ApiClient,
         life: Life,
-        adapters: AdapterRegistry,
+        kinds: Draining,
         clock: Callable[[], datetime],
         led_until: datetime | None,
     ) -> Manager:
         return Manager(
             home,
-            adapters,
+            kinds.adapters,
             self.settings,
             partial(self._connect, life),
             dispatcher=self.world.dispatcher,
             clock=clock,
             led_until=led_until,
+            before=kinds.before,
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
         )
 
