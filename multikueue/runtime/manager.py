@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.core.workload.effects import MANAGER
+from multikueue.core.workload.resync import is_due
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube.answers import AnswerLimits
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook, Reconciler
@@ -57,8 +59,8 @@ class ManagerSettings:
     namespace: str = "kueue-system"
     """Where the kubeconfig Secrets are: Kueue's own namespace."""
     gc_interval: timedelta = timedelta(minutes=1)
-    """How often all Workloads with copies are reconciled without an event, from the caches; 0: never. It removes what
-    an error left behind. Kueue's default."""
+    """How often Workloads with copies are reconciled without an event, from the caches; 0: never. It removes what an
+    error left behind. Those that run where they should take turns (`core/workload/resync.py`). Kueue's default."""
     concurrency: int = 32
     """Workloads reconciled at a time. They mostly wait for answers, so this bounds requests in flight."""
     kubeconfig_prefix: str = KUBECONFIG_PREFIX
@@ -262,13 +264,14 @@ class Manager:
         return {controller.name: controller.queue.statistics() for controller in self._controllers}
 
     async def _collect_garbage(self) -> None:
-        while True:
+        for turn in itertools.count():
             await anyio.sleep(self.settings.gc_interval.total_seconds())
             for worker in list(self.workers):
                 found = list(dict.fromkeys(workloads_on(worker)))  # in an order that repeats
                 for number, key in enumerate(found, 1):
-                    for concerned in self.cluster.with_successors(key):
-                        self._handlers.enqueue(worker.name, concerned)
+                    if is_due(key, self.cluster.readable(key), worker.name, turn):
+                        for concerned in self.cluster.with_successors(key):
+                            self._handlers.enqueue(worker.name, concerned)
                     if number % BREATH == 0:
                         await anyio.lowlevel.checkpoint()
 

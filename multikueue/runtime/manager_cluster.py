@@ -143,6 +143,10 @@ class ManagerCluster(Target):
     def _required(self) -> tuple[Informer, ...]:
         return (self.workloads.informer, self.checks, self.configs, self.clusters, self.secrets)
 
+    def readable(self, key: ObjectKey) -> Json | None:
+        """The Workload, unless it cannot be read."""
+        return None if self.workloads.told_unreadable(key) else self.workloads.get(key)
+
     def siblings(self, key: ObjectKey, owned_by: Owner) -> Iterator[Json]:
         """The other Workloads of the same job."""
         for name in self.owned(owned_by.gvk, ObjectKey(key.namespace, owned_by.name)):

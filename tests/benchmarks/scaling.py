@@ -26,14 +26,14 @@ _LOOK: Final = 0.25
 _PROBE: Final = "probe"
 
 
-async def measure_restart(scenario: Scenario, options: Options, *, quiet: float = 5.0, idle: float = 20.0) -> Measured:
+async def measure_restart(scenario: Scenario, options: Options, *, quiet: float = 5.0, idle: float = 75.0) -> Measured:
     """Run the controller over what runs already, stop it, and measure the next one.
 
     Args:
         scenario: how many run.
         options: of the run.
         quiet: seconds without a watch opened or a write; then the controller counts as up to date.
-        idle: seconds for which its CPU is measured then.
+        idle: seconds for which its CPU is measured then. What comes once a minute is in them: `gcInterval`.
 
     Raises:
         ControlPlaneError: something around the measurement does not work.
