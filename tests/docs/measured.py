@@ -30,6 +30,10 @@ BURST: Final[Mapping[str, str]] = {
     "manager_requests_per_workload": "requests to the manager per workload",
     "controller_peak_memory_mb": "memory at most, MB",
 }
+RESYNC: Final[Mapping[str, str]] = {
+    "scale.idle_cpu_percent": "CPU when nothing happens, % of a core",
+    "scale.memory_mb": "memory at most, MB",
+}
 DECIDING: Final[Mapping[str, str]] = {
     "cpu_us.offered.snapshot": "a snapshot of a Workload that is offered, µs of CPU",
     "cpu_us.offered.plan": "a plan for it, µs",
@@ -46,6 +50,8 @@ def tables() -> str:
     )
     parts = [
         _aims(),
+        _comparison("`burst --control-plane sandbox`", "exchange/before", "exchange/after", BURST),
+        _comparison("`scale --control-plane sandbox --count 5000`", "resync/before", "resync/after", RESYNC),
         _comparison(pythons, "burst-300-sandbox", "burst-300-python-3.13", BURST),
         _comparison(small, "burst-sandbox/before", "burst-sandbox/after", BURST),
         _comparison(deciding, "deciding/before", "deciding/after", DECIDING),
