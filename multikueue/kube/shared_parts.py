@@ -31,7 +31,7 @@ class SharedParts:
     Parts are equal if their JSON is, with the fields in the same order. Python's `==` also takes 1 for true.
     """
 
-    kept_bytes: int = KEPT_BYTES
+    kept_bytes: int = attrs.field(factory=lambda: KEPT_BYTES)
     _parts: dict[bytes, Any] = attrs.field(factory=dict, init=False)
     """By its JSON, each dict and list."""
     _bytes: int = attrs.field(default=0, init=False)
