@@ -57,9 +57,9 @@ def concerned(adapter: SafeAdapter, old: Json | None, new: Json | None) -> tuple
     found: dict[ObjectKey, None] = {}
     complete = True
     for copy in (one for one in (old, new) if one is not None):
-        namespace, entries = ObjectKey.of(copy).namespace, adapter.copy_entries(copy)
+        entries = adapter.copy_entries(copy)
         complete = complete and entries is not None
-        found.update((ObjectKey(namespace, entry.rpartition("/")[2]), None) for entry in entries or ())
+        found.update(dict.fromkeys(map(ObjectKey.parsed, entries or ())))
     return list(found), complete
 
 

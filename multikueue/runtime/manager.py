@@ -20,7 +20,7 @@ from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.core.workload.effects import MANAGER
-from multikueue.core.workload.resync import is_due
+from multikueue.core.workload.resync import has_turn
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube.answers import AnswerLimits
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook, Reconciler
@@ -269,7 +269,7 @@ class Manager:
             for worker in list(self.workers):
                 found = list(dict.fromkeys(workloads_on(worker)))  # in an order that repeats
                 for number, key in enumerate(found, 1):
-                    if is_due(key, self.cluster.readable(key), worker.name, turn):
+                    if has_turn(key, turn) or not self.cluster.runs_on(key, worker.name):
                         for concerned in self.cluster.with_successors(key):
                             self._handlers.enqueue(worker.name, concerned)
                     if number % BREATH == 0:

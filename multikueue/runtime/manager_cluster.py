@@ -29,7 +29,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.read_before import ListedClient, ReadBefore
-from multikueue.runtime.workload_indexes import INDEXES, offered_entry, owner_entry, placed_entry
+from multikueue.runtime.workload_indexes import INDEXES, RUNNING, offered_entry, owner_entry, placed_entry
 
 log = get_logger(__name__)
 
@@ -143,9 +143,10 @@ class ManagerCluster(Target):
     def _required(self) -> tuple[Informer, ...]:
         return (self.workloads.informer, self.checks, self.configs, self.clusters, self.secrets)
 
-    def readable(self, key: ObjectKey) -> Json | None:
-        """The Workload, unless it cannot be read."""
-        return None if self.workloads.told_unreadable(key) else self.workloads.get(key)
+    def runs_on(self, key: ObjectKey, worker: str) -> bool:
+        """Whether a Workload runs on that worker, as it should."""
+        informer = self.workloads.informer
+        return key in informer.keys_by(RUNNING, worker) and key not in informer.unreadable
 
     def siblings(self, key: ObjectKey, owned_by: Owner) -> Iterator[Json]:
         """The other Workloads of the same job."""
@@ -177,7 +178,7 @@ class ManagerCluster(Target):
         """The Workloads that stand for a job."""
         cache, found = self.jobs[gvk], self.owned(gvk, key)
         for entry in cache.entries(job):
-            group = ObjectKey(key.namespace, entry.rpartition("/")[2])
+            group = ObjectKey.parsed(entry)
             shared = self.workloads.get(group)
             if shared is not None and has_members(shared):
                 found.append(group)

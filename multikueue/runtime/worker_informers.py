@@ -231,9 +231,8 @@ class WorkerInformers(Target):
         yield from self.workloads.informer.keys()
         yield from self.workloads.informer.unreadable.outlines.keys()
         for cache in self.jobs.values():
-            for job in (*cache.informer.values(), *cache.informer.unreadable.outlines.values()):
-                namespace = job["metadata"].get("namespace", "")
-                yield from (ObjectKey(namespace, entry.rpartition("/")[2]) for entry in cache.entries(job))
+            yield from map(ObjectKey.parsed, cache.informer.entries("workload"))
+            yield from map(ObjectKey.parsed, cache.informer.unreadable.outlines.entries("workload"))
 
     @property
     def _informers(self) -> list[Informer]:

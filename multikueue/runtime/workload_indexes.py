@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Final
 
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
@@ -16,6 +17,7 @@ from multikueue.core.model.workloads import (
     nominated,
     owner,
 )
+from multikueue.core.workload.resync import runs_on
 
 
 def owner_entry(gvk: GVK, key: ObjectKey) -> str:
@@ -67,11 +69,19 @@ def _worker_entries(workload: Json) -> list[str]:
     return [sys.intern(offered_entry(name)) for name in nominated(workload)]
 
 
-INDEXES = {
+def _running_entries(workload: Json) -> list[str]:
+    worker = runs_on(workload)
+    return [sys.intern(worker)] if worker is not None else []
+
+
+RUNNING: Final = "running"
+"""The index of those that run where they should, by worker."""
+INDEXES: Final = {
     "owner": _owner_entries,
     "member": _member_entries,
     "check": check_names,
     "quota": _quota_entries,
     "worker": _worker_entries,
+    RUNNING: _running_entries,
 }
 """All of them, by name."""

@@ -73,5 +73,11 @@ class ObjectKey(NamedTuple):  # a tuple, since tuples are hashed and compared wi
         metadata = obj.get("metadata") or {}
         return cls(metadata.get("namespace") or "", metadata.get("name") or "")
 
+    @classmethod
+    def parsed(cls, text: str) -> ObjectKey:
+        """The key that `str` has made this text of."""
+        namespace, slash, name = text.partition("/")
+        return cls(namespace, name) if slash else cls("", text)
+
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name

@@ -9,24 +9,21 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
 
-ROUNDS: Final = 60
-"""A Workload that runs where it should is planned once in so many rounds: every hour, by Kueue's `gcInterval`."""
+ROUNDS: Final = 120
+"""A Workload that runs where it should is planned once in so many rounds: every two hours, by Kueue's `gcInterval`."""
 
 
-def is_due(key: ObjectKey, workload: Json | None, worker: ClusterName, number: int) -> bool:
-    """Whether to plan a Workload in a round.
+def runs_on(workload: Json) -> ClusterName | None:
+    """The worker on which a Workload runs as it should.
 
-    Something may be left behind wherever its job does not belong, so all of these are due in every round. Those that
-    run on this worker are many, and a plan for each takes more CPU than all else; they take turns.
-
-    Args:
-        key: the Workload's.
-        workload: as the manager has it; None: it does not, or it cannot be read.
-        worker: where something of it is.
-        number: of the round.
+    It is planned in a few rounds only: these are many, and a plan for each takes more CPU than all else. In all other
+    states, and on all other workers, something may be left behind where it does not belong.
     """
-    if workload is None or cluster_name(workload) != worker or not is_admitted(workload):
-        return True
-    if is_finished(workload) or is_evicted(workload) or is_terminating(workload):
-        return True
-    return zlib.crc32(str(key).encode()) % ROUNDS == number % ROUNDS
+    if not is_admitted(workload) or is_finished(workload) or is_evicted(workload) or is_terminating(workload):
+        return None
+    return cluster_name(workload)
+
+
+def has_turn(key: ObjectKey, number: int) -> bool:
+    """Whether a Workload that runs where it should is planned in the round of that number."""
+    return zlib.crc32(key.name.encode()) % ROUNDS == number % ROUNDS

@@ -1,0 +1,50 @@
+"""What the collection of garbage plans, and how often: see `core/workload/resync.py`."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.workloads import cluster_name, is_admitted
+from multikueue.core.workload.resync import ROUNDS
+from multikueue.core.workload.snapshot import Snapshot
+from multikueue.runtime.reconcilers import workload as reconciling
+from tests.runtime.fleet import Fleet, is_active, until
+
+pytestmark = [pytest.mark.looptime, pytest.mark.timeout(300)]
+
+RUNNING, WAITING = 8, 3
+MINUTE = 60.0
+
+
+async def test_running_jobs_take_turns_and_waiting_ones_are_planned_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight jobs fill the worker, three wait there: for twice as long as a turn takes."""
+    planned: Counter[ObjectKey] = Counter()
+
+    def counted(reader: reconciling.SnapshotReader, key: ObjectKey) -> Snapshot:
+        planned[key] += 1
+        return read(reader, key)
+
+    read = reconciling.SnapshotReader.read
+    monkeypatch.setattr(reconciling.SnapshotReader, "read", counted)
+    fleet = Fleet.of("worker1")
+    await fleet.connect(cpu=RUNNING // 2, on_manager=RUNNING + WAITING)
+    async with fleet.kueues(), fleet.running():
+        await until(is_active(fleet, "worker1"))
+        for number in range(RUNNING + WAITING):
+            await fleet.submit(f"job-{number}")
+        await anyio.sleep(MINUTE)
+        workloads = (await fleet.admin.list(WORKLOAD)).items
+        running = {ObjectKey.of(one) for one in workloads if is_admitted(one) and cluster_name(one) == "worker1"}
+        planned.clear()
+        await anyio.sleep(2 * ROUNDS * MINUTE)
+
+    assert len(running) == RUNNING
+    assert {key: planned[key] for key in running} == dict.fromkeys(running, 2)
+    assert [planned[ObjectKey.of(one)] >= 2 * ROUNDS for one in workloads if ObjectKey.of(one) not in running] == [
+        True
+    ] * WAITING
