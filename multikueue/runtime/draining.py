@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
@@ -58,12 +58,20 @@ async def with_draining(adapters: AdapterRegistry, manager: Reader) -> Draining:
 
 def _assigned_kinds(listed: ObjectList, adapters: AdapterRegistry) -> Iterable[GVK]:
     """The kind of each Workload that a worker may run, where the settings lack it or the manager does not serve it."""
-    unknown = [outline(obj) for obj in listed.items if workload_flaw(obj)]
-    read = [obj for obj in listed.items if not workload_flaw(obj) and _may_run(obj)]
-    for workload in (*read, *unknown, *(one.object for one in listed.unreadable)):
+    for workload in _assigned(listed):
         found = owner(workload)
         if found is not None and not _is_followed(adapters, found.gvk):
             yield found.gvk
+
+
+def _assigned(listed: ObjectList) -> Iterator[Json]:
+    """Each Workload that a worker may run; of those that cannot be read, what can be told of them."""
+    for obj in listed.items:
+        if workload_flaw(obj):
+            yield outline(obj)
+        elif _may_run(obj):
+            yield obj
+    yield from (one.object for one in listed.unreadable)
 
 
 def _may_run(workload: Json) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Final, TypeAlias
@@ -19,7 +19,7 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MUL
 from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig
-from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, owner
+from multikueue.core.model.workloads import cluster_name, is_evicted, is_finished, owner
 from multikueue.core.workload.siblings import affected, may_have_siblings
 from multikueue.kube.informer import Handler
 from multikueue.protocols import ManagerHook
@@ -29,7 +29,7 @@ from multikueue.runtime.journal import Journal
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.worker_executor import PartBackoffs
 from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
-from multikueue.runtime.workload_indexes import check_names
+from multikueue.runtime.workload_indexes import UNPLACED, check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 _Keys: TypeAlias = KeyQueue[ObjectKey]
@@ -208,7 +208,7 @@ class WorkerHandlers:
             self.hook.cluster_removed(worker.name)
         self.status_changed(worker)
         self.recompute_quotas()
-        for key in (*workloads_on(worker), *self._waiting_for(worker.name)):
+        for key in dict.fromkeys((*workloads_on(worker), *self._waiting_for(worker.name))):
             for concerned in self.manager.with_successors(key):
                 self.enqueue(worker.name, concerned)
 
@@ -225,10 +225,10 @@ class WorkerHandlers:
             self.memory.reconnected(worker.name)
         self._connected.add(worker.name)
 
-    def _waiting_for(self, cluster: str) -> Iterator[ObjectKey]:
-        for workload in self.manager.workloads.informer.values():
-            if has_quota(workload) and not is_finished(workload) and cluster_name(workload) in (None, cluster):
-                yield ObjectKey.of(workload)
+    def _waiting_for(self, cluster: str) -> list[ObjectKey]:
+        """The Workloads that the worker has, or that no worker has."""
+        unplaced = self.manager.workloads.informer.keys_by("worker", UNPLACED)
+        return sorted(self.manager.placed_on(cluster) | unplaced)
 
 
 def asks_again(old: Json, new: Json) -> bool:

@@ -51,13 +51,19 @@ def _quota_entries(workload: Json) -> list[str]:
     return [sys.intern(f"{queue}|{name}") for name in check_names(workload)] if queue else []
 
 
+UNPLACED: Final = "unplaced"
+"""The entry of the index `worker` for Workloads that no worker has."""
+
+
 def placed_entry(worker: str) -> str:
     """The entry of the index `worker` for Workloads that the worker has."""
     return f"placed|{worker}"
 
 
 def offered_entry(worker: str) -> str:
-    """The entry of the index `worker` for Workloads that are offered to the worker, and that no worker has."""
+    """The entry of the index `worker` for Workloads that are offered to the worker, and that no worker has.
+
+    They have the entry `UNPLACED` too."""
     return f"offered|{worker}"
 
 
@@ -66,7 +72,7 @@ def _worker_entries(workload: Json) -> list[str]:
         return []
     if (worker := cluster_name(workload)) is not None:
         return [sys.intern(placed_entry(worker))]
-    return [sys.intern(offered_entry(name)) for name in nominated(workload)]
+    return [UNPLACED, *(sys.intern(offered_entry(name)) for name in nominated(workload))]
 
 
 def _running_entries(workload: Json) -> list[str]:
