@@ -194,8 +194,8 @@ class RequestHook(Protocol):
             cluster: the client's name.
             verb: as audit logs name it.
             resource: plural and group.
-            status: the HTTP status; 0 if there was no answer.
-            seconds: from the request to the answer's headers.
+            status: the HTTP status; 0 if there was no answer, or the answer broke off or was too large.
+            seconds: from the request to the end of the answer; of a watch to its headers.
         """
         ...
 

@@ -38,7 +38,9 @@ class CallTime:
         self.sent = False
 
     def has_connection(self) -> None:
-        """The try has a connection, and is about to be sent."""
+        """The try has a connection, and is about to be sent: perhaps again, since the first connection broke."""
+        if self.sent:
+            return
         self.sent = True
         self.scope.deadline = anyio.current_time() + self._left
 

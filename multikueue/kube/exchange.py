@@ -243,6 +243,10 @@ class Exchange:
             with ErrorMapping(self.name, request):
                 answer = await send(opened, self._headers(request, credential))
             status = answer.status
+        except NotSent as error:
+            if time is not None and time.sent:  # it was, and the server may have closed the connection after doing it
+                raise Unreachable(str(error)) from error
+            raise
         except asyncio.CancelledError:
             # When a session closes, aiohttp cancels the futures that wait for a connection or a name. This task was not
             # cancelled then, and the error would end its task group.

@@ -1,19 +1,19 @@
 """One HTTP request and its answer, over the pooled connections of an aiohttp session.
 
 `ClientSession.request` does for each request what is the same for all of a server: it merges headers, looks for
-cookies, and builds two objects with dozens of fields. That is more than half of its CPU time. Here aiohttp opens
-connections, with TLS, keeps them, and parses answers; the request is written in one piece. The first GET of a connector
-goes the long way, and shows what the others need. So do all requests that go through a proxy.
+cookies, and builds two objects with dozens of fields. That is more than half of the CPU time of a request. Here aiohttp
+opens connections, with TLS, keeps them, and parses answers; the request is written in one piece. The first GET of a
+client goes through the session: later requests connect as it did, and have its `Host`, `User-Agent` and
+`Accept-Encoding`. All requests that need a proxy go through the session.
 
 aiohttp does not document what connections are used by: `connect`, `set_response_params` and `read`. If they change,
-`tests/kube/test_http_call.py` fails.
+`tests/kube/test_http_call.py` fails, so `pyproject.toml` allows no later minor version of aiohttp than was tested.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 import aiohttp
 import attrs
@@ -22,11 +22,13 @@ from aiohttp.connector import Connection
 
 from multikueue.kube.answers import read_body
 from multikueue.kube.config import ClusterConfig
+from multikueue.kube.kubeconfig_document import split_url
 from multikueue.kube.requests import Request
 from multikueue.kube.transport import Connector
 
 _REPEATABLE: Final = frozenset(("GET", "PUT", "DELETE"))
-"""Methods that are sent again if a connection breaks that the server may have closed meanwhile: RFC 9112, 9.3.1."""
+"""Methods that are sent again, once, if the connection breaks: the server may have closed it while nobody used it (RFC
+9112, 9.3.1). If it did the first one, the second PUT is a Conflict and the second DELETE may be a NotFound."""
 _SAME: Final = ("Host", "User-Agent", "Accept-Encoding")
 """Headers that each request of a session has, and that aiohttp writes."""
 
@@ -48,19 +50,21 @@ class HttpRequests:
     connect_deadline: float
     """Seconds to connect."""
     _plain: bool = attrs.field(init=False)
-    """Whether the address says no more than where the server is."""
+    """Whether there is no proxy, and the address has no credentials, no query, no fragment and ASCII only."""
     _prefix: str = attrs.field(init=False)
-    """Of paths there."""
+    """The path of the server's address: each request's path begins with it."""
     _limits: aiohttp.ClientTimeout = attrs.field(init=False)
 
     @_plain.default
     def _is_plain(self) -> bool:
         server = self.config.server
-        return not self.config.proxy and server.isascii() and not set(server) & set("@?#")
+        plain = not self.config.proxy and server.isascii() and not set(server) & set("@?#")
+        return plain and split_url(server) is not None
 
     @_prefix.default
     def _path_of_server(self) -> str:
-        return urlsplit(self.config.server).path if self._plain else ""
+        parts = split_url(self.config.server) if self._plain else None
+        return parts.path if parts is not None else ""
 
     @_limits.default
     def _connect_only(self) -> aiohttp.ClientTimeout:
@@ -123,7 +127,10 @@ class HttpRequests:
         self, session: aiohttp.ClientSession, request: Request, headers: Mapping[str, str], limit: int, where: str
     ) -> Answer:
         async with await self.stream(session, request, headers, None) as response:
-            return Answer(response.status, response.headers, await read_body(response.content, limit, where))
+            answer = Answer(response.status, response.headers, await read_body(response.content, limit, where))
+        if isinstance(session.connector, Connector):
+            session.connector.answered(response)
+        return answer
 
     def _head(self, first: aiohttp.ClientRequest, request: Request, headers: Mapping[str, str]) -> bytes:
         """The request line and the headers."""
@@ -155,7 +162,11 @@ class HttpRequests:
         except BaseException:
             connection.close()
             raise
-        connection.release()
+        transport = connection.transport
+        if transport is not None and transport.get_write_buffer_size():  # answered before the body was read
+            connection.close()
+        else:
+            connection.release()
         return answer
 
 

@@ -30,19 +30,26 @@ class Connector(aiohttp.TCPConnector):
     """Tells a call when it has a connection."""
 
     first: aiohttp.ClientRequest | None = None
-    """The first GET: what a connection is opened by, and the headers that are the same for all; see `http_call`."""
+    """The first GET of a session for calls, whose connections are limited: how to connect, and the headers that are the
+    same for all; see `http_call`."""
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
         """See `aiohttp.BaseConnector`."""
-        if self.first is None and req.method == "GET":
+        if self.first is None and req.method == "GET" and self.limit:
             self.first = req
         connection = await super().connect(req, traces, timeout)
         call = CURRENT.get()
         if call is not None:
             call.has_connection()
         return connection
+
+    def answered(self, response: aiohttp.ClientResponse) -> None:
+        """An answer has been read. If it is the first one's: forget it, and the token that was sent."""
+        if self.first is not None and self.first.response is response:
+            self.first.response = None
+            self.first.headers.pop("Authorization", None)
 
 
 def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:

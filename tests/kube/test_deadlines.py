@@ -15,7 +15,7 @@ from multikueue.core.model.names import Json
 from multikueue.errors import ApiError, DeadlineExceeded, NotSent
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.credentials.sources import StaticToken
-from multikueue.kube.deadlines import CURRENT
+from multikueue.kube.deadlines import CURRENT, CallTime
 from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import create
 from tests.kube.scripted import eventually, hangs, job, refuses, says, serving, sessions_of
@@ -105,6 +105,17 @@ async def test_once_it_is_sent_the_deadline_holds() -> None:
     session = SlowSession(takes=2.0)
     assert await outcomes(session, 32, ClientOptions(deadline=1.5, connection_wait=300)) == {DeadlineExceeded: 32}
     assert session.sent == 32
+
+
+@pytest.mark.looptime
+async def test_a_second_connection_of_a_try_has_no_deadline_of_its_own() -> None:
+    """The first one broke, and the request is sent again."""
+    time = CallTime(deadline=1.0, wait=30.0)
+    began = anyio.current_time()
+    time.has_connection()
+    await anyio.sleep(0.9)
+    time.has_connection()
+    assert time.scope.deadline == pytest.approx(began + 1.0)
 
 
 async def test_a_call_that_finds_no_connection_says_that_it_was_not_sent() -> None:

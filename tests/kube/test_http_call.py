@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
@@ -16,11 +17,15 @@ from aiohttp import web
 
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
-from multikueue.errors import ApiError, Unreachable, Unreadable
+from multikueue.errors import ApiError, Invalid, NotSent, Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
+from multikueue.kube.transport import Connector
+from multikueue.protocols import RequestHook
 from tests.kube.scripted import job, says, serving, talking
 
 KEY = ObjectKey("default", "a")
+READ = 100_000
+"""Bytes of a body that a raw server reads before it answers."""
 BODY = orjson.dumps(job("1"))
 
 Reaction: TypeAlias = Callable[[int, asyncio.StreamWriter], Awaitable[bool]]
@@ -42,7 +47,8 @@ class RawServer:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 _, sized, size = head.lower().partition(b"content-length: ")
-                await reader.readexactly(int(size.split(b"\r\n")[0]) if sized else 0)
+                expected = int(size.split(b"\r\n")[0]) if sized else 0
+                await reader.readexactly(min(expected, READ))
                 self.asked += 1
                 if not await self.react(self.asked, writer):
                     break
@@ -52,18 +58,30 @@ class RawServer:
             writer.close()
 
 
+def listening() -> socket.socket:
+    """A socket that takes little before the server reads."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8_192)
+    sock.bind(("127.0.0.1", 0))
+    return sock
+
+
 @asynccontextmanager
-async def raw(react: Reaction) -> AsyncIterator[tuple[RawServer, KubeClient]]:
+async def raw(
+    react: Reaction, listens: list[asyncio.Server] | None = None, hook: RequestHook | None = None
+) -> AsyncIterator[tuple[RawServer, KubeClient]]:
     """A raw server and a client of it, which knows it already: its first request is answered by hand."""
 
     async def after_the_first(number: int, writer: asyncio.StreamWriter) -> bool:
         return await (answered if number == 1 else react)(number, writer)
 
     served = RawServer(after_the_first)
-    server = await asyncio.start_server(served.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(served.serve, sock=listening())
     served.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    options = ClientOptions(limits=AnswerLimits(answer_bytes=1_000))
-    async with server, KubeClient(ClusterConfig(served.url), name="w1", options=options) as client:
+    if listens is not None:
+        listens.append(server)
+    options = ClientOptions(limits=AnswerLimits(answer_bytes=1_000), deadline=5.0)
+    async with server, KubeClient(ClusterConfig(served.url), name="w1", options=options, hook=hook) as client:
         assert await client.get(JOB, KEY) == job("1")
         yield served, client
 
@@ -116,6 +134,75 @@ async def test_a_write_is_not_sent_again_it_may_have_had_its_effect() -> None:
             await client.create(JOB, job("1"))
     assert type(caught.value) is Unreachable
     assert server.asked == 2
+
+
+async def test_a_delete_that_was_sent_does_not_count_as_not_sent() -> None:
+    """It is sent again, since the connection broke, but the server does not listen any more."""
+    listens: list[asyncio.Server] = []
+
+    async def ends(_: int, __: asyncio.StreamWriter) -> bool:
+        listens[0].close()
+        return False
+
+    async with raw(ends, listens) as (server, client):
+        with pytest.raises(Unreachable) as caught:
+            await client.delete(JOB, KEY)
+    assert not isinstance(caught.value, NotSent)
+    assert server.asked == 2
+
+
+async def test_a_body_that_nobody_reads_holds_up_no_other_call() -> None:
+    """A server that refuses a write before it has read it: what is left of the body stays in our buffer."""
+    closed = anyio.Event()
+
+    async def refuses(number: int, writer: asyncio.StreamWriter) -> bool:
+        if number > 2:
+            return await answered(number, writer)
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
+        await closed.wait()
+        return False
+
+    async with raw(refuses) as (server, client):
+        with pytest.raises(Invalid):
+            await client.create(JOB, {**job("1"), "spec": {"text": "x" * 6_000_000}})
+        assert await client.get(JOB, KEY) == job("1")
+        closed.set()
+    assert server.connections == 2
+
+
+async def test_an_answer_that_breaks_off_has_no_status_for_the_hook() -> None:
+    seen: list[int] = []
+
+    class Hook:
+        def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
+            del cluster, verb, resource, seconds
+            seen.append(status)
+
+    async def breaks(_: int, writer: asyncio.StreamWriter) -> bool:
+        writer.write(head(500) + b"{")
+        return False
+
+    async with raw(breaks, hook=Hook()) as (_, client):
+        with pytest.raises(Unreachable):
+            await client.create(JOB, job("1"))
+    assert seen == [200, 0]
+
+
+async def test_of_the_first_request_only_what_the_others_need_is_kept() -> None:
+    async with talking(says(200, job("1")), token="first") as (_, client):
+        await client.get(JOB, KEY)
+        connector = client._exchange.sessions.opened.calls.connector
+        assert isinstance(connector, Connector)
+        assert connector.first is not None
+        assert connector.first.response is None
+        assert "Authorization" not in connector.first.headers
+
+
+@pytest.mark.parametrize("address", ["https://[[::1]]:443", "https://[::1:443", "https://a:0"])
+async def test_an_address_that_is_none_is_told_by_the_call(address: str) -> None:
+    async with KubeClient(ClusterConfig(address), name="w1") as client:
+        with pytest.raises(Unreachable, match="w1: get jobs"):
+            await client.get(JOB, KEY)
 
 
 async def test_a_server_that_closes_every_connection_is_asked_twice() -> None:
