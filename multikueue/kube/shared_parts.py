@@ -82,6 +82,8 @@ def _has_same_spec(obj: Json, earlier: Json) -> bool:
     generation = obj["metadata"].get("generation")
     if not generation or generation != earlier["metadata"].get("generation") or "spec" not in obj:
         return False
+    if obj["metadata"].get("uid") != earlier["metadata"].get("uid"):  # another object of the same name
+        return False
     try:
         return bool(obj["spec"] == earlier.get("spec"))
     except RecursionError:  # nested a thousand deep

@@ -92,6 +92,18 @@ def test_an_update_with_another_spec_has_its_own(after: Json) -> None:
     assert orjson.dumps(after) == told
 
 
+def test_another_object_of_the_same_name_has_a_spec_of_its_own() -> None:
+    """Python takes true for 1, and both are of generation 1."""
+    parts = SharedParts()
+    (before,) = stored(parts, workload("one", cpu=1))
+    after = workload("one", cpu=True)
+    after["metadata"]["uid"] = "another"
+
+    parts.share(after, before)
+
+    assert after["spec"] is not before["spec"]
+
+
 def test_what_is_known_has_a_bound() -> None:
     parts = SharedParts(kept_bytes=5_000)
 
