@@ -15,7 +15,15 @@ import anyio
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
+from multikueue.errors import (
+    AlreadyExists,
+    ApiError,
+    DeadlineExceeded,
+    NotSent,
+    ServerFault,
+    TooManyRequests,
+    Unreachable,
+)
 from multikueue.kube.answers import AnswerLimits, read_body
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
@@ -156,7 +164,12 @@ class Exchange:
                     wait = error.retry_after
                     late = wait is None or anyio.current_time() + wait > anyio.current_effective_deadline()
                     if wait is None or late or tries == _MAX_THROTTLED_TRIES:
-                        raise
+                        raise failed or error from None
+                except ApiError as error:
+                    # After a try that may have created it, a refusal may be the consequence.
+                    if failed is not None and request.method == "POST" and not isinstance(error, AlreadyExists):
+                        raise failed from error
+                    raise
                 await anyio.sleep(wait)
         begin = where(self.name, request)
         if time.sent:

@@ -126,7 +126,7 @@ class EffectExecutor:
         try:
             created = await self._create(target, effect, effect.resource, workload)
         except ApiError as error:
-            if isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            if _has_no_effect(error):
                 self.memory.not_created(*where, doubted=doubted)
             else:
                 self.memory.unanswered(*where)
@@ -146,10 +146,13 @@ class EffectExecutor:
         except ApiError as error:
             if not error.status:  # no answer is no refusal
                 raise
-            made = await _made_before(target, resource, effect.object) if isinstance(error, AlreadyExists) else None
-            if made is None:
-                raise self._refused(target, effect.cluster, resource, key, workload, error) from error
-            created = made
+            found = await _found(target, resource, key) if isinstance(error, AlreadyExists) else None
+            if found is None or not _is_the_copy(found, effect.object):
+                refused = self._refused(target, effect.cluster, resource, key, workload, error)
+                if isinstance(refused, AlreadyExists):
+                    refused.foreign = found is not None and not _has_origin_of(found, effect.object)
+                raise refused from error
+            created = found
         if (waiting := target.create_conflicts.created(resource, ObjectKey.of(workload))) is not None:
             self.ask_again(waiting)
         return created
@@ -186,18 +189,34 @@ class EffectExecutor:
         self.events.emit(workload, type, reason="MultiKueue", action="MultiKueue", note=note)
 
 
-async def _made_before(target: Target, resource: Resource, wanted: Json) -> Json | None:
-    """The object of that name, if it is the very copy that was to be created: the answer was lost, and no event came.
+def _has_no_effect(error: ApiError) -> bool:
+    """Whether a creation that failed so has made nothing, now or later.
 
-    None as well if it may not be read, which a worker need not allow: then the watch has to show it.
+    A taken name says so only if the object was read and is somebody else's: requests are sent twice, by proxies too,
+    and then the second one finds what the first has made.
     """
+    if isinstance(error, AlreadyExists):
+        return error.foreign
+    return isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+async def _found(target: Target, resource: Resource, key: ObjectKey) -> Json | None:
+    """The object that has the name; None if it may not be read, which a worker need not allow, or is gone by now."""
     try:
-        found = await target.client.get(resource, ObjectKey.of(wanted))
+        return await target.client.get(resource, key)
     except ApiError:
         return None
+
+
+def _is_the_copy(found: Json, wanted: Json) -> bool:
+    """Whether this is the very copy that was to be created: the answer was lost, and no event came."""
+    same = _has_origin_of(found, wanted) and mark_of(found) == mark_of(wanted)
+    return same and not is_terminating(found)
+
+
+def _has_origin_of(found: Json, wanted: Json) -> bool:
     origin = labels_of(wanted).get(ORIGIN_LABEL)
-    is_it = origin and labels_of(found).get(ORIGIN_LABEL) == origin and mark_of(found) == mark_of(wanted)
-    return found if is_it and not is_terminating(found) else None
+    return origin is not None and labels_of(found).get(ORIGIN_LABEL) == origin
 
 
 async def _delete(target: Target, cache: MutationCache | None, resource: Resource, key: ObjectKey, uid: str) -> None:

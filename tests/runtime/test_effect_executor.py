@@ -379,6 +379,30 @@ async def test_a_creation_in_doubt_stays_so_when_it_is_refused_the_next_time(the
     assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Unanswered)
 
 
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        (a_job(), Untracked),
+        (marked("a", origin="another-manager"), Untracked),
+        (marked("another attempt"), Unanswered),
+        (None, Unanswered),
+    ],
+    ids=["somebody else's", "of another manager", "ours, of another attempt", "may not be read"],
+)
+@pytest.mark.looptime
+async def test_a_taken_name_may_be_that_of_the_very_job(there: Json | None, expected: type) -> None:
+    """A request may be sent twice, after a 5xx with Retry-After or by a proxy: the second finds what the first made."""
+    fleet = Fleet()
+    client = fleet.clusters[W1].client
+    await client.create(JOB, there or marked("a"))
+    if there is None:
+        client.faults.add(Refuse(403), on=Match(verbs=("get",)))
+    executing, _ = executor(fleet)
+    with pytest.raises(AlreadyExists):
+        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, marked("a")),))
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), expected)
+
+
 async def test_nothing_was_sent_to_a_cluster_that_is_gone() -> None:
     fleet = Fleet(gone={W1})
     executing, _ = executor(fleet)
