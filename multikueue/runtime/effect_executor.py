@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.dropped import told_dropped
+from multikueue.core.model.dropped import told_dropped, topology_of
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
@@ -39,6 +39,8 @@ class Target:
     jobs: Mapping[GVK, MutationCache]
     create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts, kw_only=True)
     """The creations it refuses."""
+    stored: Callable[[Json, Json], object] = attrs.field(default=lambda _sent, _stored: None, kw_only=True)
+    """Called with a Workload as it was sent and as it was stored, perhaps without some fields."""
 
     def cache_of(self, gvk: GVK | None) -> MutationCache | None:
         """The jobs of one kind; None if the kind is not registered."""
@@ -89,7 +91,7 @@ class EffectExecutor:
             case effects.PatchJobStatus() | effects.PatchJob():
                 await self._patch_job(target, effect, workload)
             case effects.CreateWorkload() if workload is not None:
-                target.workloads.wrote(await self._create(target, effect, WORKLOAD, workload))
+                await self._create_workload(target, effect, workload)
                 if self.hook is not None:
                     self.hook.dispatched(cluster_queue(workload), effect.cluster)
             case effects.CreateJob() if workload is not None:
@@ -118,6 +120,13 @@ class EffectExecutor:
                 what = "the status of " if isinstance(effect, effects.PatchJobStatus) else "a change of "
                 self._emit(workload, "Warning", f'{where} refuses {what}{resource} "{key}": {error}')
             raise
+
+    async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
+        created = await self._create(target, effect, WORKLOAD, workload)
+        target.stored(effect.object, created)
+        if told := told_dropped(effect.cluster, WORKLOAD, topology_of(effect.object), created):
+            self._emit(workload, "Warning", told)
+        target.workloads.wrote(created)
 
     async def _create_job(self, target: Target, effect: effects.CreateJob, workload: Json) -> None:
         """Create the job, and remember whether it may exist."""

@@ -22,8 +22,8 @@ import structlog
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.places import Places
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, DeleteWorkload, Effect
-from multikueue.core.workload.snapshot import Creating, Idle, InFlight, Removing, WritingStatus
+from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, CreateWorkload, DeleteWorkload, Effect
+from multikueue.core.workload.snapshot import Creating, Idle, InFlight, Offering, Removing, WritingStatus
 from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
@@ -190,6 +190,8 @@ class WorkerExecutor:
             return Creating()
         if any(isinstance(effect, DeleteWorkload) for effect in part):
             return Removing()
+        if any(isinstance(effect, CreateWorkload) for effect in part):
+            return Offering()
         return WritingStatus() if any(isinstance(effect, ApplyStatus) for effect in part) else Idle()
 
     def in_flight_on(self, cluster: ClusterName) -> int:

@@ -29,6 +29,7 @@ from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.heard_client import HeardClient
 from multikueue.runtime.job_event_handlers import copy_handler
+from multikueue.runtime.kueue_check import KueueCheck
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.queue_informers import QueueInformers
@@ -65,8 +66,9 @@ class WorkerInformers(Target):
     """Of the worker."""
     queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
-    """Of declared kinds whose definition there must have certain fields."""
+    """Of declared kinds."""
     probe: WorkerProbe = attrs.field(factory=WorkerProbe)
+    kueue: KueueCheck = attrs.field(kw_only=True)
     _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @classmethod
@@ -119,6 +121,8 @@ class WorkerInformers(Target):
             _queues(client, settings, report),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
+            kueue=(kueue := KueueCheck(client, report)),
+            stored=kueue.stored,
         )
 
     async def run(self) -> None:
@@ -126,6 +130,7 @@ class WorkerInformers(Target):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.workloads.informer.run)
             tasks.start_soon(self.probe.run, self.client, self.workloads.informer)
+            tasks.start_soon(self.kueue.run, self.workloads.informer.wait_synced)
             for gvk in self.jobs:
                 tasks.start_soon(self._follow_jobs, gvk)
             await self._queues_wanted.wait()
@@ -145,11 +150,12 @@ class WorkerInformers(Target):
         self._queues_wanted.set()
 
     def inherit(self, earlier: WorkerInformers) -> None:
-        """Take over the refusals that informers of the same server remember, and the writes of their client."""
+        """Take over the refusals, the writes and what is known of Kueue from informers of the same server."""
         self.workloads.inherit(earlier.workloads)
         for gvk in self.jobs.keys() & earlier.jobs.keys():
             self.jobs[gvk].inherit(earlier.jobs[gvk])
         self.create_conflicts = earlier.create_conflicts
+        self.kueue.inherit(earlier.kueue)
 
     def have_read(self, gvk: GVK | None) -> bool:
         """Whether the Workloads, and the jobs of a kind, have been complete once."""
@@ -215,9 +221,9 @@ class WorkerInformers(Target):
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """Which kinds have had a first answer, which are watched now, and which are unusable."""
+        """Which kinds have had a first answer, which are watched now, which are unusable; what Kueue there lacks."""
         kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
-        return (*kinds, frozenset(self.unusable))
+        return (*kinds, frozenset(self.unusable), self.kueue.known.lacks)
 
     @property
     def unusable(self) -> dict[str, str]:

@@ -35,7 +35,7 @@ WORKER_CHECKS: Final = (
         "worker",
         "a worker does not serve Kueue's kinds in v1beta2",
         "nobody there admits anything",
-        "install Kueue 0.14 or later there",
+        "install Kueue 0.15 or later there",
         workers.without_kueue,
     ),
     Check(
