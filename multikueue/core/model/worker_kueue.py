@@ -22,7 +22,7 @@ CONSTRAINTS: Final = ".spec.podSets[*].topologyRequest.podsetSliceRequiredTopolo
 """Slices of a topology within slices."""
 FIELDS: Final = (GATES, CONSTRAINTS)
 """The fields of a Workload that older versions do not have: their API servers drop them without a word."""
-_TAG: Final = re.compile(r":v?(\d{1,4})\.(\d{1,4})")
+_TAG: Final = re.compile(r":v?(\d{1,4})\.(\d{1,4})(?!\d)")
 _INDEX: Final = re.compile(r"\[\d+\]")
 
 
@@ -48,9 +48,14 @@ class WorkerKueue:
         return self.drops_gates or (self.version is not None and self.version < NAMES_BY_ANNOTATION)
 
     @property
+    def number(self) -> str:
+        """The version as people write it: `0.17`; empty while it is not known."""
+        return ".".join(map(str, self.version)) if self.version is not None else ""
+
+    @property
     def name(self) -> str:
-        """What it is called: `Kueue 0.17`."""
-        return "Kueue" if self.version is None else f"Kueue {self.version[0]}.{self.version[1]}"
+        """What it is called: `Kueue 0.17`, and `Kueue` while the version is not known."""
+        return f"Kueue {self.number}".rstrip()
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -73,5 +78,5 @@ class WorkerKueue:
 
 def version_of(image: str) -> Version | None:
     """The version that the tag of an image tells; None: none."""
-    found = _TAG.search(image.rpartition("/")[2])
+    found = _TAG.search(image.partition("@")[0].rpartition("/")[2])
     return (int(found[1]), int(found[2])) if found is not None else None

@@ -39,6 +39,15 @@ WORKER_CHECKS: Final = (
         workers.without_kueue,
     ),
     Check(
+        "worker-kueue-older",
+        WARNING,
+        "worker",
+        "a worker's Kueue lacks what jobs may need: preemption gates, slices within slices, names over 63 characters",
+        "its API server drops such fields without a word",
+        "upgrade Kueue there; docs/versions.md says what each version lacks",
+        workers.older_kueue,
+    ),
+    Check(
         "worker-without-kind",
         WARNING,
         "worker",
