@@ -14,7 +14,7 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, labels_of
-from multikueue.core.model.workloads import attempt, cluster_queue
+from multikueue.core.model.workloads import attempt, cluster_queue, job_reference
 from multikueue.core.workload import effects
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.logs import get_logger
@@ -72,8 +72,9 @@ class EffectExecutor:
         for effect in part:
             match effect:
                 case effects.Announce():
-                    if workload is not None:
-                        self._emit(workload, effect.type, effect.note)
+                    told = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
+                    for one in filter(None, told):
+                        self._emit(one, effect.type, effect.note)
                 case effects.CountAdmitted():
                     if self.hook is not None:
                         self.hook.admitted(effect.cluster_queue, effect.worker)
