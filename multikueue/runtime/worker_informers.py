@@ -66,7 +66,6 @@ class WorkerInformers(Target):
     """Of the worker."""
     queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
-    """Of declared kinds."""
     probe: WorkerProbe = attrs.field(factory=WorkerProbe)
     kueue: KueueCheck = attrs.field(kw_only=True)
     _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
@@ -89,25 +88,14 @@ class WorkerInformers(Target):
             report: called when the status of any informer changes.
             earlier: those so far, of a server of the same address.
         """
-        probe, on_workload = WorkerProbe(), partial(settings.on_workload, name)
+        probe = WorkerProbe()
         informer = _limited(client := HeardClient(client, probe.heard), settings, report)
-
-        def jobs(kind: SafeAdapter) -> MutationCache:
-            followed = informer(
-                kind.resource,
-                flaw=kind.flaw,
-                indexes={"workload": partial(kind.copy_entries, noted=True)},
-                transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
-                on_change=copy_handler(kind, on_workload, partial(settings.on_job, name)),
-                predecessor=_jobs_of(earlier, kind.resource.gvk),
-            )
-            return MutationCache(followed, kind.copy_entries)
-
+        kueue = KueueCheck(client, report)
         workloads = informer(
             WORKLOAD,
             flaw=workload_flaw,
             transform=_without_templates,
-            on_change=lambda key, _old, _new: on_workload(key, 0.0),
+            on_change=lambda key, _old, _new: settings.on_workload(name, key, 0.0),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,
@@ -116,12 +104,12 @@ class WorkerInformers(Target):
         return cls(
             client,
             MutationCache(workloads),
-            {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
+            {kind.resource.gvk: _jobs(kind, informer, settings, name, earlier) for kind in settings.adapters.followed},
             name,
             _queues(client, settings, report),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
-            kueue=(kueue := KueueCheck(client, report)),
+            kueue=kueue,
             stored=kueue.stored,
         )
 
@@ -264,9 +252,19 @@ def _limited(client: ApiClient, settings: WorkerSettings, report: Callable[[], N
     )
 
 
-def _jobs_of(earlier: WorkerInformers | None, gvk: GVK) -> Informer | None:
-    cache = earlier.cache_of(gvk) if earlier is not None else None
-    return cache.informer if cache is not None else None
+def _jobs(
+    kind: SafeAdapter, informer: partial[Informer], to: WorkerSettings, name: ClusterName, old: WorkerInformers | None
+) -> MutationCache:
+    before = old.cache_of(kind.resource.gvk) if old is not None else None
+    followed = informer(
+        kind.resource,
+        flaw=kind.flaw,
+        indexes={"workload": partial(kind.copy_entries, noted=True)},
+        transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
+        on_change=copy_handler(kind, partial(to.on_workload, name), partial(to.on_job, name)),
+        predecessor=before.informer if before is not None else None,
+    )
+    return MutationCache(followed, kind.copy_entries)
 
 
 def _queues(client: ApiClient, settings: WorkerSettings, report: Callable[[], None]) -> QueueInformers:

@@ -97,7 +97,8 @@ CHECKS = [
     ),
     (
         "kind-not-enabled",
-        'Jobs of this kind are not dispatched, and this one is off until multikueue retry: add "batch/job" to integrations.frameworks',
+        "Jobs of this kind are not dispatched, and this one is off until multikueue retry: "
+        'add "batch/job" to integrations.frameworks',
     ),
     ("not-delegated", 'Expecting spec.managedBy to be "k" not "": create the job again with that value, or enable it'),
     (

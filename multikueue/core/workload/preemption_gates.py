@@ -18,7 +18,7 @@ from multikueue.core.model.status_apply import admission_status
 from multikueue.core.model.workloads import is_finished
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Offering, Worker, WritingStatus
+from multikueue.core.workload.snapshot import Worker, WritingStatus
 
 GATE: Final = "kueue.x-k8s.io/multikueue"
 BLOCKED: Final = "BlockedOnPreemptionGates"
@@ -53,8 +53,8 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     closed = [(worker, copy) for worker, copy in offered if _has_gate(copy) and _opened_at(copy) is None]
     if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
-    if any(_turn_begins(worker) for worker in asked):
-        return Plan()  # that does not show yet: its answer brings us back
+    if any(isinstance(worker.in_flight, WritingStatus) for worker in asked):
+        return Plan()  # a turn that begins does not show yet: its answer brings us back
     turns: dict[str, Effect] = {
         worker.name: _open(situation, worker, copy) for worker, copy in closed if is_true(copy, BLOCKED)
     }
@@ -72,22 +72,14 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     return Plan((next(turns[worker.name] for worker in asked if worker.name in turns),), timeout.total_seconds())
 
 
-def _turn_begins(worker: Worker) -> bool:
-    return isinstance(worker.in_flight, WritingStatus) or (
-        worker.kueue.drops_gates and isinstance(worker.in_flight, Offering)
-    )
-
-
 def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
     """For how many seconds to wait for the word of those that have room, or a gate; None: for nobody any more."""
     reserved = parse_timestamp((condition(situation.workload, "QuotaReserved") or {}).get("lastTransitionTime"))
     left = situation.settings.preemption_timeout - (situation.now - (reserved or situation.now))
-    silent = any(condition(situation.current(one) or {}, "QuotaReserved") is None for one in asked if _is_gated(one))
+    silent = any(
+        condition(situation.current(one) or {}, "QuotaReserved") is None for one in asked if not one.kueue.drops_gates
+    )
     return left.total_seconds() if silent and left.total_seconds() > 0 else None
-
-
-def _is_gated(worker: Worker) -> bool:
-    return not worker.kueue.drops_gates
 
 
 def _stays(situation: Situation, copy: Json) -> bool:

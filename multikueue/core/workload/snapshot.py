@@ -133,15 +133,11 @@ class Removing:
 
 @attrs.frozen
 class WritingStatus:
-    """The status of the Workload copy is being written: its gate may be open before that shows."""
+    """The status of the Workload copy is being written, or one without a gate created: it may preempt before that
+    shows."""
 
 
-@attrs.frozen
-class Offering:
-    """The Workload copy is being created."""
-
-
-InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus | Offering
+InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus
 """What this process is doing there at this moment."""
 
 

@@ -13,7 +13,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Plan
 from multikueue.core.workload.preemption_gates import GATE
-from multikueue.core.workload.snapshot import Lost, Offering, Snapshot, Worker, WritingStatus
+from multikueue.core.workload.snapshot import Lost, Snapshot, Worker, WritingStatus
 from tests.core.building import NOW, RESERVED_AT, SETTINGS, condition, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words
 
@@ -208,7 +208,7 @@ def test_of_two_that_drop_gates_one_is_asked() -> None:
 
 def test_while_a_copy_without_a_gate_is_being_made_no_gate_is_opened() -> None:
     """It does not show yet."""
-    making = attrs.evolve(older("w1"), in_flight=Offering())
+    making = attrs.evolve(older("w1"), in_flight=WritingStatus())
     assert with_gates(snapshot(OFFERED, making, closed("w2"))).effects == ()
 
 
