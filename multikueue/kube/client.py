@@ -18,7 +18,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import has_name
 from multikueue.errors import Expired, NotFound, NotSent, Unreachable, Unreadable
 from multikueue.kube import requests
-from multikueue.kube.answers import ListTally, read_line
+from multikueue.kube.answers import MAX_SCHEMAS, ListTally, read_line
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
@@ -47,6 +47,18 @@ def served(listed: Json, gvk: GVK) -> Served | None:
             inside = (str(other.get("name", "")).partition("/") for other in resources)
             subresources = frozenset(part for owner, slash, part in inside if owner == name and slash)
             return Served(name, bool(entry.get("namespaced")), subresources)
+    return None
+
+
+def published_schema(document: Json, gvk: GVK) -> Json | None:
+    """Find the schema of a kind in the OpenAPI document of its group and version; None if it is not there."""
+    kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+    schemas = dig(document, "components", "schemas")
+    for schema in schemas.values() if isinstance(schemas, dict) else ():
+        kinds = dig(schema, "x-kubernetes-group-version-kind")
+        if isinstance(kinds, list) and kind in kinds:
+            found: Json = schema
+            return found
     return None
 
 
@@ -104,6 +116,15 @@ class KubeClient:
         except NotFound:
             return None
         return served(listed, gvk)
+
+    async def schema(self, gvk: GVK) -> Json | None:
+        """See `Describer.schema`. Every authenticated identity may ask."""
+        request = requests.openapi(gvk.group, gvk.version)
+        try:
+            body = await self._exchange.fetch(request, MAX_SCHEMAS)
+        except NotFound:
+            return None
+        return published_schema(self._exchange.decode(request, body), gvk)
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `Reader.get`."""

@@ -83,6 +83,12 @@ def discover(group: str, version: str) -> Request:
     return Request("get", Resource(GVK("", "v1", "APIResourceList"), "apiresources", namespaced=False), "GET", path)
 
 
+def openapi(group: str, version: str) -> Request:
+    """Read the OpenAPI document of one version of a group."""
+    path = f"/openapi/v3/apis/{quote(group, safe='')}/{quote(version, safe='')}"
+    return Request("get", Resource(GVK("", "v3", "OpenAPI"), "openapi", namespaced=False), "GET", path)
+
+
 def get(resource: Resource, key: ObjectKey) -> Request:
     """Read one object."""
     return Request("get", resource, "GET", _object(resource, key))

@@ -8,13 +8,13 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.dropped import told_dropped
+from multikueue.core.model.dropped import told_dropped, topology_of
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, labels_of
-from multikueue.core.model.workloads import attempt, cluster_queue
+from multikueue.core.model.workloads import attempt, cluster_queue, job_reference
 from multikueue.core.workload import effects
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.logs import get_logger
@@ -39,6 +39,8 @@ class Target:
     jobs: Mapping[GVK, MutationCache]
     create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts, kw_only=True)
     """The creations it refuses."""
+    stored: Callable[[Json, Json], object] = attrs.field(default=lambda _sent, _stored: None, kw_only=True)
+    """Called with a Workload as it was sent and as it was stored, perhaps without some fields."""
 
     def cache_of(self, gvk: GVK | None) -> MutationCache | None:
         """The jobs of one kind; None if the kind is not registered."""
@@ -70,8 +72,9 @@ class EffectExecutor:
         for effect in part:
             match effect:
                 case effects.Announce():
-                    if workload is not None:
-                        self._emit(workload, effect.type, effect.note)
+                    told = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
+                    for one in filter(None, told):
+                        self._emit(one, effect.type, effect.note)
                 case effects.CountAdmitted():
                     if self.hook is not None:
                         self.hook.admitted(effect.cluster_queue, effect.worker)
@@ -89,7 +92,7 @@ class EffectExecutor:
             case effects.PatchJobStatus() | effects.PatchJob():
                 await self._patch_job(target, effect, workload)
             case effects.CreateWorkload() if workload is not None:
-                target.workloads.wrote(await self._create(target, effect, WORKLOAD, workload))
+                await self._create_workload(target, effect, workload)
                 if self.hook is not None:
                     self.hook.dispatched(cluster_queue(workload), effect.cluster)
             case effects.CreateJob() if workload is not None:
@@ -118,6 +121,13 @@ class EffectExecutor:
                 what = "the status of " if isinstance(effect, effects.PatchJobStatus) else "a change of "
                 self._emit(workload, "Warning", f'{where} refuses {what}{resource} "{key}": {error}')
             raise
+
+    async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
+        created = await self._create(target, effect, WORKLOAD, workload)
+        target.stored(effect.object, created)
+        if told := told_dropped(effect.cluster, WORKLOAD, topology_of(effect.object), created):
+            self._emit(workload, "Warning", told)
+        target.workloads.wrote(created)
 
     async def _create_job(self, target: Target, effect: effects.CreateJob, workload: Json) -> None:
         """Create the job, and remember whether it may exist."""

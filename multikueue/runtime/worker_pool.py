@@ -81,6 +81,7 @@ def view(
         jobs=own,
         shared=shared,
         removed=removed,
+        kueue=informers.kueue.known,
     )
 
 

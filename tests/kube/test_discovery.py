@@ -6,11 +6,13 @@ import attrs
 import orjson
 import pytest
 
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json
 from multikueue.errors import Unauthorized
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
-from multikueue.kube.client import Served, served
-from multikueue.sandbox.apiserver import ApiServer
+from multikueue.kube.client import Served, published_schema, served
+from multikueue.sandbox.apiserver import ApiServer, DirectClient
+from multikueue.sandbox.crds import load_crds
 
 WIDGET = GVK("example.com", "v1", "Widget")
 LISTED: Json = {
@@ -51,3 +53,25 @@ async def test_a_server_is_asked_by_group_and_version() -> None:
         async with KubeClient(attrs.evolve(config, token="not ours"), name="plain") as stranger:
             with pytest.raises(Unauthorized):
                 await stranger.discover(WIDGET)
+
+
+async def test_the_schema_of_a_kind_is_read() -> None:
+    """Over HTTP and in memory."""
+    server = ApiServer("plain", tokens={"t": "somebody"})
+    for definition in load_crds():
+        server.registry.create_object(definition)
+    async with server:
+        config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig("somebody")))
+        async with KubeClient(config, name="plain") as client:
+            found = await client.schema(WORKLOAD.gvk)
+            assert found is not None
+            assert "preemptionGates" in found["properties"]["spec"]["properties"]
+            in_memory = await DirectClient(server, user="somebody").schema(WORKLOAD.gvk) or {}
+            assert in_memory == {field: value for field, value in found.items() if field in in_memory}
+            assert await client.schema(WIDGET) is None
+            assert await client.schema(GVK(WORKLOAD.gvk.group, WORKLOAD.gvk.version, "Widget")) is None
+
+
+@pytest.mark.parametrize("document", [{}, {"components": {"schemas": ["x"]}}, {"components": {"schemas": {"a": "x"}}}])
+def test_a_document_of_another_form_publishes_nothing(document: Json) -> None:
+    assert published_schema(document, WIDGET) is None
