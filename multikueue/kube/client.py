@@ -169,13 +169,14 @@ class KubeClient:
             query: what to read.
             on_line: told of each line.
             on_open: called once the server has accepted the request, before any line.
-            pause: awaited whenever some lines have been told: nothing more is read before it returns.
+            pause: awaited after each line: no more is shown or read before it returns.
             resource: what has the log: a pod, or an object that an aggregated API serves.
             idle: seconds without a byte after which the stream counts as dead. A job may be silent for longer: then the
                 caller asks again from the last line.
 
         Raises:
             Invalid: the container has not started yet, or there is none of that name.
+            Unreadable: the log is compressed.
             ApiError: anything else that ended the stream, silence included.
         """
         request = requests.pod_log(resource, key, query)
