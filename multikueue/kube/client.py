@@ -7,8 +7,9 @@ errors of `multikueue.errors`.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import attrs
 
@@ -16,7 +17,7 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import has_name
-from multikueue.errors import Expired, NotFound, NotSent, Unreachable, Unreadable
+from multikueue.errors import Expired, Invalid, NotFound, NotSent, Unreachable, Unreadable
 from multikueue.kube import requests
 from multikueue.kube.answers import MAX_SCHEMAS, ListTally, read_line
 from multikueue.kube.config import ClusterConfig
@@ -27,6 +28,8 @@ from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.mending import mended_event
 from multikueue.kube.paging import UNDECODABLE, ListPages, PageSizes
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
+
+_PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 @attrs.frozen
@@ -43,7 +46,7 @@ def served(listed: Json, gvk: GVK) -> Served | None:
     resources = [entry for entry in listed.get("resources") or () if isinstance(entry, dict)]
     for entry in resources:
         name = str(entry.get("name", ""))
-        if entry.get("kind") == gvk.kind and name and "/" not in name:
+        if entry.get("kind") == gvk.kind and _PLURAL.fullmatch(name):
             inside = (str(other.get("name", "")).partition("/") for other in resources)
             subresources = frozenset(part for owner, slash, part in inside if owner == name and slash)
             return Served(name, bool(entry.get("namespaced")), subresources)
@@ -112,7 +115,11 @@ class KubeClient:
             ApiError: the server did not answer.
         """
         try:
-            listed = await self._exchange.call(requests.discover(gvk.group, gvk.version))
+            request = requests.discover(gvk.group, gvk.version)
+        except Invalid:  # nobody can serve it: an owner reference may name any group
+            return None
+        try:
+            listed = await self._exchange.call(request)
         except NotFound:
             return None
         return served(listed, gvk)
@@ -190,13 +197,14 @@ class KubeClient:
             query: what to read.
             on_line: told of each line.
             on_open: called once the server has accepted the request, before any line.
-            pause: awaited whenever some lines have been told: nothing more is read before it returns.
+            pause: awaited after each line: no more is shown or read before it returns.
             resource: what has the log: a pod, or an object that an aggregated API serves.
             idle: seconds without a byte after which the stream counts as dead. A job may be silent for longer: then the
                 caller asks again from the last line.
 
         Raises:
             Invalid: the container has not started yet, or there is none of that name.
+            Unreadable: the log is compressed.
             ApiError: anything else that ended the stream, silence included.
         """
         request = requests.pod_log(resource, key, query)

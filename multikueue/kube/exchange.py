@@ -44,6 +44,9 @@ _Answered = TypeVar("_Answered", Answer, aiohttp.ClientResponse)
 _MAX_THROTTLED_TRIES: Final = 5
 """Tries of a call that the server answers with Retry-After (429 or 5xx), within the call's deadline."""
 
+_AS_IT_IS: Final = {"Accept-Encoding": "identity"}
+"""Streams come in small pieces: API servers compress none."""
+
 
 @attrs.frozen
 class ClientOptions:
@@ -221,7 +224,7 @@ class Exchange:
         """Begin a stream. After a 401, try once more if there is a newer credential."""
 
         async def send(opened: Opened, headers: dict[str, str]) -> aiohttp.ClientResponse:
-            response = await self._http.stream(opened.watches, request, headers, idle)
+            response = await self._http.stream(opened.watches, request, {**headers, **_AS_IT_IS}, idle)
             opened.streams.add(response)
             return response
 

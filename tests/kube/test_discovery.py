@@ -9,10 +9,11 @@ import pytest
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json
 from multikueue.errors import Unauthorized
-from multikueue.kube import KubeClient, parse_worker_kubeconfig
+from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.kube.client import Served, published_schema, served
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.crds import load_crds
+from tests.kube.scripted import serving
 
 WIDGET = GVK("example.com", "v1", "Widget")
 LISTED: Json = {
@@ -35,6 +36,18 @@ def test_a_kind_is_found_with_its_subresources() -> None:
 def test_what_is_not_listed_is_not_served(listed: Json) -> None:
     assert served(listed, WIDGET) is None
     assert served(LISTED, GVK("example.com", "v1", "widget")) is None
+
+
+@pytest.mark.parametrize("name", ["", "../../secrets", "wid gets", "widgets?x", "wid\u202egets", "Widgets", "widgets."])
+def test_a_name_that_no_server_gives_is_not_served(name: str) -> None:
+    assert served({"resources": [{"name": name, "kind": "Widget", "namespaced": True}]}, WIDGET) is None
+
+
+async def test_a_kind_that_nobody_can_serve_is_not_asked_about() -> None:
+    """Whoever may create pods on a worker can name such an owner: the other pods must still be found."""
+    async with serving() as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        assert await client.discover(GVK("..", "v1", "Widget")) is None
+        assert await client.discover(GVK("example.com", "", "Widget")) is None
 
 
 async def test_a_server_is_asked_by_group_and_version() -> None:
