@@ -82,8 +82,8 @@ class Cluster(Generic[S]):
     @property
     def connection(self) -> Connection:
         """Whether it is connected, and if not, since when by the wall clock, and why."""
-        found, step = self.state.connection, self.times.step()
-        return found.shifted(step) if step else found
+        found = self.state.connection
+        return found if found.lost_since is found.next_attempt is None else found.shifted(self.times.step())
 
     @property
     def server(self) -> str:
@@ -101,9 +101,10 @@ class Cluster(Generic[S]):
         return [one.caches for one in self._open.values() if one.caches is not None]
 
     def __repr__(self) -> str:
-        error = f": {self.connection.error}" if self.connection.error else ""
+        connection = self.state.connection  # needs no loop
+        error = f": {connection.error}" if connection.error else ""
         tries = ", tries another configuration" if len(self.state.links) > 1 else ""
-        return f"<Cluster {self.name}: {self.connection.word}{error}{tries}>"
+        return f"<Cluster {self.name}: {connection.word}{error}{tries}>"
 
 
 @attrs.define(eq=False, repr=False)
@@ -237,6 +238,6 @@ class ClusterPool(Generic[S]):
                 self._step(cluster, cluster_state.Crashed(link.number))
 
     def __repr__(self) -> str:
-        words = Counter(cluster.connection.word for cluster in self)
+        words = Counter(cluster.state.connection.word for cluster in self)
         counts = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
         return f"<ClusterPool {len(self._clusters)} clusters{counts and ': ' + counts}>"
