@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import anyio
 import attrs
@@ -315,6 +315,36 @@ async def test_a_restart_does_not_begin_the_grace_again() -> None:
             assert await after.assigned() == after.lost
             await until(after.runs_elsewhere, within=100)
             assert 950 < anyio.current_time() - after.lost_at < 975
+
+
+@pytest.mark.parametrize("step", [3_600, -120], ids=["forward", "back"])
+async def test_a_step_of_the_wall_clock_does_not_end_the_grace(step: int) -> None:
+    """It ended after 60 s instead of 900; a restart goes on from what the object says by the clock as it is now."""
+    async with abandoned(lost_for=10) as after:
+        fleet, stepped = after.fleet, SteppedClock()
+        began = anyio.current_time()
+        async with fleet.running(attrs.evolve(after.next_manager(), clock=stepped)):
+            await anyio.sleep(60)
+            stepped.by = timedelta(seconds=step)
+            await anyio.sleep(120)
+            noted = parse_timestamp((await fleet.active(after.lost))["lastTransitionTime"])
+            assert noted is not None
+            assert abs((stepped() - noted).total_seconds() - 190) < 15
+        async with fleet.running(attrs.evolve(after.next_manager(), clock=stepped, led_until=stepped())):
+            await anyio.sleep(680)
+            assert await after.assigned() == after.lost
+            await until(after.runs_elsewhere, within=60 + max(-step, 0))
+            assert 880 < anyio.current_time() - began < 910 + max(-step, 0)
+
+
+@attrs.define
+class SteppedClock:
+    """A wall clock that somebody sets."""
+
+    by: timedelta = timedelta(0)
+
+    def __call__(self) -> datetime:
+        return now() + self.by
 
 
 @pytest.mark.parametrize("lease", [True, False], ids=["lease", "no lease"])

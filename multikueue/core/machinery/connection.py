@@ -113,6 +113,11 @@ class Connection:
         """Whether the worker answers, but with what cannot be read."""
         return not self.connected and self.reason == UNREADABLE
 
+    def shifted(self, step: timedelta) -> Connection:
+        """The same with its times so much later: by a wall clock that has been set."""
+        since, due = (None if at is None else at + step for at in (self.lost_since, self.next_attempt))
+        return attrs.evolve(self, lost_since=since, next_attempt=due)
+
     def succeeded(self) -> Connection:
         """The worker answers."""
         return Connection(connected=True)
