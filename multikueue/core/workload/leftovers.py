@@ -66,14 +66,16 @@ def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         if (copy := worker.workload) is not None:
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
-    for job in _of_no_attempt(situation, worker):
+    jobs, unproven = _of_no_attempt(situation, worker), False
+    for job in jobs:
         if situation.is_of_earlier_attempt(worker, job.object) and not has_stopped(situation, worker, job.object):
             ending = is_terminating(job.object)
             yield _leftover(worker, job, f"of an earlier attempt {'is still ending' if ending else 'may still run'}")
         elif worker.configured and situation.proof(worker, job.object) is Proof.NONE:
+            unproven = True
             yield _leftover(worker, job, _FOREIGN)
     # Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
-    copy = worker.workload if worker.configured and worker.in_sight else None
+    copy = worker.workload if worker.configured and worker.in_sight and not unproven else None
     if copy is not None and has_had_owner(copy) and situation.proof(worker, copy) is Proof.NONE:
         yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _FOREIGN)
 
