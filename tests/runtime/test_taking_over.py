@@ -138,7 +138,7 @@ async def test_one_that_was_not_recorded_is_gone_before_anybody_gets_the_workloa
                 assert len(running) < 2
                 return bool(running) and before not in running.values()
 
-            await until(runs_anew)
+            await until(runs_anew, within=180)  # it was sent back meanwhile
             assert cluster_name(await fleet.workload()) in await fleet.running_on()
             assert before not in [uid(one) for one in (await worker.list(JOB)).items]
 
