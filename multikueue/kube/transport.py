@@ -82,6 +82,8 @@ def ssl_context(config: ClusterConfig, pair: KeyPair | None = None) -> ssl.SSLCo
         context.verify_mode = ssl.CERT_NONE
     # The self-signed certificates of kube-apiserver lack fields that Python 3.13 requires and Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # As Go and Python 3.13 do: a CA in a kubeconfig may be an intermediate one, or the server's own certificate.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     pair = pair or (KeyPair(config.client_cert_pem, config.client_key_pem) if config.client_cert_pem else None)
     if pair is not None:
         try:

@@ -80,7 +80,7 @@ PROFILE_RULES: Final = (
         "credential-plugin",
         r"getting credentials: |credential plugin",
         "the credential plugin for {worker} gives none: {told}",
-        "run its command as the settings name it, where the daemon runs, with KUBERNETES_EXEC_INFO set; what it writes "
-        "to standard error is not shown here, as it may hold secrets",
+        "run its command as the settings name it, where the daemon runs, with KUBERNETES_EXEC_INFO set; the "
+        "daemon's log has the beginning of what it writes to standard error",
     ),
 )
