@@ -13,7 +13,7 @@ from multikueued.workers.connecting import digest_in_use
 SOON: Final = timedelta(days=7)
 """Credentials that expire within it are a warning."""
 OVERDUE: Final = timedelta(days=1)
-"""The same for those that a ClusterProfile leads to: its manager renews them, OCM's when a fifth of their life is left."""
+"""The same for those of a ClusterProfile: its manager renews them, OCM's when a fifth of their life is left."""
 
 
 def on_manager(facts: Facts) -> Iterator[Spot]:
