@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Final
 
+import anyio.lowlevel
 import attrs
 
 from multikueue.core.model.names import Json, Resource
@@ -27,6 +28,8 @@ SHRINK: Final = 10
 """A page that is too large is asked for again with one in so many of its objects."""
 SEARCH: Final = 0.05
 """As how much of a page a request counts that looks for an object that cannot be decoded."""
+BREATH: Final = 20
+"""After so many objects of a page others may run."""
 UNDECODABLE: Final = "its JSON cannot be decoded: it nests too deep, or has a number or bytes that are none"
 
 
@@ -126,7 +129,10 @@ class ListPages:
             items = self._items_of(page, request)
             self.tally.add(len(body), len(items), SEARCH if self.sizes.searching else 1.0)
             self.sizes.read(len(items))
-            self._items += (_slim(self.resource, item, self._texts) for item in items)
+            for number, item in enumerate(items, 1):
+                self._items.append(_slim(self.resource, item, self._texts))
+                if number % BREATH == 0:
+                    await anyio.lowlevel.checkpoint()  # others run, however large the objects are
             return page
         if not body.startswith(b"{"):  # a proxy's words
             raise not_json(self.exchange, request)
