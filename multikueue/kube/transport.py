@@ -27,7 +27,7 @@ _KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "
 
 
 class Connector(aiohttp.TCPConnector):
-    """Tells a call when it has a connection."""
+    """Tells a call when it has a connection; one on which there is an answer that nobody asked for is no connection."""
 
     first: aiohttp.ClientRequest | None = None
     """The first GET of a session for calls, whose connections are limited: how to connect, and the headers that are the
@@ -40,6 +40,10 @@ class Connector(aiohttp.TCPConnector):
         if self.first is None and req.method == "GET" and self.limit:
             self.first = req
         connection = await super().connect(req, traces, timeout)
+        while connection.protocol is not None and connection.protocol.should_close:
+            # A 408 on an idle connection would be taken for the answer to the next request, and that for the one after.
+            connection.close()
+            connection = await super().connect(req, traces, timeout)
         call = CURRENT.get()
         if call is not None:
             call.has_connection()
