@@ -80,4 +80,5 @@ def kind_complaint(document: Mapping[Any, Any]) -> str | None:
     said, version = document.get("kind", KIND), document.get("apiVersion", API_GROUP)
     if said == KIND and str(version).partition("/")[0] == API_GROUP:
         return None
-    return f"kind: {said} of {version} holds no settings: only Kueue's {KIND} of {API_GROUP} does"
+    mend = ": write what stands under its data as the file, with multiKueue at the top" if said == "ConfigMap" else ""
+    return f"kind: {said} of {version} holds no settings: only Kueue's {KIND} of {API_GROUP} does{mend}"

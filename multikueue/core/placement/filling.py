@@ -20,7 +20,7 @@ from multikueue.core.placement.dwelling import with_dwelling
 from multikueue.core.placement.effects import Create, Effect, Patch
 from multikueue.core.placement.figures import Figures
 from multikueue.core.placement.members import Members, members
-from multikueue.core.placement.names import WRITTEN_ANNOTATION
+from multikueue.core.placement.names import HUB, WRITTEN_ANNOTATION
 from multikueue.core.placement.ownership import new_config, owners
 from multikueue.core.placement.ranking import Scores, due_in, has_turned, rank, score, weights
 from multikueue.core.placement.snapshot import Labelled, Memory, Scheduled, Snapshot
@@ -68,7 +68,9 @@ def decided(snapshot: Snapshot) -> Decision:
     """What selects clusters says now."""
     match snapshot.source:
         case Scheduled(placement, decisions):
-            return renamed(read(placement, decisions), placement, snapshot.clusters, snapshot.settings.adopt)
+            found = renamed(read(placement, decisions), placement, snapshot.clusters, snapshot.settings.adopt)
+            others = found.names if HUB in snapshot.clusters else found.names - {HUB}
+            return attrs.evolve(found, names=others)
         case Labelled(profiles):
             return Decision(profiles)
         case unknown:

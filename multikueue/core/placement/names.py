@@ -13,6 +13,8 @@ ADDON_FINALIZER: Final = "kueue-addon.open-cluster-management.io/admissioncheck-
 KUEUE_FINALIZER: Final = "kueue.x-k8s.io/resource-in-use"
 """Kueue keeps it on an AdmissionCheck while a ClusterQueue uses that."""
 
+HUB: Final = "local-cluster"
+"""What OCM calls the hub where that is a ManagedCluster, too: never a worker, unless somebody makes it one."""
 FINALIZER: Final = "multikueue.dev/placement-cleanup"
 """Ours on an AdmissionCheck: its MultiKueueConfig is left or deleted before it goes."""
 CONFIG_LABEL: Final = "multikueue.dev/placement"

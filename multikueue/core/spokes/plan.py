@@ -20,7 +20,7 @@ from multikueue.core.spokes.kubeconfig import kubeconfig_of
 from multikueue.core.spokes.names import TOKEN_LABEL
 from multikueue.core.spokes.ownership import Standing
 from multikueue.core.spokes.parts import Part, Parts
-from multikueue.core.spokes.readiness import expires_at, obstacle
+from multikueue.core.spokes.readiness import expires_at, lives_too_long, obstacle
 from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.core.spokes.spoke import Spoke
 
@@ -69,7 +69,10 @@ def _kept_up(spoke: Spoke, settings: SpokeSettings, parts: Parts, now: datetime)
     why_not = obstacle(spoke, settings, now)
     effects: list[Effect] = []
     if parts.uses_account:
-        effects += _ensured(parts.account, objects.account(spoke, settings))
+        mended = tuple(_ensured(parts.account, objects.account(spoke, settings)))
+        renewed = spoke.wanted and not mended and parts.account.ours and lives_too_long(spoke.account, settings, now)
+        # Its agent would renew a token that was taken over after four fifths of its own 360 days.
+        effects += _removals([parts.account]) if renewed else mended
     if parts.uses_permission:
         effects += _ensured(parts.permission, objects.permission(spoke, settings))
     connects = bool(spoke.workers) or not why_not

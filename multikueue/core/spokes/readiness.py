@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from multikueue.core.model.conditions import find, parse_timestamp
 from multikueue.core.model.kinds import CLUSTER_PROFILE
@@ -46,6 +46,21 @@ def expires_at(account: Json | None) -> datetime | None:
     """When the token of a ManagedServiceAccount expires; None if that is not known."""
     told = dig(account, "status", "expirationTimestamp")
     return parse_timestamp(told) if isinstance(told, str) else None
+
+
+def lives_too_long(account: Json | None, settings: SpokeSettings, now: datetime) -> bool:
+    """Whether the token of a ManagedServiceAccount has a much longer life than is asked for by now.
+
+    An account that was made within the hour is left alone: an agent that gives other lives is not asked for ever.
+    """
+    made, refreshed = (
+        parse_timestamp(told) if isinstance(told := dig(account, *path), str) else None
+        for path in (("metadata", "creationTimestamp"), ("status", "tokenSecretRef", "lastRefreshTimestamp"))
+    )
+    end = expires_at(account)
+    if made is None or refreshed is None or end is None or now - made < timedelta(hours=1):
+        return False
+    return end - refreshed > 4 * settings.validity
 
 
 def _obstacles(spoke: Spoke, settings: SpokeSettings, now: datetime) -> Iterator[str]:

@@ -353,3 +353,14 @@ def test_a_check_of_another_config_does_not_hold_it() -> None:
     ground.checks["mk"] = multikueue_check("other", FOREIGN)
     ground.settle()
     assert ground.listed() == ["a", "b"]
+
+
+def test_a_hub_that_is_selected_is_no_worker() -> None:
+    """A config that listed it waited for a MultiKueueCluster that nobody makes."""
+    ground = hub("a")
+    ground.decide("a", "local-cluster")
+    ground.settle()
+    assert ground.listed() == ["a"]
+    ground.clusters["local-cluster"] = worker("local-cluster")
+    ground.settle()
+    assert ground.listed() == ["a", "local-cluster"]

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CLUSTER_PROFILE, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import name_of, uid
@@ -461,6 +462,21 @@ class TestAdopting:
         assert (after.secret is None) == (settings is PROFILE)  # its token of 360 days is of no use any more
         assert after.permission is not None
         assert after.permission["spec"]["clusterRole"]["rules"] == list(b.RULES)
+
+    @pytest.mark.parametrize(("days", "hours_old", "anew"), [(360, 2, True), (360, 0.5, False), (7, 2, False)])
+    def test_a_token_of_360_days_does_not_stay_one(self, days: int, hours_old: float, anew: bool) -> None:
+        """The agent renews by the life that the token has, not by the one that is asked for by now."""
+        adopting = attrs.evolve(PROFILE, adopt=Adopt.ADDON)
+        after = settled(changed(self.addons(), profile=b.profile(), synced=True), adopting)
+        assert after.account is not None
+        made = timestamp(b.NOW - timedelta(hours=hours_old))
+        reference = {**after.account["status"]["tokenSecretRef"], "lastRefreshTimestamp": timestamp(b.NOW)}
+        status = {"tokenSecretRef": reference, "expirationTimestamp": timestamp(b.NOW + timedelta(days=days))}
+        dated = {**after.account, "status": status}
+        dated["metadata"] = {**dated["metadata"], "creationTimestamp": made}
+        found = plan(attrs.evolve(after, account=dated), PROFILE, b.NOW)
+        removed = [one.seen["kind"] for one in found.effects if isinstance(one, Remove)]
+        assert removed == (["ManagedServiceAccount"] if anew else [])
 
     def test_only_what_looks_like_the_addons_is_taken(self) -> None:
         adopting = attrs.evolve(KUBECONFIG, adopt=Adopt.ADDON)
