@@ -169,6 +169,18 @@ async def test_a_store_that_grows_by_events_is_bounded_too() -> None:
 
 
 @pytest.mark.looptime
+async def test_an_event_that_is_refused_has_not_been_read() -> None:
+    """What was written at its version is not in the store: a cache that goes by the version would forget the write."""
+    down: ApiError = Unreachable("down")
+    events: list[Step] = [Told("ADDED", "6", "b"), Told("ADDED", "7", "c")]
+    informer = Informer(FakeServer([listed("5"), down], [events]), JOB, limits=AnswerLimits(list_objects=1))
+    with anyio.move_on_after(1):
+        await informer.run()
+    kept = [name for name in "abc" if ObjectKey("n", name) in informer]
+    assert (kept, informer.resource_version) == (["b"], "6")
+
+
+@pytest.mark.looptime
 async def test_a_store_that_fits_again_is_read_again() -> None:
     many: ApiError = Unreadable("too many")
     first: list[Step] = [Told("ADDED", "6", "b"), wait(9000)]

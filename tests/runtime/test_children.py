@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -10,9 +12,15 @@ import pytest
 from multikueue.adapters import AVAILABLE, AdapterRegistry, JobKind
 from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.errors import NotFound, Unreachable
+from multikueue.kube import Informer
+from multikueue.protocols import ObjectList
+from multikueue.runtime.children import is_child
 from multikueue.runtime.manager import Manager, ManagerSettings
+from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
+from tests.kube.fake_server import FakeServer, Refused, Step, listed, wait
 from tests.runtime.fleet import Fleet, is_active, now, until
 from tests.runtime.test_pods import GROUP, Bench, definition
 
@@ -158,3 +166,50 @@ async def test_a_copy_that_something_has_adopted_stays_a_copy_and_is_told(api_ve
         await until(is_told)
         await bench.client().delete(WORKLOAD, ObjectKey("default", GROUP))
         await bench.shows({}, "worker1")
+
+
+STATEFUL_SET = ROWS["StatefulSet"].resource
+SET: Json = {
+    "apiVersion": "apps/v1",
+    "kind": "StatefulSet",
+    "metadata": {"namespace": "n", "name": "web", "uid": "uid-of-web", "resourceVersion": "4"},
+}
+
+
+@asynccontextmanager
+async def sets(*lists: ObjectList | Exception, steps: Sequence[Step] = ()) -> AsyncIterator[MutationCache]:
+    """Our StatefulSets on a worker that answers lists with these."""
+    cache = MutationCache(Informer(FakeServer(list(lists), [[*steps, wait(1e6)]]), STATEFUL_SET))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cache.informer.run)
+        await anyio.sleep(1)
+        yield cache
+        tasks.cancel_scope.cancel()
+
+
+def is_made_by_the_set(cache: MutationCache) -> bool:
+    """Whether one of the set's pods counts as made by a job of ours."""
+    pod: Json = {"metadata": {"namespace": "n", "name": "web-0", "ownerReferences": [controller(SET)]}}
+    return is_child(pod, {STATEFUL_SET.gvk: cache})
+
+
+async def test_a_set_of_ours_has_made_its_pods_by_its_uid() -> None:
+    other = {**SET, "metadata": {**SET["metadata"], "uid": "another"}}
+    async with sets(listed("5", SET)) as ours, sets(listed("5", other)) as others, sets(listed("5")) as none:
+        assert [is_made_by_the_set(cache) for cache in (ours, others, none)] == [True, False, False]
+
+
+async def test_a_set_that_was_just_written_or_deleted_has_made_its_pods() -> None:
+    """They end after it does."""
+    async with sets(listed("5")) as written, sets(listed("5", SET)) as deleted:
+        written.wrote({**SET, "metadata": {**SET["metadata"], "resourceVersion": "6"}})
+        deleted.removed(ObjectKey("n", "web"), "uid-of-web")
+        assert [is_made_by_the_set(cache) for cache in (written, deleted)] == [True, True]
+
+
+async def test_nobody_takes_a_pod_for_a_copy_of_ours_before_the_sets_can_be_read() -> None:
+    """What counts as a copy is deleted."""
+    unread = MutationCache(Informer(FakeServer([listed("5")], [[]]), STATEFUL_SET))
+    async with sets(Unreachable("down")) as down, sets(listed("5"), steps=[Refused(NotFound("no such kind"))]) as lost:
+        assert [cache.informer.status.synced for cache in (unread, down, lost)] == [False, False, True]
+        assert [is_made_by_the_set(cache) for cache in (unread, down, lost)] == [True, True, True]

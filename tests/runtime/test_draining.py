@@ -117,6 +117,16 @@ async def test_the_settings_that_are_missing_are_counted_by_kind() -> None:
         assert (await with_draining(same, fleet.admin)).adapters is same
 
 
+async def test_what_an_eviction_stops_on_a_worker_is_followed_though_no_worker_is_recorded_any_more() -> None:
+    """A start without the kind must not reject it: its job still runs, and its pods are to be stopped."""
+    async with one_job_runs() as fleet:
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+        assert cluster_name(await fleet.workload()) is None
+        found = await with_draining(AdapterRegistry([]), fleet.admin)
+        assert found.waiting == {JOB.gvk: 1}
+        assert await fleet.running_on()
+
+
 async def test_a_kind_that_the_manager_does_not_serve_is_followed_while_a_worker_runs_jobs_of_it() -> None:
     """Its definition may be gone for a moment; what runs is never taken, and nothing of it is rejected."""
     unserved = AdapterRegistry([attrs.evolve(kind, unserved=True) for kind in BUILTIN])

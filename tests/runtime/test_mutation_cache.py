@@ -203,6 +203,26 @@ async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None
             tasks.cancel_scope.cancel()
 
 
+async def test_writes_and_deletions_are_inherited_until_the_informer_has_caught_up() -> None:
+    """New credentials, and a server that answered with the old ones: also what it answers to requests under way."""
+    both = [obj("a", "4", uid="a"), obj("b", "4", uid="b"), obj("c", "4", uid="c")]
+    async with (
+        mutated(listed("5", *both)) as earlier,
+        mutated(listed("5", *both), Told("ADDED", "9", after=1)) as cache,
+    ):
+        earlier.wrote(obj("a", "6", uid="a"))
+        earlier.removed(ObjectKey("n", "b"), "b")
+        cache.inherit(earlier)
+        assert cache.get(KEY) == obj("a", "6", uid="a")
+        assert cache.get(ObjectKey("n", "b")) is None
+        earlier.wrote(obj("late", "7"))
+        earlier.removed(ObjectKey("n", "c"), "c")
+        assert cache.get(ObjectKey("n", "late")) == obj("late", "7")
+        assert cache.get(ObjectKey("n", "c")) is None
+        await anyio.sleep(1.5)
+        assert cache.get(KEY) == obj("a", "9")
+
+
 async def test_a_patch_that_changed_nothing_is_known_until_one_changes_something() -> None:
     """API servers answer 200 to a status of which they keep nothing."""
     patch: Json = {"metadata": {"resourceVersion": "4"}, "status": {"unknown": 1}}
