@@ -24,7 +24,7 @@ from tests.simulation.holding import Holding
 from tests.simulation.impostors import Impostors
 from tests.simulation.inventory import Inventory
 from tests.simulation.listing import Listing
-from tests.simulation.nominating import DISPATCHERS, Nominator
+from tests.simulation.nominating import DISPATCHERS, ByLabel, Nominator
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.recording import Recording
@@ -61,8 +61,8 @@ class Run:
     """How many requests the daemon made."""
 
 
-def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
-    """Run one seed, without the events that are left out."""
+def simulate(seed: int, left_out: frozenset[int] = frozenset(), extra: tuple[str, ...] = ()) -> Run:
+    """Run one seed, without the events that are left out, and with rows of `adversity.DRAWS`."""
     logged: list[str] = []
 
     def capture(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -72,15 +72,16 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
 
     structlog.configure(processors=[structlog.processors.format_exc_info, capture], cache_logger_on_first_use=False)
     try:
-        return run_on_virtual_time(_simulate, seed, left_out, logged)
+        return run_on_virtual_time(_simulate, seed, left_out, extra, logged)
     finally:
         structlog.reset_defaults()
 
 
-async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> Run:
+async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...], logged: list[str]) -> Run:
     world = World.draw(seed)
     world.inventory = Inventory.draw(world)
-    world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
+    drawn = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
+    world.dispatcher = ByLabel() if "relabel_clusters" in extra else drawn
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
@@ -91,7 +92,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
         promises.skew = lambda: terms.changes * (max(world.replica_skews) - min(world.replica_skews))
     reach.absent_since = daemon.absent_since
     scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
-    script = Script(scene, left_out)
+    script = Script(scene, left_out, extra)
     promises.note(
         f"{world.population.name}, {world.dispatcher}"
         + ", one preempts" * world.orchestrated

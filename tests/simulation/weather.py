@@ -17,6 +17,7 @@ from multikueue.errors import (
     ApiError,
     Conflict,
     DeadlineExceeded,
+    Forbidden,
     NotFound,
     ServerFault,
     TooManyRequests,
@@ -63,6 +64,10 @@ class Weather:
     """Deletions are never answered."""
     mutates_copies: bool = False
     """A webhook of the cluster adds something to every Workload created through this link."""
+    doubled: float = 0.0
+    """Share of writes that a proxy repeats once they took effect: the answer is that to the repetition."""
+    keeps: frozenset[Resource] = frozenset()
+    """Kinds of which a webhook of the cluster refuses deletions."""
 
 
 FINE: Final = Weather()
@@ -149,6 +154,16 @@ class Link:
         if resource in self.weather.hidden:
             raise NotFound(f"{self.name}: the server could not find the requested resource {resource}", status=404)
 
+    def admit_deletion(self, resource: Resource) -> None:
+        """Ask the cluster's webhook.
+
+        Raises:
+            Forbidden: it refuses.
+        """
+        if resource in self.weather.keeps:
+            told = f'{self.name}: admission webhook "keep.example.com" denied the request: {resource} are kept'
+            raise Forbidden(told, status=403)
+
     @property
     def is_up(self) -> bool:
         """Whether all of it gets through."""
@@ -167,6 +182,9 @@ class Link:
             self.on_moment()
             result = await act()
             self.on_moment()
+            if writes and self.weather.doubled and self.dice.random() < self.weather.doubled:
+                await self._hop(what)
+                result = await act()
             await self._way_back(what, writes=writes)
             return result
         raise AssertionError("unreachable: a wire that broke raises")
