@@ -7,13 +7,14 @@ bears it. `python -m tests.simulation --with NAME` adds it to each seed, mended 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 import anyio
 import attrs
 
+from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, nominated
@@ -31,7 +32,7 @@ from tests.simulation.promises import HOLD
 from tests.simulation.running import KINDS, Item, running_on
 from tests.simulation.scene import Scene
 from tests.simulation.virtual_time import wall_clock
-from tests.simulation.world import SimCluster
+from tests.simulation.world import SimCluster, World
 
 PATIENCE: Final = 120.0
 """Virtual seconds within which a label of a MultiKueueCluster is heeded."""
@@ -146,6 +147,7 @@ async def recreate_unwatched(scene: Scene) -> None:
     if job is None:
         return
     await _leave(scene, scene.dice.choice((30.0, 90.0)))
+    scene.promises.recreated.add(found[1])
     await manager.api.delete(JOB, key, propagation="Background")
     for _ in range(60):
         if find(manager, JOB, key) is None:
@@ -159,15 +161,15 @@ async def recreate_unwatched(scene: Scene) -> None:
 
 
 async def act_unwatched(scene: Scene) -> None:
-    """A Job comes while no daemon runs, and a controller of the manager that does not heed `managedBy` starts it."""
+    """A Job comes while no daemon runs, and a controller of the manager that does not heed `managedBy` acts on it."""
     await _leave(scene, scene.dice.choice((30.0, 90.0)))
     made = population.draw_job(scene.dice, 0).objects[0]
     made["metadata"]["name"] = f"acted-on-{anyio.current_time():.0f}"
     manager, key = scene.world.manager, ObjectKey.of(made)
     await manager.api.create(JOB, made)
     controller = DirectClient(manager.registry, user="kube-controller-manager")
-    patch = {"status": {"active": 1, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}}
-    await controller.merge_patch(JOB, key, patch, subresource="status")
+    suspended = new_condition("Suspended", True, "JobSuspended", "Job suspended", now=wall_clock(manager.skew)())
+    await controller.merge_patch(JOB, key, {"status": {"conditions": [suspended]}}, subresource="status")
     scene.promises.run_here.add(Item(JOB.plural, key))
 
 
@@ -252,6 +254,17 @@ class Draw:
     trouble: Trouble
     needs: str = ""
     """What must be mended before it is drawn with the others; empty: nothing."""
+    prepare: Callable[[World], None] = lambda _: None
+    """What the world is to be like for those who want to see it."""
+
+
+def _label(world: World) -> None:
+    world.dispatcher = ByLabel()
+
+
+def _speak_http(world: World) -> None:
+    """Only a real list leaves out who wrote what."""
+    world.over_http = True
 
 
 DRAWS: Final[Mapping[str, Draw]] = MappingProxyType(
@@ -259,15 +272,15 @@ DRAWS: Final[Mapping[str, Draw]] = MappingProxyType(
         draw.trouble.__name__: draw
         for draw in (
             Draw(doubled_requests),
-            Draw(doubled_creation_and_a_loss),
+            Draw(doubled_creation_and_a_loss, "13"),
             Draw(refused_deletions),
-            Draw(holding_finalizer),
+            Draw(holding_finalizer, "14"),
             Draw(meddle_unwatched),
             Draw(recreate_unwatched),
-            Draw(act_unwatched),
+            Draw(act_unwatched, "15", _speak_http),
             Draw(step_a_cluster_clock),
-            Draw(step_our_clock),
-            Draw(relabel_clusters),
+            Draw(step_our_clock, "19"),
+            Draw(relabel_clusters, "17", _label),
         )
     }
 )

@@ -58,6 +58,8 @@ class Promises:
     """What runs, and on which workers."""
     run_here: set[Item] = attrs.field(factory=set)
     """What a controller of the manager runs on the manager itself."""
+    recreated: set[Item] = attrs.field(factory=set)
+    """Names that two jobs have had: the second may start while the first ends, where that is out of sight."""
     stepped: float = 0.0
     """Seconds by which clocks were set while the daemon was restarted: so much less than a loss may be waited for."""
     ended: set[tuple[Item, str]] = attrs.field(factory=set)
@@ -153,7 +155,9 @@ class Promises:
         if worker.name in places and places[worker.name].uid == uid:
             since = places[worker.name].since
         else:
-            self._started(worker, item, new, list(places))
+            once_more = item in self.recreated
+            beside = [name for name, place in places.items() if not once_more or place.workload == workload]
+            self._started(worker, item, new, beside)
         places[worker.name] = Place(uid, since, workload, serves(item, new))
 
     def _stopped(self, worker: SimCluster, item: Item, place: Place, new: Json | None) -> None:

@@ -14,6 +14,7 @@ import structlog
 
 from multikueue.core.dispatchers.dispatcher import External
 from multikueue.sandbox.setting_up import CHECK
+from tests.simulation.adversity import DRAWS
 from tests.simulation.beside import THEIRS, Neighbour
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.electing import Terms
@@ -24,7 +25,7 @@ from tests.simulation.holding import Holding
 from tests.simulation.impostors import Impostors
 from tests.simulation.inventory import Inventory
 from tests.simulation.listing import Listing
-from tests.simulation.nominating import DISPATCHERS, ByLabel, Nominator
+from tests.simulation.nominating import DISPATCHERS, Nominator
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.recording import Recording
@@ -80,8 +81,9 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset(), extra: tuple[str
 async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...], logged: list[str]) -> Run:
     world = World.draw(seed)
     world.inventory = Inventory.draw(world)
-    drawn = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
-    world.dispatcher = ByLabel() if "relabel_clusters" in extra else drawn
+    world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
+    for name in extra:
+        DRAWS[name].prepare(world)
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
