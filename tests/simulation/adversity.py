@@ -20,7 +20,6 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError, Conflict, NotFound
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kueue import evict
 from tests.simulation import meddling, population
 from tests.simulation.breaking import Trouble
@@ -79,7 +78,7 @@ async def refused_deletions(scene: Scene) -> None:
     if found is None:
         return
     worker, item, workload = found
-    kept = frozenset({JOB, POD_RESOURCE, *(kind.resource for kind in scene.world.population.all_kinds)})
+    kept = frozenset(kind.resource.plural for kind in scene.world.population.all_kinds)
     worker.link.change(keeps=kept)
     await _end_on_manager(scene, item, workload)
     await anyio.sleep(scene.dice.choice((100.0, 250.0)))

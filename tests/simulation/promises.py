@@ -58,6 +58,8 @@ class Promises:
     """What runs, and on which workers."""
     run_here: set[Item] = attrs.field(factory=set)
     """What a controller of the manager runs on the manager itself."""
+    removed: set[ObjectKey] = attrs.field(factory=set)
+    """Jobs and Workloads of which somebody has removed what shows how they ended."""
     recreated: set[Item] = attrs.field(factory=set)
     """Names that two jobs have had: the second may start while the first ends, where that is out of sight."""
     stepped: float = 0.0

@@ -206,8 +206,6 @@ class Session:
             if not self.link.accepts(self.token):
                 raise Unauthorized(f"{self.link.name}: {what}: Unauthorized", status=401)
             self.link.look_for(resource)
-            if verb == "delete":
-                self.link.admit_deletion(resource)
             return await act()
 
         return await self.link.carry(what, authorized, self.life, writes=writes)

@@ -18,7 +18,7 @@ from tests.simulation.adversity import DRAWS
 from tests.simulation.beside import THEIRS, Neighbour
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.electing import Terms
-from tests.simulation.endings import leaks, orphans, overspent, unfinished
+from tests.simulation.endings import leaks, orphans, overspent, unfinished, unshown
 from tests.simulation.foreign import Foreigners
 from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
@@ -180,6 +180,8 @@ def _check_the_end(scene: Scene, logged: list[str], *, calm: bool) -> None:
     scene.promises.check(scene.daemon.alive_since)
     if touched := scene.foreigners.touched():
         raise BrokenPromise("; ".join(touched))
+    if found := unshown(scene.world, scene.promises.removed):
+        raise BrokenPromise(f"nothing shows how these have ended: {', '.join(found)}")
     if found := leaks(scene.world):
         raise BrokenPromise(f"a credential is in {found}")
     if told := [line for line in logged if CANARY in line]:

@@ -17,7 +17,6 @@ from multikueue.errors import (
     ApiError,
     Conflict,
     DeadlineExceeded,
-    Forbidden,
     NotFound,
     ServerFault,
     TooManyRequests,
@@ -64,10 +63,10 @@ class Weather:
     """Deletions are never answered."""
     mutates_copies: bool = False
     """A webhook of the cluster adds something to every Workload created through this link."""
+    keeps: frozenset[str] = frozenset()
+    """Plurals of kinds of which a webhook of the cluster refuses to have copies deleted."""
     doubled: float = 0.0
     """Share of writes that a proxy repeats once they took effect: the answer is that to the repetition."""
-    keeps: frozenset[Resource] = frozenset()
-    """Kinds of which a webhook of the cluster refuses deletions."""
 
 
 FINE: Final = Weather()
@@ -153,16 +152,6 @@ class Link:
         """
         if resource in self.weather.hidden:
             raise NotFound(f"{self.name}: the server could not find the requested resource {resource}", status=404)
-
-    def admit_deletion(self, resource: Resource) -> None:
-        """Ask the cluster's webhook.
-
-        Raises:
-            Forbidden: it refuses.
-        """
-        if resource in self.weather.keeps:
-            told = f'{self.name}: admission webhook "keep.example.com" denied the request: {resource} are kept'
-            raise Forbidden(told, status=403)
 
     @property
     def is_up(self) -> bool:

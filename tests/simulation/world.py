@@ -19,8 +19,12 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD_PRIORITY_CLASS,
 )
+from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import labels_of
 from multikueue.sandbox.apiserver import DirectClient, Registry, StatusError
+from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
+from multikueue.sandbox.apiserver.verbs.updating import Target
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import define
@@ -53,12 +57,27 @@ ELECTIONS: Final = 0.5
 """Share of those in which two daemons elect a leader."""
 
 
+class GuardedRegistry(Registry):
+    """A cluster's API with a webhook that refuses deletions of copies, whoever asks."""
+
+    link: Link
+    """Whose weather says which kinds are kept."""
+
+    def delete(self, target: Target, options: DeleteOptions) -> tuple[Json, bool]:
+        """See `Registry`."""
+        row = target.row
+        found = self.cluster.store.get((row.group, row.plural), (target.namespace or "", target.name))
+        if row.plural in self.link.weather.keeps and found is not None and ORIGIN_LABEL in labels_of(found.obj):
+            raise StatusError(403, "Forbidden", 'admission webhook "keep.example.com" denied the request')
+        return super().delete(target, options)
+
+
 @attrs.define(eq=False)
 class SimCluster:
     """One cluster: its API, and the daemon's link to it."""
 
     name: str
-    registry: Registry
+    registry: GuardedRegistry
     link: Link
     skew: float
 
@@ -135,10 +154,11 @@ class World:
 
         def cluster(name: str, skew: float) -> SimCluster:
             clock = wall_clock(skew, lambda: steps.get(name, 0.0))
-            registry = Registry(name, clock=clock, seed=seed, bookmark_interval=60.0)
+            registry = GuardedRegistry(name, clock=clock, seed=seed, bookmark_interval=60.0)
             define(registry, population.all_kinds, load_crds())
             dice = random.Random(f"link/{seed}/{name}")
             link = Link(name, DirectClient(registry, user="multikueue"), dice, f"{CANARY}-{name}-0")
+            registry.link = link
             return SimCluster(name, registry, link, skew)
 
         workers = {f"worker{number}": cluster(f"worker{number}", skew) for number, skew in enumerate(skews, 1)}
