@@ -127,7 +127,13 @@ class NotFound(ApiError):
 
 
 class AlreadyExists(ApiError):
-    """An object of that name exists."""
+    """An object of that name exists.
+
+    Attributes:
+        foreign: whether it was read, and is not ours. Else it may be what an earlier try of the request has made.
+    """
+
+    foreign = False
 
 
 class Conflict(ApiError):

@@ -14,7 +14,7 @@ import attrs
 
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
-from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.placement.figures import Figures
 
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
@@ -71,6 +71,18 @@ class Reader(Protocol):
         """Return all matching objects, read page by page; an empty namespace means all of them.
 
         They may lack their `managedFields`. With a limit, return at most so many of them in one page.
+        """
+        ...
+
+
+class Describer(Protocol):
+    """Tells what one API server knows of its kinds."""
+
+    async def schema(self, gvk: GVK) -> Json | None:
+        """Return the OpenAPI schema of a kind, as a CustomResourceDefinition has it; None: it is not published.
+
+        Raises:
+            ApiError: the server did not answer, or with too much.
         """
         ...
 
@@ -155,7 +167,7 @@ class Writer(Protocol):
         ...
 
 
-class ApiClient(Reader, Watcher, Writer, Protocol):
+class ApiClient(Reader, Describer, Watcher, Writer, Protocol):
     """Everything one API server can be asked."""
 
 

@@ -14,9 +14,9 @@ from typing import Final
 import anyio
 import attrs
 from aiohttp import web
-from prometheus_client.aiohttp import make_aiohttp_handler
 
 from multikueued.config import ServingSettings
+from multikueued.exposition import Exposition
 from multikueued.listening import listening
 from multikueued.metrics import Metrics
 
@@ -88,7 +88,7 @@ def _application(
     application.router.add_get("/healthz", healthz)
     application.router.add_get("/readyz", readyz)
     if metrics is not None:
-        application.router.add_get("/metrics", make_aiohttp_handler(metrics.registry))
+        application.router.add_get("/metrics", Exposition(metrics).show)
     return application
 
 

@@ -1,13 +1,14 @@
 """Metrics: the library's hooks as Prometheus metrics, in a registry of their own.
 
-A scrape runs in the event loop and costs about 8 us a series, so there are fewer than 4,000: no label names a workload,
-and a metric with too many label values counts the rest under `other`. Series of a worker that is removed vanish.
+A scrape costs about 8 us a series, so there are fewer than 4,000: no label names a workload, and a metric with too many
+label values counts the rest under `other`. Series of a worker that is removed vanish.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.metadata
+import itertools
 import platform
 from collections.abc import Callable
 from typing import Final, Literal
@@ -23,6 +24,7 @@ from multikueued.scraped import (
     Queues,
     QueueSource,
     Registry,
+    Snapshot,
     StatusSource,
     WithKueuesPrefix,
     Workers,
@@ -64,10 +66,9 @@ class Metrics:
 
     def __init__(self, role: Role) -> None:
         self.registry = Registry()
+        """What is counted: any thread may read it."""
         self.tokens = TokenMetrics(self.registry)
         self._queues, self._workers, self._counts = Queues(), Workers(role), Counts()
-        for collector in (self._queues, self._workers, self._counts):
-            self.registry.register(collector)
         self._describe_process()
         new, by_controller = self._children, ("controller",)
         pairs, asked = ("cluster_queue", "cluster", "replica_role"), ("cluster", "verb", "resource", "code")
@@ -105,6 +106,11 @@ class Metrics:
         are told to later counts for all others."""
         self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
         self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
+
+    def snapshot(self) -> Snapshot:
+        """All metrics as they are now; to be called in the event loop, which changes what is read here."""
+        read = (collector.collect() for collector in (self._queues, self._workers, self._counts))
+        return Snapshot(tuple(itertools.chain.from_iterable(read)), self.registry)
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""

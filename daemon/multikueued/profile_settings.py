@@ -69,6 +69,8 @@ class AccessProviderSettings:
     """Only for `execConfig`: whether the command gets the daemon's variables, too."""
     profile_sourced_cli_args_policy: ArgsPolicy = "Ignore"
     profile_sourced_env_vars_policy: EnvPolicy = "Ignore"
+    profile_sourced_env_vars: tuple[str, ...] = ()
+    """Names of the variables that a profile may set, where the policy takes any."""
 
     def provider(self) -> AccessProvider:
         """The same as the library's."""
@@ -87,6 +89,7 @@ class AccessProviderSettings:
             account if self.builtin == "cp-creds" else "",
             self.profile_sourced_cli_args_policy,
             self.profile_sourced_env_vars_policy,
+            self.profile_sourced_env_vars,
         )
 
 
@@ -141,6 +144,11 @@ def _provider_contradictions(place: str, provider: AccessProviderSettings) -> It
         yield from _exec_contradictions(f"{place}.execConfig", provider.exec_config)
     elif provider.builtin is None:
         yield f"{place}.execConfig: {_MISSING}, or builtin: secretreader or cp-creds"
+    if (provider.profile_sourced_env_vars_policy != "Ignore") != bool(provider.profile_sourced_env_vars):
+        yield (
+            f"{place}.profileSourcedEnvVars: list the variables that a profile may set, "
+            "with profileSourcedEnvVarsPolicy: AppendIfNotExists or Replace; or leave both out"
+        )
     if provider.managed_service_account is not None and provider.builtin != "cp-creds":
         yield f"{place}.managedServiceAccount: only builtin: cp-creds uses it: leave it out"
 

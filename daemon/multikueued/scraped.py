@@ -94,6 +94,19 @@ class Counts(Collector):
         yield waiting
 
 
+@attrs.frozen(eq=False)
+class Snapshot(Collector):
+    """All metrics, for a thread: what the event loop changes has been read, and the others have locks."""
+
+    read: tuple[Metric, ...]
+    registry: CollectorRegistry
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics."""
+        yield from self.read
+        yield from self.registry.collect()
+
+
 class Registry(CollectorRegistry):
     """A registry without `_created` samples, which would double the series."""
 

@@ -17,13 +17,13 @@ import anyio
 import attrs
 import structlog
 from aiohttp import web
-from prometheus_client.aiohttp import make_aiohttp_handler
 
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError
 from multikueue.runtime.manager import utc_now
 from multikueued.config import ServingSettings
+from multikueued.exposition import Exposition
 from multikueued.listening import listening
 from multikueued.metrics import Metrics
 from multikueued.webhook.files import CertificateFiles
@@ -143,12 +143,12 @@ async def serving_securely(settings: ServingSettings, create: Create, metrics: M
 
 
 def _application(readers: Readers, metrics: Metrics) -> web.Application:
-    show: Callable[[web.Request], Awaitable[web.StreamResponse]] = make_aiohttp_handler(metrics.registry)
+    exposition = Exposition(metrics)
 
     async def get(request: web.Request) -> web.StreamResponse:
         verdict = await readers.verdict(request.headers.get("Authorization", ""))
         if verdict is Verdict.ALLOWED:
-            return await show(request)
+            return await exposition.show(request)
         challenge = {"WWW-Authenticate": "Bearer"} if verdict is Verdict.UNKNOWN else {}
         return web.Response(status=verdict.value, text=_WORDS[verdict], headers=challenge)
 

@@ -72,7 +72,10 @@ class FieldPath:
         if self.steps[0] == "metadata":
             return False  # every kind has the same
         versions = [found for found in dig(definition, "spec", "versions") or () if found.get("name") == version]
-        schema: Any = dig(versions[0], "schema", "openAPIV3Schema") if versions else None
+        return self.is_unknown_in(dig(versions[0], "schema", "openAPIV3Schema") if versions else None)
+
+    def is_unknown_in(self, schema: Any) -> bool:
+        """Whether a server with this schema of the kind would drop the field. False too where it does not tell."""
         for step in self.steps:
             if not isinstance(schema, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
                 return False

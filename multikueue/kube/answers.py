@@ -21,6 +21,8 @@ character such as `<` takes six bytes."""
 MAX_LINE: Final = MAX_OBJECT + (64 << 10)
 """The longest event of a watch in bytes: an object, the names of fields, which etcd does not store for all kinds, and
 what is around it."""
+MAX_SCHEMAS: Final = 8 << 20
+"""The longest OpenAPI document of one version of a group in bytes. Kueue's has two million."""
 
 _ADVICE: Final = "remove what is too much there, or raise the limit"
 

@@ -7,8 +7,9 @@ errors of `multikueue.errors`.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import attrs
 
@@ -16,9 +17,9 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import has_name
-from multikueue.errors import Expired, NotFound, NotSent, Unreachable, Unreadable
+from multikueue.errors import Expired, Invalid, NotFound, NotSent, Unreachable, Unreadable
 from multikueue.kube import requests
-from multikueue.kube.answers import ListTally, read_line
+from multikueue.kube.answers import MAX_SCHEMAS, ListTally, read_line
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
@@ -27,6 +28,8 @@ from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.mending import mended_event
 from multikueue.kube.paging import UNDECODABLE, ListPages, PageSizes
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
+
+_PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 @attrs.frozen
@@ -43,10 +46,22 @@ def served(listed: Json, gvk: GVK) -> Served | None:
     resources = [entry for entry in listed.get("resources") or () if isinstance(entry, dict)]
     for entry in resources:
         name = str(entry.get("name", ""))
-        if entry.get("kind") == gvk.kind and name and "/" not in name:
+        if entry.get("kind") == gvk.kind and _PLURAL.fullmatch(name):
             inside = (str(other.get("name", "")).partition("/") for other in resources)
             subresources = frozenset(part for owner, slash, part in inside if owner == name and slash)
             return Served(name, bool(entry.get("namespaced")), subresources)
+    return None
+
+
+def published_schema(document: Json, gvk: GVK) -> Json | None:
+    """Find the schema of a kind in the OpenAPI document of its group and version; None if it is not there."""
+    kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+    schemas = dig(document, "components", "schemas")
+    for schema in schemas.values() if isinstance(schemas, dict) else ():
+        kinds = dig(schema, "x-kubernetes-group-version-kind")
+        if isinstance(kinds, list) and kind in kinds:
+            found: Json = schema
+            return found
     return None
 
 
@@ -100,10 +115,23 @@ class KubeClient:
             ApiError: the server did not answer.
         """
         try:
-            listed = await self._exchange.call(requests.discover(gvk.group, gvk.version))
+            request = requests.discover(gvk.group, gvk.version)
+        except Invalid:  # nobody can serve it: an owner reference may name any group
+            return None
+        try:
+            listed = await self._exchange.call(request)
         except NotFound:
             return None
         return served(listed, gvk)
+
+    async def schema(self, gvk: GVK) -> Json | None:
+        """See `Describer.schema`. Every authenticated identity may ask."""
+        request = requests.openapi(gvk.group, gvk.version)
+        try:
+            body = await self._exchange.fetch(request, MAX_SCHEMAS)
+        except NotFound:
+            return None
+        return published_schema(self._exchange.decode(request, body), gvk)
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `Reader.get`."""
@@ -169,13 +197,14 @@ class KubeClient:
             query: what to read.
             on_line: told of each line.
             on_open: called once the server has accepted the request, before any line.
-            pause: awaited whenever some lines have been told: nothing more is read before it returns.
+            pause: awaited after each line: no more is shown or read before it returns.
             resource: what has the log: a pod, or an object that an aggregated API serves.
             idle: seconds without a byte after which the stream counts as dead. A job may be silent for longer: then the
                 caller asks again from the last line.
 
         Raises:
             Invalid: the container has not started yet, or there is none of that name.
+            Unreadable: the log is compressed.
             ApiError: anything else that ended the stream, silence included.
         """
         request = requests.pod_log(resource, key, query)

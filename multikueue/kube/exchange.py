@@ -15,7 +15,15 @@ import anyio
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
+from multikueue.errors import (
+    AlreadyExists,
+    ApiError,
+    DeadlineExceeded,
+    NotSent,
+    ServerFault,
+    TooManyRequests,
+    Unreachable,
+)
 from multikueue.kube.answers import AnswerLimits, read_body
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
@@ -35,6 +43,9 @@ _Answered = TypeVar("_Answered", Answer, aiohttp.ClientResponse)
 
 _MAX_THROTTLED_TRIES: Final = 5
 """Tries of a call that the server answers with Retry-After (429 or 5xx), within the call's deadline."""
+
+_AS_IT_IS: Final = {"Accept-Encoding": "identity"}
+"""Streams come in small pieces: API servers compress none."""
 
 
 @attrs.frozen
@@ -156,7 +167,12 @@ class Exchange:
                     wait = error.retry_after
                     late = wait is None or anyio.current_time() + wait > anyio.current_effective_deadline()
                     if wait is None or late or tries == _MAX_THROTTLED_TRIES:
-                        raise
+                        raise failed or error from None
+                except ApiError as error:
+                    # After a try that may have created it, a refusal may be the consequence.
+                    if failed is not None and request.method == "POST" and not isinstance(error, AlreadyExists):
+                        raise failed from error
+                    raise
                 await anyio.sleep(wait)
         begin = where(self.name, request)
         if time.sent:
@@ -208,7 +224,7 @@ class Exchange:
         """Begin a stream. After a 401, try once more if there is a newer credential."""
 
         async def send(opened: Opened, headers: dict[str, str]) -> aiohttp.ClientResponse:
-            response = await self._http.stream(opened.watches, request, headers, idle)
+            response = await self._http.stream(opened.watches, request, {**headers, **_AS_IT_IS}, idle)
             opened.streams.add(response)
             return response
 

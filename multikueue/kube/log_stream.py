@@ -1,7 +1,8 @@
 """Reads the log of a container line by line, with a bound on each line.
 
 A container writes what it likes, so no line is kept that is longer than `MAX_LINE`: it is cut, and what follows of it
-is dropped as it comes.
+is dropped as it comes. Nothing is read ahead of who is shown the lines, and what is compressed is not read at all: a
+worker could make any number of lines of a few bytes.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from typing import Final
 
 import aiohttp
 import attrs
+from anyio.lowlevel import checkpoint
 
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.kube.error_mapping import ErrorMapping
+from multikueue.errors import Unreadable
+from multikueue.kube.error_mapping import ErrorMapping, where
 
 MAX_LINE: Final = 64 << 10
 """Bytes of a line that are kept, its time included. Container runtimes split lines of more than 16 KiB themselves."""
 IDLE: Final = 300.0
 """Seconds without a byte after which a log that is followed is asked for again: a connection may be dead."""
+TURN: Final = 64
+"""Lines that are shown before other tasks have a turn."""
 CUT: Final = " … (cut)"
 """What stands at the end of a line that is cut."""
 
@@ -43,11 +48,12 @@ class LineCutter:
 
     def feed(self, piece: bytes) -> Iterator[LogLine]:
         """The lines that end in this piece."""
-        *ends, rest = piece.split(b"\n")
-        for end in ends:
-            self._keep(end)
+        begin = 0
+        while (end := piece.find(b"\n", begin)) >= 0:
+            self._keep(piece[begin:end])
             yield self._take()
-        self._keep(rest)
+            begin = end + 1
+        self._keep(piece[begin:])
 
     def rest(self) -> Iterator[LogLine]:
         """What is left at the end of the stream: a line without an end."""
@@ -90,19 +96,22 @@ async def read_log(
         response: the stream.
         mapped: turns what fails into our errors.
         on_line: told of each line.
-        pause: awaited before more is read: a slow reader of the lines slows the stream down.
+        pause: awaited after each line: a slow reader of the lines slows the stream down.
 
     Raises:
+        Unreadable: it is compressed.
         ApiError: the connection broke, or was silent for too long.
     """
-    cutter, pieces = LineCutter(), response.content.iter_any()
-    while True:
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise Unreadable(f"{where(mapped.cluster, mapped.request)}: the log is compressed, which was not asked for")
+    cutter, pieces, shown = LineCutter(), response.content.iter_any(), 0
+    piece: bytes | None = b""
+    while piece is not None:
         with mapped:
             piece = await anext(pieces, None)
-        if piece is None:
-            break
-        for line in cutter.feed(piece):
+        for line in cutter.rest() if piece is None else cutter.feed(piece):
             on_line(line)
-        await pause()
-    for line in cutter.rest():
-        on_line(line)
+            await pause()
+            shown += 1
+            if shown % TURN == 0:
+                await checkpoint()

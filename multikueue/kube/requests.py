@@ -1,6 +1,6 @@
 """Requests as values: method, path, query, headers and body of every verb. Building them does no I/O.
 
-The builders for one object raise `Invalid` if a key does not name exactly one object: other clients choose the names.
+They raise `Invalid` if a key does not name exactly one object, or a resource exactly one: others choose the names.
 """
 
 from __future__ import annotations
@@ -39,11 +39,16 @@ class Request:
 
 
 def _collection(resource: Resource, namespace: str) -> str:
-    gvk = resource.gvk
-    parts = ["/apis", gvk.group, gvk.version] if gvk.group else ["/api", gvk.version]
+    parts = [_version(resource, resource.gvk.group, resource.gvk.version)]
     if namespace and resource.namespaced:
         parts += ["namespaces", _segment(resource, "namespace", namespace)]
-    return "/".join([*parts, resource.plural])
+    return "/".join([*parts, _segment(resource, "plural", resource.plural)])
+
+
+def _version(resource: Resource, group: str, version: str) -> str:
+    """The path of one version of a group. A worker names groups, too: in the owners of its objects."""
+    last = _segment(resource, "version", version)
+    return f"/apis/{_segment(resource, 'group', group)}/{last}" if group else f"/api/{last}"
 
 
 def _object(resource: Resource, key: ObjectKey, subresource: Subresource | Literal["log", "token"] = "") -> str:
@@ -79,8 +84,14 @@ def _given(fields: Mapping[str, Any]) -> Json:
 
 def discover(group: str, version: str) -> Request:
     """Read which kinds are served of one version of a group."""
-    path = f"/apis/{quote(group, safe='')}/{quote(version, safe='')}" if group else f"/api/{quote(version, safe='')}"
-    return Request("get", Resource(GVK("", "v1", "APIResourceList"), "apiresources", namespaced=False), "GET", path)
+    resource = Resource(GVK("", "v1", "APIResourceList"), "apiresources", namespaced=False)
+    return Request("get", resource, "GET", _version(resource, group, version))
+
+
+def openapi(group: str, version: str) -> Request:
+    """Read the OpenAPI document of one version of a group."""
+    path = f"/openapi/v3/apis/{quote(group, safe='')}/{quote(version, safe='')}"
+    return Request("get", Resource(GVK("", "v3", "OpenAPI"), "openapi", namespaced=False), "GET", path)
 
 
 def get(resource: Resource, key: ObjectKey) -> Request:

@@ -25,7 +25,7 @@ from multikueue.kube.config import ClusterConfig
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, Caches
-from multikueue.runtime.loop import BackgroundTasks
+from multikueue.runtime.loop import BackgroundTasks, SteadyClock
 
 Connect: TypeAlias = Callable[[ClusterName, ClusterConfig], AbstractAsyncContextManager[ApiClient]]
 """Makes the client for a cluster. Building it does no I/O; using it does."""
@@ -71,6 +71,8 @@ class Cluster(Generic[S]):
 
     name: ClusterName
     state: ClusterState[ClusterConfig]
+    """Its times are those of `times`."""
+    times: SteadyClock
     known: S | None = None
     """What is known of it. The connection it was read through may be closed by now."""
     told: str = attrs.field(default="", init=False)
@@ -79,8 +81,9 @@ class Cluster(Generic[S]):
 
     @property
     def connection(self) -> Connection:
-        """Whether it is connected, and if not, since when and why."""
-        return self.state.connection
+        """Whether it is connected, and if not, since when by the wall clock, and why."""
+        found = self.state.connection
+        return found if found.lost_since is found.next_attempt is None else found.shifted(self.times.step())
 
     @property
     def server(self) -> str:
@@ -98,9 +101,10 @@ class Cluster(Generic[S]):
         return [one.caches for one in self._open.values() if one.caches is not None]
 
     def __repr__(self) -> str:
-        error = f": {self.connection.error}" if self.connection.error else ""
+        connection = self.state.connection  # needs no loop
+        error = f": {connection.error}" if connection.error else ""
         tries = ", tries another configuration" if len(self.state.links) > 1 else ""
-        return f"<Cluster {self.name}: {self.connection.word}{error}{tries}>"
+        return f"<Cluster {self.name}: {connection.word}{error}{tries}>"
 
 
 @attrs.define(eq=False, repr=False)
@@ -116,8 +120,14 @@ class ClusterPool(Generic[S]):
     """A cluster's connection, or the health of its caches, may have changed."""
     on_replace: Callable[[S, S | None], None] = lambda _earlier, _now: None
     """Caches were replaced as what is known of a cluster: by others, or by nothing if it is another server now."""
+    times: SteadyClock = attrs.field(init=False)
+    """By which it waits: `clock` without its steps."""
     _clusters: dict[str, Cluster[S]] = attrs.field(factory=dict, init=False)
     _tasks: BackgroundTasks = attrs.field(factory=BackgroundTasks, init=False)
+
+    @times.default
+    def _steady(self) -> SteadyClock:
+        return SteadyClock(self.clock)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Serve the clusters until cancelled."""
@@ -156,11 +166,14 @@ class ClusterPool(Generic[S]):
             self._step(cluster, cluster_state.Refused("removed", CONNECTION_FAILED))
 
     def _cluster(self, name: ClusterName, lost_since: datetime | None) -> Cluster[S]:
-        return self._clusters.setdefault(name, Cluster(name, ClusterState(Connection(lost_since=lost_since))))
+        if name not in self._clusters:
+            connection = Connection(lost_since=lost_since).shifted(-self.times.step())
+            self._clusters[name] = Cluster(name, ClusterState(connection), self.times)
+        return self._clusters[name]
 
     def _step(self, cluster: Cluster[S], event: cluster_state.Event[ClusterConfig]) -> None:
         before = cluster.connection
-        cluster.state, commands = cluster.state.step(event, self.clock())
+        cluster.state, commands = cluster.state.step(event, self.times.now())
         self._log(cluster, before)
         for command in commands:
             self._perform(cluster, command)
@@ -225,6 +238,6 @@ class ClusterPool(Generic[S]):
                 self._step(cluster, cluster_state.Crashed(link.number))
 
     def __repr__(self) -> str:
-        words = Counter(cluster.connection.word for cluster in self)
+        words = Counter(cluster.state.connection.word for cluster in self)
         counts = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
         return f"<ClusterPool {len(self._clusters)} clusters{counts and ': ' + counts}>"

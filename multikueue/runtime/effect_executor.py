@@ -8,13 +8,13 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.dropped import told_dropped
+from multikueue.core.model.dropped import told_dropped, topology_of
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, labels_of
-from multikueue.core.model.workloads import attempt, cluster_queue
+from multikueue.core.model.workloads import attempt, cluster_queue, job_reference
 from multikueue.core.workload import effects
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.logs import get_logger
@@ -39,6 +39,8 @@ class Target:
     jobs: Mapping[GVK, MutationCache]
     create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts, kw_only=True)
     """The creations it refuses."""
+    stored: Callable[[Json, Json], object] = attrs.field(default=lambda _sent, _stored: None, kw_only=True)
+    """Called with a Workload as it was sent and as it was stored, perhaps without some fields."""
 
     def cache_of(self, gvk: GVK | None) -> MutationCache | None:
         """The jobs of one kind; None if the kind is not registered."""
@@ -70,8 +72,9 @@ class EffectExecutor:
         for effect in part:
             match effect:
                 case effects.Announce():
-                    if workload is not None:
-                        self._emit(workload, effect.type, effect.note)
+                    told = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
+                    for one in filter(None, told):
+                        self._emit(one, effect.type, effect.note)
                 case effects.CountAdmitted():
                     if self.hook is not None:
                         self.hook.admitted(effect.cluster_queue, effect.worker)
@@ -89,7 +92,7 @@ class EffectExecutor:
             case effects.PatchJobStatus() | effects.PatchJob():
                 await self._patch_job(target, effect, workload)
             case effects.CreateWorkload() if workload is not None:
-                target.workloads.wrote(await self._create(target, effect, WORKLOAD, workload))
+                await self._create_workload(target, effect, workload)
                 if self.hook is not None:
                     self.hook.dispatched(cluster_queue(workload), effect.cluster)
             case effects.CreateJob() if workload is not None:
@@ -119,6 +122,13 @@ class EffectExecutor:
                 self._emit(workload, "Warning", f'{where} refuses {what}{resource} "{key}": {error}')
             raise
 
+    async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
+        created = await self._create(target, effect, WORKLOAD, workload)
+        target.stored(effect.object, created)
+        if told := told_dropped(effect.cluster, WORKLOAD, topology_of(effect.object), created):
+            self._emit(workload, "Warning", told)
+        target.workloads.wrote(created)
+
     async def _create_job(self, target: Target, effect: effects.CreateJob, workload: Json) -> None:
         """Create the job, and remember whether it may exist."""
         where = effect.cluster, ObjectKey.of(workload), ObjectKey.of(effect.object).name
@@ -126,7 +136,7 @@ class EffectExecutor:
         try:
             created = await self._create(target, effect, effect.resource, workload)
         except ApiError as error:
-            if isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            if _has_no_effect(error):
                 self.memory.not_created(*where, doubted=doubted)
             else:
                 self.memory.unanswered(*where)
@@ -146,10 +156,13 @@ class EffectExecutor:
         except ApiError as error:
             if not error.status:  # no answer is no refusal
                 raise
-            made = await _made_before(target, resource, effect.object) if isinstance(error, AlreadyExists) else None
-            if made is None:
-                raise self._refused(target, effect.cluster, resource, key, workload, error) from error
-            created = made
+            found = await _found(target, resource, key) if isinstance(error, AlreadyExists) else None
+            if found is None or not _is_the_copy(found, effect.object):
+                refused = self._refused(target, effect.cluster, resource, key, workload, error)
+                if isinstance(refused, AlreadyExists):
+                    refused.foreign = found is not None and not _has_origin_of(found, effect.object)
+                raise refused from error
+            created = found
         if (waiting := target.create_conflicts.created(resource, ObjectKey.of(workload))) is not None:
             self.ask_again(waiting)
         return created
@@ -186,18 +199,34 @@ class EffectExecutor:
         self.events.emit(workload, type, reason="MultiKueue", action="MultiKueue", note=note)
 
 
-async def _made_before(target: Target, resource: Resource, wanted: Json) -> Json | None:
-    """The object of that name, if it is the very copy that was to be created: the answer was lost, and no event came.
+def _has_no_effect(error: ApiError) -> bool:
+    """Whether a creation that failed so has made nothing, now or later.
 
-    None as well if it may not be read, which a worker need not allow: then the watch has to show it.
+    A taken name says so only if the object was read and is somebody else's: requests are sent twice, by proxies too,
+    and then the second one finds what the first has made.
     """
+    if isinstance(error, AlreadyExists):
+        return error.foreign
+    return isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+async def _found(target: Target, resource: Resource, key: ObjectKey) -> Json | None:
+    """The object that has the name; None if it may not be read, which a worker need not allow, or is gone by now."""
     try:
-        found = await target.client.get(resource, ObjectKey.of(wanted))
+        return await target.client.get(resource, key)
     except ApiError:
         return None
+
+
+def _is_the_copy(found: Json, wanted: Json) -> bool:
+    """Whether this is the very copy that was to be created: the answer was lost, and no event came."""
+    same = _has_origin_of(found, wanted) and mark_of(found) == mark_of(wanted)
+    return same and not is_terminating(found)
+
+
+def _has_origin_of(found: Json, wanted: Json) -> bool:
     origin = labels_of(wanted).get(ORIGIN_LABEL)
-    is_it = origin and labels_of(found).get(ORIGIN_LABEL) == origin and mark_of(found) == mark_of(wanted)
-    return found if is_it and not is_terminating(found) else None
+    return origin is not None and labels_of(found).get(ORIGIN_LABEL) == origin
 
 
 async def _delete(target: Target, cache: MutationCache | None, resource: Resource, key: ObjectKey, uid: str) -> None:

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, Unreadable
 from multikueue.protocols import ApiClient, ObjectList, Propagation, Subresource, WatchEvent
 
@@ -42,6 +42,10 @@ class HeardClient:
         return await self._hear(
             self.client.list(resource, namespace=namespace, label_selector=label_selector, limit=limit)
         )
+
+    async def schema(self, gvk: GVK) -> Json | None:
+        """See `Describer.schema`."""
+        return await self._hear(self.client.schema(gvk))
 
     async def watch(
         self,

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeAlias
 
 import anyio.abc
 import attrs
+
+STEP: Final = timedelta(seconds=1)
+"""A wall clock that goes by so much more, or less, than the loop's has been set."""
 
 Task: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
@@ -19,6 +23,33 @@ def loop_time() -> float:
     It is read some sixty times per Workload; with anyio's function that was 4 % of the CPU time of a burst.
     """
     return asyncio.get_running_loop().time()
+
+
+@attrs.define(eq=False)
+class SteadyClock:
+    """The wall clock without its steps: what passes between two of its times has passed on the loop's clock.
+
+    A wall clock is set while processes run, by hand, by NTP, or when a virtual machine resumes. No time of waiting may
+    end, or begin anew, because of that.
+    """
+
+    wall: Callable[[], datetime]
+    _began: tuple[datetime, float] | None = attrs.field(default=None, init=False)
+    """The wall clock's and the loop's time when this was asked first."""
+    _step: timedelta = attrs.field(default=timedelta(0), init=False)
+
+    def now(self) -> datetime:
+        """The time by this clock."""
+        return self.wall() - self.step()
+
+    def step(self) -> timedelta:
+        """By how much the wall clock has been set: add it to a time of this clock to show it, or to write it down."""
+        wall, loop = self.wall(), loop_time()
+        began, at = self._began = self._began or (wall, loop)
+        ahead = wall - began - timedelta(seconds=loop - at)
+        if abs(ahead - self._step) >= STEP:
+            self._step = ahead
+        return self._step
 
 
 @attrs.define(eq=False)

@@ -219,7 +219,7 @@ class Manager:
         return WorkerPool(self.connect, informers, self.clock, handlers.cluster_changed, handlers.status_changed)
 
     def __repr__(self) -> str:
-        words = Counter(worker.connection.word for worker in self.workers)
+        words = Counter(worker.state.connection.word for worker in self.workers)
         counts = ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
         waiting = sum(queue.ready_or_delayed for queue in self.statistics().values())
         workloads, workers = len(self.cluster.workloads.informer), f"{words.total()} workers{counts and ': ' + counts}"

@@ -111,10 +111,10 @@ class MutationCache:
         if not has_name(answer):
             return
         key = ObjectKey.of(answer)
+        self._in_vain.pop(key, None)
+        self._look_at_oldest_in_vain()
         if resource_version(patch) == resource_version(answer):
             self._in_vain[key] = patch
-        else:
-            self._in_vain.pop(key, None)
 
     def in_vain(self, key: ObjectKey) -> Json | None:
         """The last patch of this object, if it changed nothing."""
@@ -146,6 +146,14 @@ class MutationCache:
             self._written.clear()
             self._deleted.clear()
 
+    def _look_at_oldest_in_vain(self) -> None:
+        """Forget the oldest two if their objects are gone, else put them last: twice as many as there are objects is
+        the most that is kept."""
+        for key in [*itertools.islice(self._in_vain, 2)]:
+            patch = self._in_vain.pop(key)
+            if key in self.informer:
+                self._in_vain[key] = patch
+
     def _is_ahead(self, written: Json, cached: Json | None) -> bool:
         # The informer has seen all up to its resourceVersion: an older write is in its store, or was overwritten.
         seen = version_number(self.informer.resource_version)
@@ -163,7 +171,6 @@ class MutationCache:
         self._forget_other_histories()
         now = loop_time()
         _drop_leading(self._deleted, lambda key: self._deleted[key][1] <= now)
-        _drop_leading(self._in_vain, lambda key: key not in self.informer)
         _drop_leading(self._written, lambda key: not self._is_ahead(self._written[key], None))
 
 

@@ -22,7 +22,8 @@ import structlog
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.places import Places
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, DeleteWorkload, Effect
+from multikueue.core.model.objects import dig
+from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, CreateWorkload, DeleteWorkload, Effect
 from multikueue.core.workload.snapshot import Creating, Idle, InFlight, Removing, WritingStatus
 from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
@@ -190,7 +191,7 @@ class WorkerExecutor:
             return Creating()
         if any(isinstance(effect, DeleteWorkload) for effect in part):
             return Removing()
-        return WritingStatus() if any(isinstance(effect, ApplyStatus) for effect in part) else Idle()
+        return WritingStatus() if any(map(_may_open_a_gate, part)) else Idle()
 
     def in_flight_on(self, cluster: ClusterName) -> int:
         """How many parts are under way on a worker."""
@@ -249,3 +250,9 @@ class WorkerExecutor:
             if not self._under_way:
                 self._idle.set()
                 self._idle = anyio.Event()
+
+
+def _may_open_a_gate(effect: Effect) -> bool:
+    if isinstance(effect, CreateWorkload):
+        return not dig(effect.object, "spec", "preemptionGates")
+    return isinstance(effect, ApplyStatus)

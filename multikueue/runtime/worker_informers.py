@@ -29,6 +29,7 @@ from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.heard_client import HeardClient
 from multikueue.runtime.job_event_handlers import copy_handler
+from multikueue.runtime.kueue_check import KueueCheck
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.queue_informers import QueueInformers
@@ -65,8 +66,8 @@ class WorkerInformers(Target):
     """Of the worker."""
     queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
-    """Of declared kinds whose definition there must have certain fields."""
     probe: WorkerProbe = attrs.field(factory=WorkerProbe)
+    kueue: KueueCheck = attrs.field(kw_only=True)
     _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @classmethod
@@ -87,25 +88,14 @@ class WorkerInformers(Target):
             report: called when the status of any informer changes.
             earlier: those so far, of a server of the same address.
         """
-        probe, on_workload = WorkerProbe(), partial(settings.on_workload, name)
+        probe = WorkerProbe()
         informer = _limited(client := HeardClient(client, probe.heard), settings, report)
-
-        def jobs(kind: SafeAdapter) -> MutationCache:
-            followed = informer(
-                kind.resource,
-                flaw=kind.flaw,
-                indexes={"workload": partial(kind.copy_entries, noted=True)},
-                transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
-                on_change=copy_handler(kind, on_workload, partial(settings.on_job, name)),
-                predecessor=_jobs_of(earlier, kind.resource.gvk),
-            )
-            return MutationCache(followed, kind.copy_entries)
-
+        kueue = KueueCheck(client, report)
         workloads = informer(
             WORKLOAD,
             flaw=workload_flaw,
             transform=_without_templates,
-            on_change=lambda key, _old, _new: on_workload(key, 0.0),
+            on_change=lambda key, _old, _new: settings.on_workload(name, key, 0.0),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,
@@ -114,11 +104,13 @@ class WorkerInformers(Target):
         return cls(
             client,
             MutationCache(workloads),
-            {kind.resource.gvk: jobs(kind) for kind in settings.adapters.followed},
+            {kind.resource.gvk: _jobs(kind, informer, settings, name, earlier) for kind in settings.adapters.followed},
             name,
             _queues(client, settings, report),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
+            kueue=kueue,
+            stored=kueue.stored,
         )
 
     async def run(self) -> None:
@@ -126,6 +118,7 @@ class WorkerInformers(Target):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.workloads.informer.run)
             tasks.start_soon(self.probe.run, self.client, self.workloads.informer)
+            tasks.start_soon(self.kueue.run, self.workloads.informer.wait_synced)
             for gvk in self.jobs:
                 tasks.start_soon(self._follow_jobs, gvk)
             await self._queues_wanted.wait()
@@ -145,11 +138,12 @@ class WorkerInformers(Target):
         self._queues_wanted.set()
 
     def inherit(self, earlier: WorkerInformers) -> None:
-        """Take over the refusals that informers of the same server remember, and the writes of their client."""
+        """Take over the refusals, the writes and what is known of Kueue from informers of the same server."""
         self.workloads.inherit(earlier.workloads)
         for gvk in self.jobs.keys() & earlier.jobs.keys():
             self.jobs[gvk].inherit(earlier.jobs[gvk])
         self.create_conflicts = earlier.create_conflicts
+        self.kueue.inherit(earlier.kueue)
 
     def have_read(self, gvk: GVK | None) -> bool:
         """Whether the Workloads, and the jobs of a kind, have been complete once."""
@@ -215,9 +209,9 @@ class WorkerInformers(Target):
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """Which kinds have had a first answer, which are watched now, and which are unusable."""
+        """Which kinds have had a first answer, which are watched now, which are unusable; what Kueue there lacks."""
         kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
-        return (*kinds, frozenset(self.unusable))
+        return (*kinds, frozenset(self.unusable), self.kueue.known.lacks)
 
     @property
     def unusable(self) -> dict[str, str]:
@@ -258,9 +252,19 @@ def _limited(client: ApiClient, settings: WorkerSettings, report: Callable[[], N
     )
 
 
-def _jobs_of(earlier: WorkerInformers | None, gvk: GVK) -> Informer | None:
-    cache = earlier.cache_of(gvk) if earlier is not None else None
-    return cache.informer if cache is not None else None
+def _jobs(
+    kind: SafeAdapter, informer: partial[Informer], to: WorkerSettings, name: ClusterName, old: WorkerInformers | None
+) -> MutationCache:
+    before = old.cache_of(kind.resource.gvk) if old is not None else None
+    followed = informer(
+        kind.resource,
+        flaw=kind.flaw,
+        indexes={"workload": partial(kind.copy_entries, noted=True)},
+        transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
+        on_change=copy_handler(kind, partial(to.on_workload, name), partial(to.on_job, name)),
+        predecessor=before.informer if before is not None else None,
+    )
+    return MutationCache(followed, kind.copy_entries)
 
 
 def _queues(client: ApiClient, settings: WorkerSettings, report: Callable[[], None]) -> QueueInformers:

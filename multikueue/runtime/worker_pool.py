@@ -81,6 +81,7 @@ def view(
         jobs=own,
         shared=shared,
         removed=removed,
+        kueue=informers.kueue.known,
     )
 
 
@@ -112,7 +113,8 @@ class WorkerPool:
     _told: dict[str, object] = attrs.field(factory=dict, init=False)
     """By worker, what was known when `on_cluster` was called last."""
     _removed: dict[str, datetime | None] = attrs.field(factory=dict, init=False)
-    """Since when the workers are lost that the manager does not know any more, in the order in which they went."""
+    """Since when the workers are lost that the manager does not know any more, in the order in which they went; by
+    `ClusterPool.times`."""
     _removed_before: datetime | None = attrs.field(default=None, init=False)
     """The latest of those times that are not in `_removed` any more."""
     _with_queues: set[str] = attrs.field(factory=set, init=False)
@@ -144,10 +146,10 @@ class WorkerPool:
 
         Rather too late than too early: then it is waited for a little longer.
         """
-        if name in self._removed:
-            return self._removed[name]
-        started = self.clock() - self.running_for
-        return started if self._removed_before is None else max(started, self._removed_before)
+        times = self.clusters.times
+        latest = max(filter(None, (times.now() - self.running_for, self._removed_before)))
+        since = self._removed.get(name) if name in self._removed else latest
+        return None if since is None else since + times.step()
 
     def follow_queues(self, name: str) -> None:
         """Keep the queues of a worker, too, now and under later configurations."""
@@ -167,7 +169,7 @@ class WorkerPool:
     def _changed(self, worker: WorkerCluster) -> None:
         connection, known = worker.connection, self.clusters.get(worker.name) is worker
         if not known:
-            self._note_removed(worker.name, connection.lost_since)
+            self._note_removed(worker.name, worker.state.connection.lost_since)
         reach = (connection.connected, connection.unheard, connection.unreadable, connection.lost_since)
         facts = (*reach, known, worker.usable)
         shown = worker.known.shown if worker.known is not None else ()

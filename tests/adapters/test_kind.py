@@ -13,6 +13,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.errors import AdapterError
+from multikueue.testing import job
 from tests.core.building import NOW
 
 WIDGETS = Resource(GVK("example.com", "v1", "Widget"), "widgets")
@@ -144,3 +145,13 @@ def test_a_job_does_not_say_whose_copy_its_copy_is(kind: JobKind) -> None:
     made = kind.copy(local, STAMP)
     assert made["metadata"]["annotations"]["team"] == "red"
     assert is_copy_of(made, local)
+
+
+def test_a_copy_runs_as_the_service_account_that_the_job_names() -> None:
+    local = job()
+    pod = local["spec"]["template"]["spec"]
+    pod |= {"serviceAccountName": "deployer", "volumes": [{"name": "v", "secret": {"secretName": "s"}}]}
+    row = next(kind for kind in BUILTIN if kind.resource == JOB)
+    made = row.copy(local, STAMP)
+    assert made["metadata"]["namespace"] == local["metadata"]["namespace"]
+    assert made["spec"]["template"]["spec"] == pod

@@ -33,7 +33,7 @@ def test_many_findings_of_one_kind_are_folded_but_for_wide() -> None:
 
 def test_a_clock_that_was_not_measured_is_not_checked() -> None:
     lines = diagnosis_lines(Diagnosis((), (), (Measured("worker1", 0.02, None, None),)), 80, wide=False)
-    assert lines[1].split() == ["worker1", "20", "ms", "not", "checked"]
+    assert lines[1].split() == ["worker1", "unknown", "20", "ms", "not", "checked"]
 
 
 def test_verbs_of_kinds_that_nobody_serves_are_not_asked_for() -> None:

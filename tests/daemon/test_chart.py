@@ -32,7 +32,7 @@ def expressions() -> Iterator[str]:
 def exported() -> set[str]:
     """The names of all metrics, as Prometheus stores them."""
     metrics = Metrics("leader")
-    said = re.findall(r"^# TYPE (\S+) (\S+)$", generate_latest(metrics.registry).decode(), re.MULTILINE)
+    said = re.findall(r"^# TYPE (\S+) (\S+)$", generate_latest(metrics.snapshot()).decode(), re.MULTILINE)
     parts = {"histogram": ("_bucket", "_count", "_sum")}
     return {name + part for name, kind in said for part in parts.get(kind, ("",))}
 

@@ -13,7 +13,7 @@ from multikueued.metrics import Metrics
 
 
 def series(metrics: Metrics) -> dict[str, float]:
-    lines = generate_latest(metrics.registry).decode().splitlines()
+    lines = generate_latest(metrics.snapshot()).decode().splitlines()
     samples = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
     return {name: float(value) for name, value in samples}
 

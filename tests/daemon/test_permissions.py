@@ -111,4 +111,4 @@ async def test_the_permissions_are_enough_from_the_offer_to_the_next_worker() ->
         assert await noted() is None
         await DirectClient(fleet.manager).delete(WORKLOAD, ObjectKey.of(await fleet.workload()))
         await anyio.sleep(60)
-    assert [fault.hits for fault in refusals] == [0, 0, 0]
+    assert [fault.hits for fault in refusals] == [0, 1, 1], "a worker's version of Kueue need not be known"

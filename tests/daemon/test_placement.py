@@ -126,7 +126,7 @@ async def test_the_permissions_are_enough_for_an_inventory() -> None:
 
 def served(metrics: Metrics) -> dict[str, float]:
     """The samples of placement metrics about a config, by name."""
-    found = (sample for metric in metrics.registry.collect() for sample in metric.samples)
+    found = (sample for metric in metrics.snapshot().collect() for sample in metric.samples)
     kept = (one for one in found if one.labels.get("config") == "p" and not one.name.endswith("_created"))
     return {one.name.removeprefix("multikueue_placement_"): one.value for one in kept}
 

@@ -87,19 +87,24 @@ clusterProfile:
 
 def test_policies_and_the_environment_are_settings_and_strict_by_default() -> None:
     policies = "profileSourcedCLIArgsPolicy: Append, profileSourcedEnvVarsPolicy: AppendIfNotExists, inheritEnv: true"
+    policies += ", profileSourcedEnvVars: [REGION]"
     command = f"execConfig: {{apiVersion: {V1}, command: /x}}"
     found = library(
         f"clusterProfile: {{accessProviders: [{{name: a, {command}, {policies}}}, {{name: b, {command}}}]}}"
     )
 
     assert found is not None
-    assert [(one.args_policy, one.env_policy) for one in found.providers or ()] == [
-        ("Append", "AppendIfNotExists"),
-        ("Ignore", "Ignore"),
+    assert [(one.args_policy, one.env_policy, one.env_names) for one in found.providers or ()] == [
+        ("Append", "AppendIfNotExists", ("REGION",)),
+        ("Ignore", "Ignore", ()),
     ]
     assert [one.plugin is not None and one.plugin.inherit_env for one in found.providers or ()] == [True, False]
 
 
+LIST_THEM = (
+    "accessProviders[0].profileSourcedEnvVars: list the variables that a profile may set, "
+    "with profileSourcedEnvVarsPolicy: AppendIfNotExists or Replace; or leave both out"
+)
 PLUGIN = f"execConfig: {{apiVersion: {V1}, command: /x}}"
 
 
@@ -163,10 +168,12 @@ PLUGIN = f"execConfig: {{apiVersion: {V1}, command: /x}}"
                 '"Append" is not one of Ignore, AppendIfNotExists, Replace'
             ],
         ),
+        (f"accessProviders: [{{name: a, {PLUGIN}, profileSourcedEnvVarsPolicy: Replace}}]", [LIST_THEM]),
+        (f"accessProviders: [{{name: a, {PLUGIN}, profileSourcedEnvVars: [REGION]}}]", [LIST_THEM]),
     ],
     ids=[
         *("both lists", "no name", "no command", "no name of a variable", "relative", "version", "mode", "twice"),
-        *("neither", "both", "unknown", "account", "policy"),
+        *("neither", "both", "unknown", "account", "policy", "no variables", "no policy"),
     ],
 )
 def test_what_cannot_be_used_is_refused_at_start_with_its_place(section: str, complaints: list[str]) -> None:

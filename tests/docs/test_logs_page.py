@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from multikueue.kube import log_stream
 from multikueued.logserver import access, outgoing, reading, resolving, tls
 from multikueued.logserver.answers import API_SERVICE_NAME, LOG_PATH, NOTE
 from multikueued.logserver.command import logs_server
@@ -29,12 +30,14 @@ def test_the_api_is_the_one_that_is_served() -> None:
 def test_the_bounds_are_those_in_the_code() -> None:
     defaults = {one.name: one.default for one in logs_server.params}
     assert BOUNDS["logs of a replica at a time, of one user"] == str(defaults["max_streams_per_user"])
+    slots = access.Slots(int(BOUNDS["logs of a replica at a time, of all"]), 1)
+    assert BOUNDS["logs of a replica at a time, of one namespace"] == f"{slots.per_namespace}: half of all"
     assert BOUNDS["logs of a replica at a time, of all"] == str(defaults["max_streams"])
     assert BOUNDS["bytes of one answer"] == f"{reading.Bounds().size >> 20} MiB"
     assert (BOUNDS["its time"], reading.Bounds().time, defaults["max_time"]) == ("1 h", 3600, "1h")
-    assert BOUNDS["bytes kept for a reader who is slow"].startswith(
-        f"{outgoing.AHEAD >> 10} KiB, and what {reading.PODS}"
-    )
+    kept = BOUNDS["bytes kept for a reader who is slow, with what is put before each line"]
+    assert kept == f"{outgoing.AHEAD >> 10} KiB, and a line of each of {reading.PODS} pods"
+    assert BOUNDS["lines of one log that are shown in a row"] == str(log_stream.TURN)
     assert BOUNDS["the time of a reader who reads nothing"] == f"{outgoing.STALL:g} s"
     request = BOUNDS["a request to a worker"]
     assert request.startswith(f"{resolving.OPTIONS.deadline:g} s, after up to {resolving.TURN:g} s")

@@ -147,7 +147,7 @@ def test_the_metrics_it_names_are_all_there_are() -> None:
     told = set(re.findall(r"`((?:kueue_)?multikueue_[a-z_]+)`", PAGE))
     served = {
         metric.name + ("_total" if metric.type == "counter" else "")
-        for metric in Metrics("leader").registry.collect()
+        for metric in Metrics("leader").snapshot().collect()
         if not metric.name.startswith("process_")
     }
     assert told == served

@@ -207,6 +207,8 @@ async def test_tenants_read_logs_with_kubectl_and_without_access_to_secrets(
         )
         assert (await here.kubectl("get", "--raw", _LOG)).splitlines() == _LINES
         assert (await here.kubectl("get", "--raw", f"{_LOG}?tailLines=1")).splitlines() == _LINES[-1:]
+        with_group = _LOG.replace("job.train", "job.batch:train")
+        assert (await here.kubectl("get", "--raw", with_group)).splitlines() == _LINES
         assert "forbidden" in await here.kubectl("get", "--raw", _LOG, user="nobody", code=1)
         missing = await here.kubectl("get", "--raw", _LOG.replace("train", "other"), code=1)
         assert "there is no Workload of job/other in namespace default" in missing

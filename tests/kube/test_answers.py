@@ -13,11 +13,11 @@ import orjson
 import pytest
 from aiohttp import web
 
-from multikueue.core.model.kinds import JOB
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, Informer, KubeClient
-from multikueue.kube.answers import LISTS_UNLIMITED
+from multikueue.kube.answers import LISTS_UNLIMITED, MAX_SCHEMAS
 from multikueue.protocols import WatchEvent
 from tests.kube.fake_server import FakeServer, Step, Told, listed, obj, wait
 from tests.kube.scripted import Answer, ScriptedServer, event, eventually, job, says, serving, streams
@@ -89,6 +89,13 @@ async def test_an_answer_without_an_end_is_left(call: str) -> None:
         with pytest.raises(Unreadable, match="more than"):
             await calls[call]()
         await eventually(lambda: server.open_streams == 0)
+
+
+async def test_of_schemas_less_is_read() -> None:
+    """Nothing of a worker's jobs depends on them: what it drops shows in its answers, too."""
+    async with limited(packed(bomb(64 * MIB)), answer_bytes=128 * MIB) as (_, client):
+        with pytest.raises(Unreadable, match=f"the answer has more than {MAX_SCHEMAS} bytes"):
+            await client.schema(WORKLOAD.gvk)
 
 
 async def test_a_list_without_an_end_is_left() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.bounded_yaml import MAX_DEPTH, MAX_NUMBER, MAX_SIZE, MAX_VALUES, BoundedLoader, OutOfBoundsError
@@ -48,6 +49,15 @@ def test_a_small_kubeconfig_that_merges_for_minutes_is_refused() -> None:
         parse_worker_kubeconfig(text.encode())
     with pytest.raises(KubeconfigError, match=r"merge keys \(<<\) are not read: write the fields out"):
         parse_worker_kubeconfig(merges(2, "!!merge <<").encode())
+
+
+def test_a_plain_merge_key_in_a_kubeconfig_is_a_field_that_nobody_reads() -> None:
+    """There all but booleans and null is text."""
+    given: Json = {"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "a", "user": "u"}}]}
+    given["clusters"] = [{"name": "a", "cluster": {"server": "https://w1"}}]
+    given["users"] = [{"name": "u", "user": {"token": "own", "MERGE": {"token": "merged", "username": "x"}}}]
+    text = yaml.safe_dump(given).replace("MERGE", "<<")
+    assert parse_worker_kubeconfig(text.encode()).token == "own"
 
 
 def test_aliases_count_as_what_they_repeat() -> None:

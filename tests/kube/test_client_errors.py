@@ -127,6 +127,22 @@ async def test_429_is_retried_after_the_time_the_server_names() -> None:
     assert len(server.asked) == 3
 
 
+@pytest.mark.parametrize("then", [403, 422, 429], ids=str)
+async def test_a_creation_that_is_refused_after_a_503_may_have_happened(then: int) -> None:
+    """By the first try, of which the refusal may be a consequence: the job has taken the last of a quota."""
+    async with talking(refuses(503, Retry_After="0"), refuses(then)) as (server, client):
+        with pytest.raises(ServerFault):
+            await client.create(JOB, job("1"))
+    assert len(server.asked) == 2
+
+
+async def test_a_name_that_is_taken_after_a_503_is_reported_as_such() -> None:
+    """The caller finds out whose it is."""
+    async with talking(refuses(503, Retry_After="0"), refuses(409, reason="AlreadyExists")) as (_, client):
+        with pytest.raises(AlreadyExists):
+            await client.create(JOB, job("1"))
+
+
 async def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
     """The caller gets the error with its `retry_after` at once."""
     with anyio.fail_after(2):

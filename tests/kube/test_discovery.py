@@ -6,11 +6,14 @@ import attrs
 import orjson
 import pytest
 
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json
 from multikueue.errors import Unauthorized
-from multikueue.kube import KubeClient, parse_worker_kubeconfig
-from multikueue.kube.client import Served, served
-from multikueue.sandbox.apiserver import ApiServer
+from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
+from multikueue.kube.client import Served, published_schema, served
+from multikueue.sandbox.apiserver import ApiServer, DirectClient
+from multikueue.sandbox.crds import load_crds
+from tests.kube.scripted import serving
 
 WIDGET = GVK("example.com", "v1", "Widget")
 LISTED: Json = {
@@ -35,6 +38,18 @@ def test_what_is_not_listed_is_not_served(listed: Json) -> None:
     assert served(LISTED, GVK("example.com", "v1", "widget")) is None
 
 
+@pytest.mark.parametrize("name", ["", "../../secrets", "wid gets", "widgets?x", "wid\u202egets", "Widgets", "widgets."])
+def test_a_name_that_no_server_gives_is_not_served(name: str) -> None:
+    assert served({"resources": [{"name": name, "kind": "Widget", "namespaced": True}]}, WIDGET) is None
+
+
+async def test_a_kind_that_nobody_can_serve_is_not_asked_about() -> None:
+    """Whoever may create pods on a worker can name such an owner: the other pods must still be found."""
+    async with serving() as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        assert await client.discover(GVK("..", "v1", "Widget")) is None
+        assert await client.discover(GVK("example.com", "", "Widget")) is None
+
+
 async def test_a_server_is_asked_by_group_and_version() -> None:
     async with ApiServer("plain", tokens={"t": "somebody"}) as server:
         config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig("somebody")))
@@ -51,3 +66,25 @@ async def test_a_server_is_asked_by_group_and_version() -> None:
         async with KubeClient(attrs.evolve(config, token="not ours"), name="plain") as stranger:
             with pytest.raises(Unauthorized):
                 await stranger.discover(WIDGET)
+
+
+async def test_the_schema_of_a_kind_is_read() -> None:
+    """Over HTTP and in memory."""
+    server = ApiServer("plain", tokens={"t": "somebody"})
+    for definition in load_crds():
+        server.registry.create_object(definition)
+    async with server:
+        config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig("somebody")))
+        async with KubeClient(config, name="plain") as client:
+            found = await client.schema(WORKLOAD.gvk)
+            assert found is not None
+            assert "preemptionGates" in found["properties"]["spec"]["properties"]
+            in_memory = await DirectClient(server, user="somebody").schema(WORKLOAD.gvk) or {}
+            assert in_memory == {field: value for field, value in found.items() if field in in_memory}
+            assert await client.schema(WIDGET) is None
+            assert await client.schema(GVK(WORKLOAD.gvk.group, WORKLOAD.gvk.version, "Widget")) is None
+
+
+@pytest.mark.parametrize("document", [{}, {"components": {"schemas": ["x"]}}, {"components": {"schemas": {"a": "x"}}}])
+def test_a_document_of_another_form_publishes_nothing(document: Json) -> None:
+    assert published_schema(document, WIDGET) is None

@@ -12,7 +12,7 @@ import pytest
 from multikueue.core.model.names import Json
 from multikueue.kube.config import ClusterConfig, cluster_info, exec_extension
 from multikueue.kube.credentials.credential import Credential, KeyPair
-from multikueue.kube.credentials.exec_plugin import API_VERSIONS, V1, ExecPlugin, is_dangerous
+from multikueue.kube.credentials.exec_plugin import API_VERSIONS, V1, ExecPlugin
 from multikueue.kube.credentials.exec_protocol import BadAnswer, exec_info, read_answer
 from tests.kube.exec_plugins import CANARY
 
@@ -171,23 +171,3 @@ def test_what_a_profile_asks_for_is_added_to_a_copy() -> None:
     )
     assert plugin.extended(env={"A": "theirs"}, replace=True) == ExecPlugin("/p", ["get"], {"A": "theirs"})
     assert plugin.extended() == plugin == ExecPlugin("/p", ["get"], {"A": "own"})
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("LD_PRELOAD", "ld_library_path", "DYLD_INSERT_LIBRARIES", "PYTHONPATH", "PYTHONSTARTUP", "PATH", "HOME"),
-        *("HTTPS_PROXY", "https_proxy", "no_proxy", "ALL_PROXY", "BASH_ENV", "NODE_OPTIONS", "PERL5LIB", "RUBYOPT"),
-        *("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SSL_CERT_FILE", "SSLKEYLOGFILE", "GCONV_PATH", "KUBECONFIG"),
-        *("KUBERNETES_EXEC_INFO", "KUBERNETES_SERVICE_HOST", "AWS_CONFIG_FILE", "", "A B", "A=B", "BASH_FUNC_x%%"),
-    ],
-)
-def test_variables_that_are_never_taken_from_a_profile(name: str) -> None:
-    """Also where the profile may replace others: they decide what the command loads, and whom it asks."""
-    assert is_dangerous(name)
-    assert ExecPlugin("/p", env={"A": "1"}).extended(env={name: "x"}, replace=True) == ExecPlugin("/p", env={"A": "1"})
-
-
-@pytest.mark.parametrize("name", ["CLUSTER", "AWS_REGION", "lower", "_X1", "MY_PATHS"])
-def test_other_variables_may_be_taken(name: str) -> None:
-    assert not is_dangerous(name)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import AsyncIterator
 from typing import Any
 
+import anyio
+import pytest
+from aiohttp import web
+from anyio.lowlevel import checkpoint
+
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import ObjectKey
-from multikueue.kube import requests
+from multikueue.errors import Unreadable
+from multikueue.kube import ClusterConfig, KubeClient, requests
 from multikueue.kube.error_mapping import ErrorMapping
-from multikueue.kube.log_stream import CUT, LineCutter, LogLine, read_log, split_time
+from multikueue.kube.log_stream import CUT, TURN, LineCutter, LogLine, at_once, read_log, split_time
+from tests.kube.scripted import serving
+from tests.kube.test_answers import packed
+
+MAPPED = ErrorMapping("worker1", requests.get(POD, ObjectKey("default", "a")))
 
 
 class Response:
     """Gives a log in pieces, and notes how many were asked for."""
 
     def __init__(self, *pieces: bytes) -> None:
+        self.headers: dict[str, str] = {}
         self.pieces = list(pieces)
         self.content = self
 
@@ -24,18 +36,54 @@ class Response:
             yield self.pieces.pop(0)
 
 
-async def test_nothing_more_is_read_before_a_slow_reader_is_ready() -> None:
+async def test_nothing_more_is_shown_before_a_slow_reader_is_ready() -> None:
+    """Not even what has arrived already: a piece may have a hundred thousand lines."""
     response: Any = Response(b"a\nb\n", b"c\n", b"d")
     told: list[str] = []
-    left: list[int] = []
+    left: list[tuple[int, int]] = []
 
     async def pause() -> None:
-        left.append(len(response.pieces))
+        left.append((len(told), len(response.pieces)))
 
-    mapped = ErrorMapping("worker1", requests.get(POD, ObjectKey("default", "a")))
-    await read_log(response, mapped, lambda line: told.append(line.text), pause)
+    await read_log(response, MAPPED, lambda line: told.append(line.text), pause)
     assert told == ["a", "b", "c", "d"]
-    assert left == [2, 1, 0]
+    assert left == [(1, 2), (2, 2), (3, 1), (4, 0)]
+
+
+async def test_a_piece_of_many_lines_does_not_keep_others_waiting() -> None:
+    response: Any = Response(b"\n" * 100 * TURN)
+    shown, turns = 0, 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await checkpoint()
+            turns += 1
+
+    def show(_: LogLine) -> None:
+        nonlocal shown
+        shown += 1
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(others)
+        await read_log(response, MAPPED, show, at_once)
+        tasks.cancel_scope.cancel()
+    assert shown == 100 * TURN
+    assert turns >= 99
+
+
+async def test_a_log_that_is_compressed_is_not_read() -> None:
+    """Of a few bytes it could be thousands of lines."""
+    shown: list[LogLine] = []
+
+    async def log(request: web.Request) -> web.StreamResponse:
+        assert request.headers["Accept-Encoding"] == "identity"
+        return await packed(gzip.compress(b"\n" * 1_000_000))(request)
+
+    async with serving(log) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        with pytest.raises(Unreadable, match="w1: get pods: the log is compressed"):
+            await client.pod_log(ObjectKey("n", "a"), requests.LogQuery(), shown.append, on_open=at_once)
+    assert shown == []
 
 
 def lines(*pieces: bytes, limit: int = 100) -> list[str]:

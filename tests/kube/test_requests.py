@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Invalid
 from multikueue.kube import requests
 from multikueue.kube.requests import Request
@@ -68,7 +68,41 @@ def test_a_deletion_carries_its_preconditions() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a/../b", "a%2Fb"])
+ODD = ["", ".", "..", "a/b", "a/../b", "a%2Fb"]
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        *(Resource(GVK(odd, "v1", "Widget"), "widgets") for odd in ODD if odd),
+        *(Resource(GVK("example.com", odd, "Widget"), "widgets") for odd in ODD),
+        *(Resource(GVK("example.com", "v1", "Widget"), odd) for odd in ODD),
+    ],
+)
+def test_a_resource_that_is_no_path_is_refused(resource: Resource) -> None:
+    """Workers name kinds, too: the request must not become one for something else."""
+    with pytest.raises(Invalid, match=r"is not a (group|version|plural)"):
+        requests.list_page(resource, namespace="n", label_selector="")
+    with pytest.raises(Invalid, match=r"is not a (group|version|plural)"):
+        requests.delete(resource, ObjectKey("n", "a"), uid=None, resource_version=None, propagation=None)
+
+
+def test_a_resource_is_quoted() -> None:
+    odd = Resource(GVK("example.com?x", "v1 HTTP", "Widget"), "wid gets\r\n#")
+    path = requests.list_page(odd, namespace="a b", label_selector="", limit=0).path
+    assert path == "/apis/example.com%3Fx/v1%20HTTP/namespaces/a%20b/wid%20gets%0D%0A%23"
+
+
+@pytest.mark.parametrize("name", [one for one in ODD if one])
+def test_a_kind_that_is_no_path_is_not_asked_about(name: str) -> None:
+    """The owner of any pod of a worker names it."""
+    with pytest.raises(Invalid, match="group"):
+        requests.discover(name, "v1")
+    with pytest.raises(Invalid, match="version"):
+        requests.discover("example.com", name)
+
+
+@pytest.mark.parametrize("name", ODD)
 def test_a_key_that_names_no_single_object_is_refused(name: str) -> None:
     """Without its name, the deletion of one object would delete all of the namespace."""
     for key in (ObjectKey("n", name), ObjectKey(name, "a")):

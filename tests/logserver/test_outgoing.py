@@ -5,16 +5,19 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import attrs
 import pytest
 from aiohttp import web
 
+from multikueue.kube.log_stream import LogLine, read_log
 from multikueue.testing.waiting import until
 from multikueued.listening import listening
 from multikueued.logserver import outgoing
 from multikueued.logserver.outgoing import AHEAD, Outgoing
+from tests.kube.test_log_stream import MAPPED, Response
 
 PIECE = 64 << 10
 LOG = 32 << 20
@@ -77,6 +80,35 @@ async def test_a_slow_reader_slows_the_worker_down_and_gets_everything() -> None
         got = await anyio.to_thread.run_sync(read_all, client)
     assert producer.most <= AHEAD + PIECE
     assert got > LOG
+
+
+async def test_empty_lines_count_with_what_is_put_before_them() -> None:
+    """A worker that sends 100,000 bytes could have 26 million kept."""
+    prefix, most = f"[{'w' * 100}/{'p' * 158}] ", 0
+    outs: list[Outgoing] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        out = Outgoing(request, 1 << 30)
+        outs.append(out)
+
+        def show(line: LogLine) -> None:
+            nonlocal most
+            out.show(prefix + line.text)
+            most = max(most, len(out._waiting))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(out.run)
+            log: Any = Response(b"\n" * 100_000)
+            await read_log(log, MAPPED, show, out.pause)
+            tasks.cancel_scope.cancel()
+        await out.end()
+        return out.response or web.Response()
+
+    async with served(answer) as client:
+        await until(lambda: most > AHEAD)
+        got = await anyio.to_thread.run_sync(read_all, client)
+    assert most <= AHEAD + len(prefix) + 1
+    assert got > 100_000 * len(prefix)
 
 
 async def test_who_reads_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

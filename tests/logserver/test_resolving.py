@@ -15,13 +15,14 @@ from multikueue.errors import Forbidden, NotFound, Unreachable
 from multikueue.protocols import ObjectList
 from multikueue.sandbox.kueue import statuses
 from multikueue.testing import NOW, job, stored, workload
-from multikueued.commands.exits import FINDING, NOT_FOUND, CommandError
+from multikueued.commands.exits import FINDING, NOT_FOUND, USAGE, CommandError
 from multikueued.logserver.resolving import PlacesOfTenant, Workers
 from multikueued.remote.finding import Nowhere
 from multikueued.remote.sought import Sought
 from multikueued.reports.typenames import JobName
 from tests.logserver.stage import KEY
 from tests.remote.objects import LOCAL
+from tests.reports.test_jobs import of_kind
 
 MARKS = ObjectKey("kueue-system", "multikueue-marks")
 
@@ -113,6 +114,23 @@ async def test_a_job_that_no_worker_has() -> None:
     assert isinstance(ended, Nowhere)
     assert ended.ended
     assert "retention.finished" in ended.why
+
+
+async def test_a_job_of_another_group_does_not_answer_for_it() -> None:
+    with pytest.raises(CommandError) as raised:
+        await Manager([of_kind("batch.volcano.sh/v1alpha1", "Job")]).places().look()
+    assert raised.value.exit_code == NOT_FOUND
+
+
+async def test_a_name_of_jobs_of_two_groups_must_say_which() -> None:
+    manager = Manager([of_kind("a.example/v1", "Widget"), of_kind("b.example/v1", "Widget")])
+    with pytest.raises(
+        CommandError, match=r"widget/train is the name of several jobs: write TYPE\.GROUP:NAME"
+    ) as raised:
+        await attrs.evolve(manager.places(), name=JobName("widget", "train")).look()
+    assert raised.value.exit_code == USAGE
+    found = await attrs.evolve(manager.places(), name=JobName("widget.b.example", "train")).look()
+    assert isinstance(found, Nowhere)
 
 
 async def test_a_permission_that_is_missing_ends_it_and_silence_does_not() -> None:

@@ -18,6 +18,7 @@ from multikueue.kube import ClientOptions
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing.waiting import until
 from multikueued.logserver import reading, resolving, tls
+from multikueued.logserver.access import RefusedError, Slots
 from multikueued.logserver.answers import NOTE
 from multikueued.logserver.frontproxy import CONFIG_KEY, CONFIG_MAP
 from multikueued.logserver.reading import Bounds
@@ -284,10 +285,10 @@ class TestBounds:
             _, text = await here.ask(follow="true", tailLines="1")
         assert text.splitlines()[-1] == f"{NOTE}this ends here: it has lasted for 1 s; ask again"
 
-    async def test_logs_at_a_time_of_one_user_and_of_all(self, tmp_path: Path) -> None:
-        other = "system:serviceaccount:default:other"
-        async with stage(tmp_path, streams=2, streams_per_user=1) as here:
-            for user in (other, "system:serviceaccount:default:third"):
+    async def test_logs_at_a_time_of_one_user_and_of_one_namespace(self, tmp_path: Path) -> None:
+        other, third = "system:serviceaccount:default:other", "system:serviceaccount:default:third"
+        async with stage(tmp_path, streams=4, streams_per_user=1) as here:
+            for user in (other, third):
                 await here.grant(user)
             _, copy = await here.fleet.run_job()
             await here.fleet.pod("train-a", copy, running=True)
@@ -296,9 +297,23 @@ class TestBounds:
                 assert (await here.refused())[0] == 429
                 async with here.asking(user=other, follow="true") as theirs:
                     await theirs.content.readline()
-                    code, told = await here.refused(user="system:serviceaccount:default:third")
-                    assert (code, told) == (429, "2 logs are read already, of all users: ask again later")
+                    told = "2 logs of namespace default are read already: ask again later"
+                    assert await here.refused(user=third) == (429, told)
+                    stranger = "system:serviceaccount:default:stranger"
+                    assert (await here.refused(user=stranger))[0] == 403  # who may not read takes no place
                 await until(lambda: _is_free(other, here))
+
+    def test_logs_at_a_time_of_all(self) -> None:
+        slots = Slots(most=2, per_user=1)
+        with slots.of_user("a"):
+            with (
+                slots.of_user("b"),
+                pytest.raises(RefusedError, match="2 logs are read already, of all users"),
+                slots.of_user("c"),
+            ):
+                raise AssertionError("there is a place")
+            with slots.of_user("c"):
+                pass
 
     async def test_a_reader_that_is_gone_frees_its_place(self, tmp_path: Path) -> None:
         async with stage(tmp_path, streams_per_user=1) as here:

@@ -62,6 +62,17 @@ async def test_a_foreign_pod_of_the_same_name_is_not_shown() -> None:
     assert await names(Lists({"pods": [pod("train-1", other), pod("train-2")]}), "uid-of-copy-of-train") == []
 
 
+async def test_a_pod_that_names_the_job_as_an_owner_only_is_not_shown() -> None:
+    """Anybody who may create pods there can write that. A controller lets go pods that it has not made."""
+    copy = job_copy()
+    forged = pod("train-1", ownerReferences=[owned_by(copy, controller=False)])
+    unsaid = pod("train-2", ownerReferences=[{**owned_by(copy), "controller": None}])
+    inner = a_job("inner", copy)
+    inner["metadata"]["ownerReferences"] = [owned_by(copy, controller=False)]
+    worker = Lists({"pods": [forged, unsaid, pod("train-3", inner), pod("train-4", copy)], "jobs": [inner]})
+    assert await names(worker, copy["metadata"]["uid"]) == ["train-4"]
+
+
 async def test_a_jobset_has_jobs_which_have_pods() -> None:
     mine, foreign = a_job("big-w-0", JOBSET), a_job("other", {**JOBSET, "metadata": {"name": "big", "uid": "other"}})
     worker = Lists({"pods": [pod("a", mine), pod("b", foreign)], "jobs": [mine, foreign]})

@@ -137,6 +137,19 @@ async def test_a_container_that_has_not_started_is_waited_for() -> None:
         await shower(Worker({"a": [[Invalid("waiting to start")]]}, worker.pods), Screen()).show()
 
 
+async def test_what_is_told_of_pods_without_a_log_waits_for_a_slow_reader_too() -> None:
+    """A worker may have ten thousand of them."""
+    names = ("a", "b", "c")
+    worker = Worker({name: [[Invalid("waiting to start")]] for name in names}, [pod(name, COPY) for name in names])
+    screen, told = Screen(), list[int]()
+
+    async def pause() -> None:
+        told.append(len(screen.told))
+
+    await shower(worker, screen, all_pods=True, pause=pause).show()
+    assert told == [0, 1, 2]
+
+
 async def test_pods_that_come_later_are_shown_too() -> None:
     worker = Worker({"a": [["00Z one"]], "b": [["00Z two"]]}, [pod("a", COPY, phase="Failed")])
     screen, over = Screen(), False

@@ -71,12 +71,13 @@ async def shown(manager: Manager, job: str = "job/train", **options: Any) -> tup
 
 async def test_a_request_names_the_job_alone() -> None:
     manager = Manager()
-    await shown(manager, "rayjobs.ray.io/tune", all_pods=True, tail=3)
-    (path,) = manager.asked
-    assert path == (
-        "/apis/remote.multikueue.dev/v1alpha1/namespaces/default/remotejobs/rayjobs.tune/log"
-        "?follow=true&timestamps=true&tailLines=3&allPods=true"
-    )
+    await shown(manager, "rayjobs/tune", all_pods=True, tail=3)
+    await shown(manager, "job.batch.volcano.sh/tune.1")
+    jobs = "/apis/remote.multikueue.dev/v1alpha1/namespaces/default/remotejobs"
+    assert manager.asked == [
+        f"{jobs}/rayjobs.tune/log?follow=true&timestamps=true&tailLines=3&allPods=true",
+        f"{jobs}/job.batch.volcano.sh%3Atune.1/log?follow=true&timestamps=true",
+    ]
 
 
 async def test_lines_of_the_servers_own_are_told_and_a_job_cannot_write_any() -> None:

@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json
 from multikueued.reports.events import event_reports
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_report, job_reports
 from multikueued.reports.status import status_report
-from multikueued.reports.typenames import JobName, matching, suggestions, type_name
+from multikueued.reports.typenames import JobName, matching, meant, suggestions, type_name
 from multikueued.reports.workers import worker_reports
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 
@@ -179,6 +179,33 @@ def test_names_of_a_job(text: str) -> None:
 def test_a_workload_by_its_own_name() -> None:
     made = workload(TRAIN)
     assert matching(JobName.parse(f"workload/{made['metadata']['name']}"), [made]) == [made]
+
+
+def of_kind(api_version: str, kind: str) -> Json:
+    """The Workload of a job named train."""
+    owner = {"apiVersion": api_version, "kind": kind, "name": "train", "uid": kind + api_version, "controller": True}
+    return {"metadata": {"name": f"w-{api_version}", "namespace": "default", "ownerReferences": [owner]}}
+
+
+VOLCANO = of_kind("batch.volcano.sh/v1alpha1", "Job")
+
+
+def test_a_kind_of_another_group_does_not_answer_for_a_built_in_one() -> None:
+    train = workload(TRAIN)
+    for text in ("job/train", "jobs/train", "job.batch/train"):
+        assert matching(JobName.parse(text), [VOLCANO, train]) == [train]
+        assert matching(JobName.parse(text), [VOLCANO]) == []
+    for text in ("job.batch.volcano.sh/train", "jobs.batch.volcano.sh/train", type_name(VOLCANO)):
+        assert matching(JobName.parse(text), [VOLCANO, train]) == [VOLCANO]
+    assert matching(JobName.parse("workload/train"), [of_kind("example.com/v1", "Workload")]) == []
+    assert meant(matching(JobName.parse("train"), [VOLCANO, train])) == ["job.batch.volcano.sh/train", "job/train"]
+
+
+def test_two_kinds_that_differ_in_their_group_alone_are_told_apart() -> None:
+    widgets = [of_kind("a.example/v1", "Widget"), of_kind("b.example/v1", "Widget")]
+    found = matching(JobName.parse("widget/train"), widgets)
+    assert meant(found) == ["widget.a.example/train", "widget.b.example/train"]
+    assert meant(found[:1]) == ["widget/train"]
 
 
 @pytest.mark.parametrize("text", ["rayjob/train", "job/trian", "job/"])

@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.testing import NOW
 from multikueued.rbac.objects import Account
 from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
@@ -57,6 +58,7 @@ FACTS = WorkerFacts(
     lacking=frozenset({GVK("ray.io", "v1", "RayJob")}),
     namespaces=frozenset({"default", "team"}),
     queues=slim(QUEUES),
+    kueue=WorkerKueue((0, 16), frozenset({GATES}), read=True),
 )
 SEEN = Published(seen(FACTS, ClockBound(0.0, 1.0)), NOW, (NotChecked("pods of worker1", "why", "who"),), NOW)
 

@@ -95,7 +95,11 @@ CHECKS = [
         "not-delegated",
         'The owner is not managed by Kueue: Expecting spec.managedBy to be "k" not "", Previously: "Pending"',
     ),
-    ("kind-not-enabled", 'Jobs of this kind are not dispatched: add "batch/job" to integrations.frameworks'),
+    (
+        "kind-not-enabled",
+        "Jobs of this kind are not dispatched, and this one is off until multikueue retry: "
+        'add "batch/job" to integrations.frameworks',
+    ),
     ("not-delegated", 'Expecting spec.managedBy to be "k" not "": create the job again with that value, or enable it'),
     (
         "acted-on-here",

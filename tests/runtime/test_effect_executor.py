@@ -13,6 +13,7 @@ import pytest
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.worker_kueue import Version
 from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -49,6 +50,7 @@ from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workload_memory import WorkloadMemory
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse, Registry, Reset
 from multikueue.sandbox.crds import load_crds
+from tests.kueue_versions import definitions_of
 
 KEY = ObjectKey("default", "wl")
 W1, W2 = ClusterName("w1"), ClusterName("w2")
@@ -79,9 +81,9 @@ class FakeTarget(Target):
     client: DirectClient
 
     @classmethod
-    def build(cls, name: str) -> FakeTarget:
+    def build(cls, name: str, version: Version = (0, 19)) -> FakeTarget:
         registry = Registry(name)
-        for definition in load_crds():
+        for definition in definitions_of(version, load_crds()):
             registry.create_object(definition)
         client = DirectClient(registry)
         jobs = {JOB.gvk: MutationCache(Informer(client, JOB))}
@@ -146,6 +148,25 @@ async def test_a_copy_that_was_created_is_counted() -> None:
 
     assert await fleet.clusters[W2].client.get(WORKLOAD, KEY)
     assert fleet.dispatched_to == [W2]
+
+
+async def test_what_a_worker_leaves_out_of_a_copy_is_learned_and_told() -> None:
+    """A user learns that the pods are placed otherwise. How the worker preempts is not the user's business."""
+    fleet, stored = Fleet(), list[tuple[Json, Json]]()
+    fleet.clusters[W1] = older = FakeTarget.build(W1, (0, 15))
+    older.stored = lambda *both: stored.append(both)
+    made = a_workload()
+    made["spec"] |= {"preemptionGates": [{"name": "gate"}]}
+    constraints = [{"topology": "rack", "size": 4}]
+    made["spec"]["podSets"][0]["topologyRequest"] = {"podsetSliceRequiredTopologyConstraints": constraints}
+    executing, events = executor(fleet)
+    for cluster in (W1, W2):
+        await executing.execute(a_workload(), (CreateWorkload(cluster, made),))
+
+    ((sent, kept),) = stored
+    assert sent == made
+    assert "preemptionGates" not in kept["spec"]
+    assert events.statistics().waiting == 1
 
 
 async def test_what_follows_a_failed_write_on_a_cluster_is_not_done() -> None:
@@ -377,6 +398,30 @@ async def test_a_creation_in_doubt_stays_so_when_it_is_refused_the_next_time(the
         with contextlib.suppress(ApiError):
             await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
     assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Unanswered)
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        (a_job(), Untracked),
+        (marked("a", origin="another-manager"), Untracked),
+        (marked("another attempt"), Unanswered),
+        (None, Unanswered),
+    ],
+    ids=["somebody else's", "of another manager", "ours, of another attempt", "may not be read"],
+)
+@pytest.mark.looptime
+async def test_a_taken_name_may_be_that_of_the_very_job(there: Json | None, expected: type) -> None:
+    """A request may be sent twice, after a 5xx with Retry-After or by a proxy: the second finds what the first made."""
+    fleet = Fleet()
+    client = fleet.clusters[W1].client
+    await client.create(JOB, there or marked("a"))
+    if there is None:
+        client.faults.add(Refuse(403), on=Match(verbs=("get",)))
+    executing, _ = executor(fleet)
+    with pytest.raises(AlreadyExists):
+        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, marked("a")),))
+    assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), expected)
 
 
 async def test_nothing_was_sent_to_a_cluster_that_is_gone() -> None:

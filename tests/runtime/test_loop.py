@@ -1,14 +1,15 @@
-"""Background tasks: started from anywhere, and of nobody's context."""
+"""The loop's clock, and background tasks: started from anywhere, and of nobody's context."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import anyio
 import pytest
 import structlog
 
-from multikueue.runtime.loop import BackgroundTasks, loop_time
+from multikueue.runtime.loop import BackgroundTasks, SteadyClock, loop_time
 
 pytestmark = pytest.mark.looptime
 
@@ -16,6 +17,18 @@ pytestmark = pytest.mark.looptime
 async def test_loop_time_is_anyios() -> None:
     await anyio.sleep(3)
     assert loop_time() == anyio.current_time() == 3
+
+
+async def test_a_steady_clock_goes_on_when_the_wall_clock_is_set() -> None:
+    """And it follows small corrections, which come slowly: times that are written down agree to the second."""
+    began, ahead = datetime(2026, 1, 1, tzinfo=UTC), timedelta(0)
+    clock = SteadyClock(lambda: began + timedelta(seconds=loop_time()) + ahead)
+    assert (clock.now(), clock.step()) == (began, timedelta(0))
+    for step, shown in ((0.4, 0.0), (3600.4, 3600.4), (-60.0, -60.0)):
+        ahead = timedelta(seconds=step)
+        await anyio.sleep(10)
+        assert clock.step() == timedelta(seconds=shown)
+        assert clock.now() == began + timedelta(seconds=loop_time()) + ahead - clock.step()
 
 
 async def test_tasks_start_with_run_or_at_once_and_end_with_it() -> None:

@@ -178,13 +178,25 @@ async def test_a_copy_that_is_being_removed_is_known_to_be() -> None:
         tasks.cancel_scope.cancel()
 
 
-async def test_a_status_that_is_being_written_is_known_to_be() -> None:
+GATED: Json = {"spec": {"preemptionGates": [{"name": "gate"}]}}
+
+
+@pytest.mark.parametrize(
+    ("effect", "preempts"),
+    [
+        (ApplyStatus(W1, {}, "kueue-admission"), True),
+        (CreateWorkload(W1, {"spec": {}}), True),
+        (CreateWorkload(W1, GATED), False),
+    ],
+    ids=["a status", "a copy", "a copy with a gate"],
+)
+async def test_what_may_let_a_worker_preempt_is_known_while_it_is_under_way(effect: Effect, preempts: bool) -> None:
     """Until the answer is there no other worker's gate may be opened."""
     executor = World(FakeEffects(lambda _effect: 5.0)).executor()
     async with anyio.create_task_group() as tasks:
         await tasks.start(executor.run)
-        await executor.execute(KEY, None, (ApplyStatus(W1, {}, "kueue-admission"),))
-        assert executor.in_flight(W1, KEY) == WritingStatus()
+        await executor.execute(KEY, None, (effect,))
+        assert executor.in_flight(W1, KEY) == (WritingStatus() if preempts else Idle())
         assert executor.in_flight(W2, KEY) == Idle()
         await executor.wait_idle()
         assert executor.in_flight(W1, KEY) == Idle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import anyio
 import attrs
@@ -15,7 +15,7 @@ from multikueue.core.machinery.liveness import PROBE_EVERY, PROBES
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import nominated
 from multikueue.runtime.manager import Manager
@@ -317,6 +317,36 @@ async def test_a_restart_does_not_begin_the_grace_again() -> None:
             assert 950 < anyio.current_time() - after.lost_at < 975
 
 
+@pytest.mark.parametrize("step", [3_600, -120], ids=["forward", "back"])
+async def test_a_step_of_the_wall_clock_does_not_end_the_grace(step: int) -> None:
+    """It ended after 60 s instead of 900; a restart goes on from what the object says by the clock as it is now."""
+    async with abandoned(lost_for=10) as after:
+        fleet, stepped = after.fleet, SteppedClock()
+        began = anyio.current_time()
+        async with fleet.running(attrs.evolve(after.next_manager(), clock=stepped)):
+            await anyio.sleep(60)
+            stepped.by = timedelta(seconds=step)
+            await anyio.sleep(120)
+            noted = parse_timestamp((await fleet.active(after.lost))["lastTransitionTime"])
+            assert noted is not None
+            assert abs((stepped() - noted).total_seconds() - 190) < 15
+        async with fleet.running(attrs.evolve(after.next_manager(), clock=stepped, led_until=stepped())):
+            await anyio.sleep(680)
+            assert await after.assigned() == after.lost
+            await until(after.runs_elsewhere, within=60 + max(-step, 0))
+            assert 880 < anyio.current_time() - began < 910 + max(-step, 0)
+
+
+@attrs.define
+class SteppedClock:
+    """A wall clock that somebody sets."""
+
+    by: timedelta = timedelta(0)
+
+    def __call__(self) -> datetime:
+        return now() + self.by
+
+
 @pytest.mark.parametrize("lease", [True, False], ids=["lease", "no lease"])
 async def test_a_worker_that_was_away_as_long_as_we_were_keeps_its_jobs(lease: bool) -> None:
     """They were sent elsewhere in the second of the start: the loss had counted on through our absence."""
@@ -401,3 +431,40 @@ async def test_a_worker_whose_object_is_deleted_is_missing_in_the_check() -> Non
         asked = fleet.requests("worker1", "watch", JOB)
         await anyio.sleep(7_200)
         assert fleet.requests("worker1", "watch", JOB) == asked
+
+
+@pytest.mark.parametrize("readable", [True, False], ids=["get", "no get"])
+async def test_a_creation_that_a_proxy_repeats_is_not_offered_elsewhere(
+    readable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second request is answered 409, and the worker drops before its watch shows the job: it ran twice in 1 s."""
+    fleet, create = Fleet.of("worker1", "worker2"), DirectClient.create
+    repeated: list[str] = []
+    others = ("list", "watch", "create", "patch", "delete", *(() if readable else ("get",)))
+
+    async def twice(self: DirectClient, resource: Resource, obj: Json) -> Json:
+        made = await create(self, resource, obj)
+        if resource != JOB or repeated or self.registry is fleet.manager.registry:
+            return made
+        (name,) = (name for name, one in fleet.workers.items() if one.registry is self.registry)
+        repeated.append(name)
+        try:
+            return await create(self, resource, obj)
+        finally:
+            fleet.workers[name].faults.add(Reset(), on=Match(verbs=others, user="multikueue"))
+            fleet.workers[name].faults.connections.drop()
+
+    monkeypatch.setattr(DirectClient, "create", twice)
+    await fleet.connect()
+    for worker in fleet.workers.values():
+        worker.faults.add(SilenceWatch(), on=Match(verbs=("watch",), resource="jobs", user="multikueue"))
+    async with fleet.kueues(), fleet.running():
+        await until(is_active(fleet))
+        await until(is_active(fleet, "worker2"))
+        await fleet.submit()
+        await until(fleet.running_on)
+        await anyio.sleep(600)
+        assert list(await fleet.running_on()) == repeated
+        fleet.workers[repeated[0]].faults.clear()
+        await anyio.sleep(600)
+        assert list(await fleet.running_on()) == repeated

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Expired, Unauthorized, Unreachable, Unreadable
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
 from tests.simulation.hostility import Hostility, odd
@@ -72,6 +72,10 @@ class Session:
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `Reader`."""
         return await self._call("get", resource, lambda: self.link.client.get(resource, key))
+
+    async def schema(self, gvk: GVK) -> Json | None:
+        """See `Describer`."""
+        return await self._call("get", WORKLOAD, lambda: self.link.client.schema(gvk))
 
     async def list(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0

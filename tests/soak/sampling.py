@@ -37,5 +37,5 @@ def sample(manager: Manager, metrics: Metrics) -> dict[str, float]:
         "tasks": len(asyncio.all_tasks(loop)),
         "timers": sum(not timer.cancelled() for timer in loop._scheduled),
         "queue entries": sum(controller.queue.entries for controller in manager._controllers),
-        "metric series": sum(len(family.samples) for family in metrics.registry.collect()),
+        "metric series": sum(len(family.samples) for family in metrics.snapshot().collect()),
     }

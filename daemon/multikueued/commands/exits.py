@@ -70,7 +70,7 @@ def _told(error: ApiError, server: str) -> str:
         case Forbidden():
             return f"{_permission(error)}: ask for a role that allows it, or choose another context with --context"
         case NotFound():
-            advice = "is Kueue installed there, in version 0.14 or later (v1beta2), and is it the manager?"
+            advice = "is Kueue installed there, in version 0.15 or later (v1beta2), and is it the manager?"
             return f"the cluster at {server} does not serve a kind that is needed ({error}): {advice}"
         case Unreachable():
             return (

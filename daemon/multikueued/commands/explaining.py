@@ -13,6 +13,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
+from multikueue.core.model.workloads import was_rejected
 from multikueue.errors import Conflict, Forbidden, NotFound
 from multikueue.protocols import Writer
 from multikueued.commands.exits import FINDING, FINE, NOT_FOUND, CommandError
@@ -151,10 +152,10 @@ class Retried:
 @target_options
 @output_option
 def retry_command(job: str, output: Format, **options: Any) -> None:
-    """Ask the workers that refuse JOB again, now.
+    """Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.
 
-    It writes the annotation multikueue.dev/retry-at on the Workload; the daemon does the rest. JOB is named as for
-    explain.
+    It writes the annotation multikueue.dev/retry-at on the Workload, and makes one active again that a check has
+    rejected; the daemon does the rest. JOB is named as for explain.
     """
     target = target_of(options)
 
@@ -178,15 +179,16 @@ async def ask_again(client: Editor, job: str, namespace: str, now: datetime, dae
     if found.workload is None:
         raise CommandError(f"{found.name} has no Workload: multikueue explain {found.name} says why", NOT_FOUND)
     state = state_of(found.workload, found.objects)
-    if state not in (*WAITING_STATES, JobState.STARTING):
+    rejected = state is JobState.INACTIVE and was_rejected(found.workload)
+    if state not in (*WAITING_STATES, JobState.STARTING) and not rejected:
         raise CommandError(f"{found.name} is {state}: there is no worker to be asked again", FINDING)
     key = ObjectKey.of(found.workload)
     metadata: Json = {"uid": uid(found.workload), "annotations": {RETRY_ANNOTATION: timestamp(now)}}
+    patch: Json = {"metadata": metadata, **({"spec": {"active": True}} if rejected else {})}
     try:
-        await client.merge_patch(WORKLOAD, key, {"metadata": metadata})
+        await client.merge_patch(WORKLOAD, key, patch)
     except (Conflict, NotFound) as error:
         raise CommandError(f"{found.name} was deleted, or made again, meanwhile: try once more", NOT_FOUND) from error
-    told = (
-        f"wrote {RETRY_ANNOTATION}={timestamp(now)} on Workload {key}: workers that refuse {found.name} are asked again"
-    )
+    told = f"wrote {RETRY_ANNOTATION}={timestamp(now)} on Workload {key}: "
+    told += f"{found.name} is active again" if rejected else f"workers that refuse {found.name} are asked again"
     return Retried(found.name, namespace, key.name, now, told)

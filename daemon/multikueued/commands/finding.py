@@ -12,7 +12,7 @@ from multikueue.errors import Forbidden, NotFound
 from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
 from multikueued.commands.reading import Manager, job_behind, read_objects
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.typenames import JobName, matching, resource_of, suggestions, type_name
+from multikueued.reports.typenames import JobName, matching, meant, resource_of, suggestions
 
 
 @attrs.frozen
@@ -49,7 +49,7 @@ async def find_job(client: Manager, text: str, namespace: str, daemon_namespace:
         raise CommandError(f'"{text}" names no job: write TYPE/NAME, as job/train-1', USAGE)
     objects = await read_objects(client, namespace, daemon_namespace)
     found = matching(wanted, objects.workloads)
-    names = sorted({type_name(one) for one in found if not is_finished(one)} or {type_name(one) for one in found})
+    names = meant(found)
     if len(names) > 1:
         raise CommandError(f'"{text}" is the name of several jobs: say which of {", ".join(names)}', USAGE)
     if found:

@@ -10,6 +10,7 @@ import attrs
 
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.objects import name_of
+from multikueue.core.model.worker_kueue import version_of
 from multikueue.kube import ClusterConfig
 from multikueued.doctor.daemon_sight import completed, published
 from multikueued.doctor.installed import find_daemon
@@ -20,7 +21,7 @@ from multikueued.doctor.workers import Connect, Rounds, connected
 from multikueued.reports.doctor.facts import Facts, NotChecked
 from multikueued.reports.doctor.findings import Diagnosis, diagnose
 from multikueued.reports.doctor.jobs import MOST, waiting
-from multikueued.reports.doctor.kueue import gate_is_on, version_of
+from multikueued.reports.doctor.kueue import gate_is_on
 from multikueued.reports.doctor.table import CHECKS
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.kinds import DEPLOYMENT
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import Forbidden, SettingsError
@@ -17,7 +18,6 @@ from multikueued.loading import load_settings, parse_settings
 
 LABEL: Final = "app.kubernetes.io/name=multikueued"
 """What the chart's Deployment carries."""
-_DEPLOYMENT: Final = Resource(GVK("apps", "v1", "Deployment"), "deployments")
 _CONFIG_MAP: Final = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
 _FIELD: Final = "settings.yaml"
 
@@ -65,7 +65,7 @@ async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: 
 async def _deployment(sight: Sight) -> Json | None:
     """The daemon's; None: there is none, or it may not be seen. Of several the first."""
     try:
-        found = (await sight.client.list(_DEPLOYMENT, label_selector=LABEL)).items
+        found = (await sight.client.list(DEPLOYMENT, label_selector=LABEL)).items
     except Forbidden:
         return None
     return found[0] if found else None

@@ -15,6 +15,7 @@ from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
     CUSTOM_RESOURCE_DEFINITION,
+    DEPLOYMENT,
     LEASE,
     LOCAL_QUEUE,
     MULTIKUEUE_CLUSTER,
@@ -39,7 +40,6 @@ from multikueued.reports.doctor.jobs import rejected
 from multikueued.reports.doctor.webhooks import ours
 from multikueued.reports.objects import ManagerObjects
 
-DEPLOYMENT: Final = Resource(GVK("apps", "v1", "Deployment"), "deployments")
 CONFIG_MAP: Final = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
 SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
 KUEUES_DEPLOYMENT: Final = "kueue-controller-manager"

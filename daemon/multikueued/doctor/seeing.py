@@ -10,9 +10,11 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreadable
 from multikueue.kube.client import Served
 from multikueue.protocols import ApiClient
+from multikueue.runtime.kueue_check import kueue_on
 from multikueued.reports.doctor.facts import NotChecked, Permission
 
 SELF_REVIEW: Final = Resource(
@@ -82,6 +84,18 @@ class Sight:
         except (Forbidden, Unreadable, ServerFault) as error:
             self.blind(what, str(error))
             return False
+
+    async def kueue(self, what: str) -> WorkerKueue | None:
+        """What is known of its Kueue; None: that cannot be read, which is noted. An unknown version is no fault.
+
+        Raises:
+            ApiError: see `items`.
+        """
+        try:
+            return await kueue_on(self.client)
+        except (Forbidden, Unreadable, ServerFault) as error:
+            self.blind(what, str(error))
+            return None
 
     async def reviewed(self, asked: list[Permission], what: str, user: str = "") -> tuple[Permission, ...]:
         """The permissions with what the server says of them; none if it may not be asked.

@@ -52,11 +52,11 @@ def _finding(one: DoctorFinding, width: int, *, wide: bool) -> list[str]:
 
 def _measured(workers: Sequence[Measured], width: int, *, wide: bool) -> list[str]:
     rows = [
-        [one.worker, _milliseconds(one.latency), _clock(one, wide=wide)]
+        [one.worker, one.kueue or "unknown", _milliseconds(one.latency), _clock(one, wide=wide)]
         for one in workers
         if one.latency is not None or one.seen_at is not None
     ]
-    lines = table(["WORKER", "LATENCY", "CLOCK"], rows, width) if rows else []
+    lines = table(["WORKER", "KUEUE", "LATENCY", "CLOCK"], rows, width) if rows else []
     for one in workers:
         if one.seen_at is not None:
             told = f"{one.worker}: as the daemon saw it at {timestamp(one.seen_at)}, with its own credentials."

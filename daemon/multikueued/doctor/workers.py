@@ -119,7 +119,7 @@ class Visit:
             here = "run multikueue doctor where the daemon runs"
             sight.blind(f"clock and latency of {self.name}", measured.error, here)
         self.facts = attrs.evolve(self.facts, latency=measured.latency, clock=measured.clock)
-        for step in (self._kinds, self._permissions, self._namespaces, self._queues):
+        for step in (self._kinds, self._kueue, self._permissions, self._namespaces, self._queues):
             await step(sight)
 
     async def _permissions(self, sight: Sight) -> None:
@@ -133,6 +133,9 @@ class Visit:
     async def _kinds(self, sight: Sight) -> None:
         lacking = await lacking_of(sight, [WORKLOAD.gvk, *(kind.resource.gvk for kind in self.kinds)])
         self.facts, self.answered = attrs.evolve(self.facts, lacking=lacking), True
+
+    async def _kueue(self, sight: Sight) -> None:
+        self.facts = attrs.evolve(self.facts, kueue=await sight.kueue(f"what Kueue of {self.name} lacks"))
 
     async def _namespaces(self, sight: Sight) -> None:
         found = await sight.items(NAMESPACE, f"namespaces of {self.name}")

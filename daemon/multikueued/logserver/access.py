@@ -70,23 +70,48 @@ class Slots:
 
     most: int
     per_user: int
-    _taken: Counter[str] = attrs.field(factory=Counter, init=False)
+    _users: Counter[str] = attrs.field(factory=Counter, init=False)
+    _namespaces: Counter[str] = attrs.field(factory=Counter, init=False)
+
+    @property
+    def per_namespace(self) -> int:
+        """Half of all: one tenant leaves places for the others."""
+        return max(1, self.most // 2)
 
     @contextmanager
-    def one(self, user: str) -> Iterator[None]:
+    def of_user(self, user: str) -> Iterator[None]:
         """A place for one request while the context lasts.
 
         Raises:
             RefusedError: there is none.
         """
-        if self._taken[user] >= self.per_user:
+        if self._users[user] >= self.per_user:
             raise RefusedError(429, f"you read {self.per_user} logs already: end one first", 5)
-        if self._taken.total() >= self.most:
+        if self._users.total() >= self.most:
             raise RefusedError(429, f"{self.most} logs are read already, of all users: ask again later", 5)
-        self._taken[user] += 1
-        try:
+        with _counted(self._users, user):
             yield
-        finally:
-            self._taken[user] -= 1
-            if not self._taken[user]:
-                del self._taken[user]
+
+    @contextmanager
+    def in_namespace(self, namespace: str) -> Iterator[None]:
+        """One of a namespace's places: for a user who may read there, or strangers could take them.
+
+        Raises:
+            RefusedError: there is none.
+        """
+        if self._namespaces[namespace] >= self.per_namespace:
+            told = f"{self.per_namespace} logs of namespace {namespace} are read already: ask again later"
+            raise RefusedError(429, told, 5)
+        with _counted(self._namespaces, namespace):
+            yield
+
+
+@contextmanager
+def _counted(taken: Counter[str], one: str) -> Iterator[None]:
+    taken[one] += 1
+    try:
+        yield
+    finally:
+        taken[one] -= 1
+        if not taken[one]:
+            del taken[one]

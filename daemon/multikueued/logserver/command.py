@@ -113,7 +113,7 @@ _BOUNDS: Final = (
         type=click.IntRange(1, 512),
         default=32,
         show_default=True,
-        help="Logs that are read at a time.",
+        help="Logs that are read at a time; half of them of one namespace.",
     ),
     click.option(
         "--max-streams-per-user",

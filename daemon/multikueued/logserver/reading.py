@@ -93,14 +93,14 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
 
 
 def job_name(key: ObjectKey) -> JobName:
-    """The job that is named `TYPE.NAME`.
+    """The job that is named `TYPE.NAME` or `TYPE.GROUP:NAME`.
 
     Raises:
         RefusedError: no job can have that name.
     """
-    kind, dot, name = key.name.partition(".")
-    if not dot or not kind or not all(map(_NAME.fullmatch, (key.namespace, kind, name))):
-        raise RefusedError(404, f'"{key.name}" names no job: write TYPE.NAME, as job.train-1')
+    kind, separator, name = key.name.partition(":" if ":" in key.name else ".")
+    if not separator or not kind or not all(map(_NAME.fullmatch, (key.namespace, kind, name))):
+        raise RefusedError(404, f'"{key.name}" names no job: write TYPE.NAME, as job.train-1, or TYPE.GROUP:NAME')
     return JobName(kind, name)
 
 

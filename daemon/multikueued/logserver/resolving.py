@@ -26,13 +26,13 @@ from multikueue.kube.log_stream import LogLine
 from multikueue.kube.requests import LogQuery
 from multikueue.protocols import ObjectList
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
-from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError
+from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
 from multikueued.commands.reading import Manager
 from multikueued.marking import key_in
 from multikueued.remote.finding import RETENTION, Nowhere
 from multikueued.remote.reaching import WorkerClient
 from multikueued.remote.sought import Sought, siblings_of
-from multikueued.reports.typenames import JobName, matching, type_name
+from multikueued.reports.typenames import JobName, matching, meant, type_name
 
 OPTIONS: Final = ClientOptions(
     deadline=20.0,
@@ -197,6 +197,8 @@ class PlacesOfTenant:
         found = matching(self.name, listed if self._workload is None else self._of_same_job(self._workload, listed))
         if not found:
             raise CommandError(f"there is no Workload of {self.name} in namespace {self.namespace}", NOT_FOUND)
+        if len(meant(found)) > 1:
+            raise CommandError(f"{self.name} is the name of several jobs: write TYPE.GROUP:NAME", USAGE)
         self._workload, self._siblings = found[0], siblings_of(found[0], listed)
         return found[0]
 

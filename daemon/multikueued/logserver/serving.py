@@ -66,13 +66,14 @@ class LogsServer:
         code, why = 499, "the request was given up"
         try:
             user = self._user(request)
-            with self.slots.one(user.name):
+            with self.slots.of_user(user.name):
                 name, query = job_name(key), Query.read(request.query)
                 check = partial(self.access.check, user, key)
                 await check()
                 out.most = min(self.bounds.size, self.bounds.size if query.limit is None else query.limit)
                 places = PlacesOfTenant(self.workers, name, key.namespace, self.origin, self.marks)
-                code, why = 200, await read(query, places, self.bounds, out, check)
+                with self.slots.in_namespace(key.namespace):
+                    code, why = 200, await read(query, places, self.bounds, out, check)
             return out.response or web.Response()
         except RefusedError as error:
             code, why = error.code, str(error)

@@ -11,6 +11,7 @@ from typing import Final
 from multikueue import AVAILABLE, JobKind
 from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
+from multikueue.runtime.kueue_check import CONTROLLER
 from multikueued.config import Settings
 from multikueued.kinds import chosen_kinds
 from multikueued.rbac.logs import log_rules
@@ -161,7 +162,8 @@ def worker_quota_rules() -> list[Json]:
 
 
 def diagnosis_rules() -> list[Json]:
-    """In a whole worker cluster, for those who ask why: queues and their quotas, namespaces, definitions.
+    """In a whole worker cluster, for those who ask why: queues and their quotas, namespaces, definitions, and Kueue's
+    version.
 
     `multikueue drain --move` needs them to know what could ever fit.
     """
@@ -169,6 +171,7 @@ def diagnosis_rules() -> list[Json]:
         rule(KUEUE_GROUP, ["clusterqueues", "localqueues", "resourceflavors"], ["get", "list"]),
         rule("", ["namespaces"], ["get", "list"]),
         rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", "list"]),
+        rule("apps", ["deployments"], ["get"], [CONTROLLER.name]),
     ]
 
 

@@ -1,6 +1,7 @@
 """The pods that a job has made, by the UIDs of their owners: Job → Pod, JobSet → Job → Pod, RayJob → RayCluster → Pod.
 
-A name proves nothing: another pod can have it, and so can the job of a namespace that was made again.
+A name proves nothing: another pod can have it, and so can the job of a namespace that was made again. Nor does an owner
+reference that is not the controller's: anybody can have one, and a controller lets go what it has not made.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ MAX_KINDS: Final = 16
 
 @attrs.define
 class Ownership:
-    """Who owns whom, as far as it is known."""
+    """Which object controls which, as far as it is known."""
 
     roots: frozenset[str]
     """UIDs of the job's copies."""
     _owners: dict[str, list[Json]] = attrs.field(factory=dict, init=False)
-    """Owner references by the UID of who has them."""
+    """References to the controller, by the UID of who has them."""
 
     def add(self, objects: Iterable[Json]) -> None:
         """Learn of objects."""
         for obj in objects:
-            self._owners[uid(obj)] = dig(obj, "metadata", "ownerReferences") or []
+            references = dig(obj, "metadata", "ownerReferences") or []
+            self._owners[uid(obj)] = [one for one in references if one.get("controller") is True]
 
     def reaches(self, obj: Json) -> bool:
         """Whether it is one of the roots, or goes back to one."""

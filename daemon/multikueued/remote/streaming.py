@@ -129,6 +129,7 @@ class LogShower:
         if len(found) > 1 and not self.wanted.all_pods:
             self.wanted.tell(f"{len(found)} pods; this is the log of {name_of(found[0])} (--all-pods shows all)")
         for pod in found if self.wanted.all_pods else found[:1]:
+            await self.wanted.pause()  # each may be worth a line of our own, without a log
             try:
                 await self._read(pod, follow=False)
             except Invalid as error:

@@ -76,7 +76,7 @@ async def logs_through_api(manager: KubeClient, asked: Asked, wanted: Wanted, *,
 
 
 def _api_name(job: str) -> str:
-    """The name by which the API knows a job: `TYPE.NAME`.
+    """The name by which the API knows a job: `TYPE.NAME`, or `TYPE.GROUP:NAME`.
 
     Raises:
         CommandError: it has no TYPE.
@@ -86,4 +86,4 @@ def _api_name(job: str) -> str:
         raise CommandError(
             f'"{job}" has no TYPE, which multikueue logs-server needs: write TYPE/NAME, as job/train-1', USAGE
         )
-    return f"{wanted.type.partition('.')[0]}.{wanted.name}"
+    return f"{wanted.type}{':' if '.' in wanted.type else '.'}{wanted.name}"

@@ -11,7 +11,7 @@ CHECK_RULES: Final = (
         "kind-not-enabled",
         r'No multikueue adapter found(?: for owner kind "(?P<gvk>[^"]+)")?',
         'jobs of kind "{gvk}" are not dispatched: the daemon\'s settings do not name it',
-        "{setting} in the daemon's settings, restart it, and create the job again",
+        "{setting} in the daemon's settings, restart it, and then multikueue retry {job}",
     ),
     row(
         "not-delegated",
@@ -22,9 +22,9 @@ CHECK_RULES: Final = (
     ),
     row(
         "kind-not-enabled",
-        r"Jobs of this kind are not dispatched: (?P<setting>.+)",
+        r"Jobs of this kind are not dispatched[^:]*: (?P<setting>.+)",
         "jobs of this kind are not dispatched: the daemon's settings do not name it",
-        "{setting} in the daemon's settings, restart it, and create the job again",
+        "{setting} in the daemon's settings, restart it, and then multikueue retry {job}",
     ),
     row(
         "not-delegated",

@@ -145,7 +145,7 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         remedy += """-p '{"spec": {"active": true}}'"""
         yield Finding("inactive", where, "the Workload was deactivated", job.reason, remedy)
     else:
-        remedy = "act on what the check says, and create the job again: a Rejected check stays"
+        remedy = f"act on what the check says; then multikueue retry {job.job}, or create it again if it has to change"
         yield Finding("rejected", where, "its check was rejected: it can never run through MultiKueue", told, remedy)
 
 

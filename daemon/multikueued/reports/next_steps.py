@@ -12,6 +12,7 @@ import attrs
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import was_rejected
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.asking import WorkerAnswer
@@ -63,11 +64,15 @@ def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects
         case JobState.LOST:
             yield _move(workload, job, objects)
         case JobState.REJECTED:
-            yield Step("nothing: a Rejected check stays; delete the job and create it again once the reason is gone")
+            yield Step("Kueue deactivates it")
         case JobState.INACTIVE:
-            yield Step("nothing, until spec.active of the Workload is true again")
+            yield Step(f"nothing, until spec.active of the Workload is true again{_how(workload, job)}")
         case JobState.STOPPING:
             yield Step("its copies are stopped and removed; Kueue has the quota back after that")
+
+
+def _how(workload: Json, job: JobReport) -> str:
+    return f": multikueue retry {job.job}, once the reason is gone" if was_rejected(workload) else ""
 
 
 def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> Step:

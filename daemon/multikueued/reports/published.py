@@ -16,6 +16,7 @@ import attrs
 from multikueue.core.model.conditions import parse_timestamp, timestamp
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.core.model.worker_kueue import FIELDS, WorkerKueue
 from multikueue.core.workload.words import plain
 from multikueued.leader_settings import FindingsSettings
 from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
@@ -97,11 +98,24 @@ def _dumped(one: Published) -> str:
         "namespaces": sorted(facts.namespaces) if facts.namespaces is not None else None,
         "localQueues": _local(queues) if queues is not None else None,
         "clusterQueues": dict(sorted(queues.cluster.items())) if queues is not None else None,
+        "kueue": _kueue(facts.kueue) if facts.kueue is not None else None,
         "credentials": _dates(one.credentials) if one.credentials is not None else None,
         "notChecked": [[plain(text) for text in attrs.astuple(gap)] for gap in one.not_checked],
     }
     kept = {name: value for name, value in document.items() if value not in (None, "", [])}
     return json.dumps(kept, separators=(",", ":"))
+
+
+def _kueue(one: WorkerKueue) -> Json:
+    return {"version": one.version, "missing": sorted(one.missing), "read": one.read}
+
+
+def _kueue_in(told: Any) -> WorkerKueue | None:
+    if told is None:
+        return None
+    version, missing = told["version"], frozenset(map(str, told["missing"]))
+    known = (int(version[0]), int(version[1])) if version is not None else None
+    return WorkerKueue(known, missing.intersection(FIELDS), read=bool(told["read"]))
 
 
 def _dates(one: Credentials) -> Json:
@@ -160,6 +174,7 @@ def _published(name: str, document: Json) -> Published:
         lacking=frozenset(GVK(*_texts(one, 3)) for one in document.get("lacking") or ()),
         namespaces=frozenset(map(str, namespaces)) if namespaces is not None else None,
         queues=_queues(document),
+        kueue=_kueue_in(document.get("kueue")),
     )
     gaps = tuple(NotChecked(*_texts(one, 3)) for one in document.get("notChecked") or ())
     at, quota_at = (parse_timestamp(document.get(field)) for field in ("at", "quotaAt"))

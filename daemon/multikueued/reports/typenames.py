@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from multikueue.adapters.available import AVAILABLE
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.workloads import has_members, is_finished, owner
@@ -16,7 +17,12 @@ from multikueue.core.model.workloads import has_members, is_finished, owner
 WORKLOAD_TYPE: Final = "workload"
 GROUP_TYPE: Final = "podgroup"
 """Stands for a Workload of several pods: the group has no object of its own."""
+_WORKLOAD_NAMES: Final = (WORKLOAD_TYPE, WORKLOAD.plural, "wl")
 _BUILTIN: Final = {kind.resource.gvk: kind.resource for kind in AVAILABLE}
+_TAKEN: Final = dict.fromkeys((*_WORKLOAD_NAMES, GROUP_TYPE), WORKLOAD.gvk.group) | {
+    name: gvk.group for gvk, found in _BUILTIN.items() for name in (gvk.kind.lower(), found.plural)
+}
+"""Names without a group, and the one group whose kind they stand for: a Volcano Job is no `job`."""
 
 
 @attrs.frozen
@@ -42,7 +48,10 @@ def type_of(workload: Json) -> str:
     if has_members(workload):
         return GROUP_TYPE
     found = owner(workload)
-    return found.gvk.kind.lower() if found is not None else WORKLOAD_TYPE
+    if found is None:
+        return WORKLOAD_TYPE
+    kind = found.gvk.kind.lower()
+    return kind if kind in names_of(found.gvk) else f"{kind}.{found.gvk.group}"
 
 
 def type_name(workload: Json) -> str:
@@ -58,10 +67,12 @@ def resource_of(type: str) -> Resource | None:
 
 
 def names_of(gvk: GVK, plural: str = "") -> set[str]:
-    """What a kind may be called: `job`, `jobs`, `job.batch`, `jobs.batch`."""
+    """What a kind may be called: `job`, `jobs`, `job.batch`, `jobs.batch`; with its group only, where the rest is the
+    name of a built-in kind of another group."""
     kind = gvk.kind.lower()
     plain = {kind, plural or f"{kind}s"}
-    return plain | ({f"{name}.{gvk.group}" for name in plain} if gvk.group else set())
+    free = {name for name in plain if _TAKEN.get(name, gvk.group) == gvk.group}
+    return free | ({f"{name}.{gvk.group}" for name in plain} if gvk.group else set())
 
 
 def matching(name: JobName, workloads: Iterable[Json]) -> list[Json]:
@@ -69,6 +80,17 @@ def matching(name: JobName, workloads: Iterable[Json]) -> list[Json]:
     found = [workload for workload in workloads if _fits(name, workload)]
     newest = sorted(found, key=lambda one: str(dig(one, "metadata", "creationTimestamp") or ""), reverse=True)
     return sorted(newest, key=is_finished)
+
+
+def meant(found: Iterable[Json]) -> list[str]:
+    """The different jobs among Workloads that one name stands for; those that have ended count if all have. Kinds that
+    differ in their group alone are told with it."""
+    every = list(found)
+    names = {(type_name(one), _with_group(one)) for one in every if not is_finished(one)} or {
+        (type_name(one), _with_group(one)) for one in every
+    }
+    plain = [name for name, _ in names]
+    return sorted(name if plain.count(name) == 1 else full for name, full in names)
 
 
 def jobs_in(workloads: Iterable[Json]) -> list[str]:
@@ -93,7 +115,7 @@ def suggestions(name: JobName, workloads: Iterable[Json], namespace: str) -> str
 
 
 def _fits(name: JobName, workload: Json) -> bool:
-    if name.type in ("", WORKLOAD_TYPE, "workloads", "wl") and name_of(workload) == name.name:
+    if name.type in ("", *_WORKLOAD_NAMES) and name_of(workload) == name.name:
         return True
     if name.type in ("", GROUP_TYPE) and has_members(workload) and name_of(workload) == name.name:
         return True
@@ -104,6 +126,13 @@ def _fits(name: JobName, workload: Json) -> bool:
     return any(
         known == name.name and (not name.type or name.type in names_of(gvk, _plural(gvk))) for gvk, known in named
     )
+
+
+def _with_group(workload: Json) -> str:
+    found = owner(workload)
+    kind, _, name = type_name(workload).partition("/")
+    group = found.gvk.group if found is not None and not has_members(workload) and "." not in kind else ""
+    return f"{kind}.{group}/{name}" if group else f"{kind}/{name}"
 
 
 def _plural(gvk: GVK) -> str:

@@ -19,8 +19,8 @@ BuiltIn: TypeAlias = Literal["secretreader", "cp-creds"]
 ArgsPolicy: TypeAlias = Literal["Ignore", "Append"]
 """What becomes of arguments that a profile asks for."""
 EnvPolicy: TypeAlias = Literal["Ignore", "AppendIfNotExists", "Replace"]
-"""What becomes of variables that a profile asks for. A name that the operator has set, too: `AppendIfNotExists` keeps
-the operator's value, `Replace` takes the profile's."""
+"""What becomes of the variables that a profile may ask for. A name that the operator has set, too: `AppendIfNotExists`
+keeps the operator's value, `Replace` takes the profile's."""
 
 API_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 """Of the protocol between us and a command."""
@@ -53,6 +53,9 @@ class AccessProvider:
     """Only for `cp-creds`."""
     args_policy: ArgsPolicy = "Ignore"
     env_policy: EnvPolicy = "Ignore"
+    env_names: tuple[str, ...] = ()
+    """The variables that a profile may ask for. Many change what a command loads, whom it asks or trusts, so no list of
+    those that may not would be complete."""
 
 
 @attrs.frozen

@@ -44,7 +44,7 @@ class Access:
     more_args: tuple[str, ...] = attrs.field(default=(), repr=False)
     """Arguments of the profile, if the provider's policy takes them."""
     more_env: tuple[tuple[str, str], ...] = attrs.field(default=(), repr=False)
-    """Variables of the profile, if the provider's policy takes them."""
+    """Those variables of the profile that the provider's policy takes."""
 
     @property
     def cluster_name(self) -> str:
@@ -136,7 +136,7 @@ def _with_additions(access: Access, extensions: list[tuple[str, Any]]) -> Access
         if name == ARGS_EXTENSION and provider.args_policy == "Append":
             args += _more_args(content)
         elif name == ENVS_EXTENSION and provider.env_policy != "Ignore":
-            env |= _more_env(content)
+            env |= {named: value for named, value in _more_env(content).items() if named in provider.env_names}
     return attrs.evolve(access, more_args=tuple(args), more_env=tuple(sorted(env.items())))
 
 

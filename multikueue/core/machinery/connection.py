@@ -18,6 +18,7 @@ from multikueue.core.model.conditions import (
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
+from multikueue.core.model.worker_kueue import WorkerKueue
 
 CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
@@ -25,6 +26,8 @@ UNREADABLE: Final = "AnswersUnreadable"
 """Our reason for a worker that answers with more than may be read of it."""
 CREDENTIALS: Final = "multikueue.dev/CredentialsInUse"
 """Our condition on a MultiKueueCluster beside `Active`: which credentials its connection was opened with."""
+KUEUE: Final = "multikueue.dev/KueueComplete"
+"""Another one: whether the worker's Kueue has what copies may need."""
 CREDENTIALS_TOLD: Final = "The connection uses the kubeconfig with the digest "
 PROFILE_TOLD: Final = "The connection uses what its ClusterProfile says, with the digest "
 _UNUSABLE: Final = "; not usable for: "
@@ -109,6 +112,11 @@ class Connection:
     def unreadable(self) -> bool:
         """Whether the worker answers, but with what cannot be read."""
         return not self.connected and self.reason == UNREADABLE
+
+    def shifted(self, step: timedelta) -> Connection:
+        """The same with its times so much later: by a wall clock that has been set."""
+        since, due = (None if at is None else at + step for at in (self.lost_since, self.next_attempt))
+        return attrs.evolve(self, lost_since=since, next_attempt=due)
 
     def succeeded(self) -> Connection:
         """The worker answers."""
@@ -246,6 +254,24 @@ def credentials_status(cluster: Json, digest: str, now: datetime) -> Json | None
         CREDENTIALS, True, "Connected", told, now=now, generation=dig(cluster, "metadata", "generation")
     )
     return None if says_the_same(condition(cluster, CREDENTIALS), wanted) else wanted
+
+
+def kueue_status(cluster: Json, kueue: WorkerKueue, now: datetime) -> Json | None:
+    """The condition that says what the worker's Kueue lacks, or None if the object says the same already.
+
+    A worker that never lacked anything has none.
+
+    Args:
+        cluster: the MultiKueueCluster.
+        kueue: what is known of the worker's.
+        now: the manager's wall clock.
+    """
+    found, lacks = condition(cluster, KUEUE), "; ".join(kueue.lacks)
+    if not lacks and (found is None or not kueue.read):
+        return None
+    said = (False, "Older", f"{kueue.name} there lacks {lacks}") if lacks else (True, "Complete", f"{kueue.name} there")
+    wanted = new_condition(KUEUE, *said, now=now, generation=dig(cluster, "metadata", "generation"))
+    return None if says_the_same(found, wanted) else wanted
 
 
 @attrs.frozen

@@ -11,6 +11,7 @@ here is at their expense instead: it waits in their flow, and of such keys there
 from __future__ import annotations
 
 import heapq
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable
@@ -51,8 +52,8 @@ class WorkQueue(Generic[K]):
     * A key that is added while it is held becomes pending again when it is released.
     * Of two times for one pending key, the earlier wins.
     * `take` returns due keys of all flows in turn; those of one flow in the order of their times, and of equal times in
-      the order they were added. Who joins later comes behind those that a `take` has found due already, whatever its
-      time. With n flows, a flow's first key is returned within n takes.
+      the order they were added, or released if they were added while they were held. A time before the last `take`
+      counts as the time of that: nobody jumps the queue. With n flows, a flow's first key is returned within n takes.
     * A key is at the expense of the first who caused it, until it is released for good or is added without a cause.
     """
 
@@ -67,7 +68,7 @@ class WorkQueue(Generic[K]):
     and `SPARE`."""
     _ready: Flows[K] = attrs.field(factory=Flows, init=False)
     """The waiting keys that are due."""
-    _ready_at: float = attrs.field(default=0.0, init=False)
+    _ready_at: float = attrs.field(default=-math.inf, init=False)
     """The time of the last `take`."""
     _held: set[K] = attrs.field(factory=set, init=False)
     """client-go's `processing` set."""
@@ -105,6 +106,7 @@ class WorkQueue(Generic[K]):
 
     def again(self, key: K, at: float) -> None:
         """As `add`, by the holder of the key: whoever has caused it still has."""
+        at = max(at, self._ready_at)
         if key in self._held:
             self._readded[key] = min(at, self._readded.get(key, at))
         elif key not in self._ready and (key not in self._delayed or at < self._delayed[key][0]):
@@ -114,9 +116,9 @@ class WorkQueue(Generic[K]):
         """Return the key whose turn it is, and hold it; None if no key is due."""
         self._ready_at = now
         while (due := self._next_delayed()) is not None and due <= now:
-            _, _, key = heapq.heappop(self._heap)
+            at, _, key = heapq.heappop(self._heap)
             del self._delayed[key]
-            self._ready.add(key, self._flow(key))
+            self._ready.add(key, self._flow(key), at)
         taken = self._ready.take()
         if taken is not None:
             self._held.add(taken)

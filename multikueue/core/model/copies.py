@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from multikueue.core.model import labels, workloads
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json
@@ -88,8 +90,13 @@ def spec_digests(workload: Json) -> tuple[str, ...]:
 
 
 def _digest(spec: Json) -> str:
-    kept = {field: value for field, value in spec.items() if field not in _SYNCED_FIELDS + _IGNORED_FIELDS}
-    return digest(pruned(kept))
+    return digest(_kept_equal(spec))
+
+
+def _kept_equal(spec: Json) -> Json:
+    """The part of a spec in which a copy must equal the Workload."""
+    kept: Json = pruned({one: spec[one] for one in spec if one not in _SYNCED_FIELDS + _IGNORED_FIELDS})
+    return kept
 
 
 def differs_in_spec(workload: Json, remote: Json, specs: tuple[str, ...] | None = None) -> bool:
@@ -98,6 +105,9 @@ def differs_in_spec(workload: Json, remote: Json, specs: tuple[str, ...] | None 
     A copy notes what it was made from, so a worker's defaults and webhooks do not count. Of the copy's own spec only
     the queue and the names and counts of its pod sets are compared: what decides where and how much is run.
 
+    Once a worker is recorded, a field that only one side has is no difference. The API server lets no pod set change
+    then but for its count; a new version of a CRD fills in defaults, or drops fields, in what is stored already.
+
     Args:
         workload: the manager's.
         remote: the copy.
@@ -105,7 +115,10 @@ def differs_in_spec(workload: Json, remote: Json, specs: tuple[str, ...] | None 
     """
     noted = annotations_of(remote).get(labels.SPEC_ANNOTATION)
     remade = noted is not None and noted not in (specs or spec_digests(workload))
-    return remade or _shape(workload) != _shape(remote)
+    if workloads.cluster_name(workload) is None:
+        return remade or _shape(workload) != _shape(remote)
+    here, there = (_kept_equal(unstarted_spec(one)) if remade else _queue(one) for one in (workload, remote))
+    return _counts(workload) != _counts(remote) or _contradict(here, there)
 
 
 def is_spent(remote: Json) -> bool:
@@ -136,7 +149,25 @@ def priority_patch(workload: Json, remote: Json) -> Json | None:
 
 
 def _shape(workload: Json) -> tuple[object, ...]:
-    return dig(workload, "spec", "queueName"), list(workloads.pod_counts(workload).items())
+    return _queue(workload), _counts(workload)
+
+
+def _queue(workload: Json) -> Json:
+    named = dig(workload, "spec", "queueName")
+    return {} if named is None else {"queueName": named}
+
+
+def _counts(workload: Json) -> list[tuple[str, int]]:
+    return list(workloads.pod_counts(workload).items())
+
+
+def _contradict(here: Any, there: Any) -> bool:
+    """Whether two values differ in more than fields that only one of them has."""
+    if isinstance(here, dict) and isinstance(there, dict):
+        return any(_contradict(here[field], there[field]) for field in here.keys() & there.keys())
+    if isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
+        return any(map(_contradict, here, there))
+    return bool(here != there)
 
 
 def must_be_replaced(workload: Json, remote: Json, specs: tuple[str, ...] | None = None) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from multikueue.core.model.names import Json, Resource
-from multikueue.core.model.objects import name_of
+from multikueue.core.model.objects import dig, name_of
 
 TOLD: Final = 5
 """Fields that are named; of the others the number."""
@@ -39,6 +39,12 @@ def told_dropped(cluster: str, resource: Resource, sent: Json, stored: Json) -> 
         f'worker cluster "{cluster}" has left {", ".join(found[:TOLD])}{more} out of {kind} "{name_of(sent)}", which '
         f"runs there without: its API of {kind} is older than the manager's, or a webhook there removes them"
     )
+
+
+def topology_of(workload: Json) -> Json:
+    """A Workload with nothing but how its pods are to be placed: of the rest its worker's job has what it needs."""
+    requests = [{"topologyRequest": one.get("topologyRequest")} for one in dig(workload, "spec", "podSets") or ()]
+    return {"metadata": workload["metadata"], "spec": {"podSets": requests}}
 
 
 def _missing(path: str, sent: Any, stored: Any) -> Iterator[str]:

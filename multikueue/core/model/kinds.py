@@ -21,6 +21,7 @@ ADMISSION_CHECK = _kueue("AdmissionCheck", "admissionchecks", namespaced=False)
 MULTIKUEUE_CONFIG = _kueue("MultiKueueConfig", "multikueueconfigs", namespaced=False)
 MULTIKUEUE_CLUSTER = _kueue("MultiKueueCluster", "multikueueclusters", namespaced=False)
 
+DEPLOYMENT = Resource(GVK("apps", "v1", "Deployment"), "deployments")
 POD = Resource(GVK("", "v1", "Pod"), "pods")
 NAMESPACE = Resource(GVK("", "v1", "Namespace"), "namespaces", namespaced=False)
 CONFIG_MAP = Resource(GVK("", "v1", "ConfigMap"), "configmaps")

@@ -76,6 +76,13 @@ def is_out_of_time(workload: Json) -> bool:
     return is_evicted(workload) and reason.endswith(OUT_OF_TIME)
 
 
+def was_rejected(workload: Json) -> bool:
+    """Whether it was deactivated because an admission check rejected it: Kueue notes that as the cause. The check
+    itself is Pending again by then."""
+    reason = str((condition(workload, "Evicted") or {}).get("reason") or "")
+    return is_evicted(workload) and not is_active(workload) and reason == "DeactivatedDueToAdmissionCheck"
+
+
 def is_live(workload: Json) -> bool:
     """Whether it has quota, has not ended, and nobody has deleted it."""
     return has_quota(workload) and not is_finished(workload) and not is_terminating(workload)
@@ -197,6 +204,16 @@ def owner(workload: Json) -> Owner | None:
         return None
     chosen = next((reference for reference in references if reference.get("controller")), references[0])
     return Owner(GVK.of(chosen.get("apiVersion", ""), chosen.get("kind", "")), chosen.get("name", ""))
+
+
+def job_reference(workload: Json) -> Json | None:
+    """What names the job behind the Workload, as an event does; None: its UID is not known."""
+    found = owner(workload)
+    uid_of_job = owner_names(workload, found.gvk).get(found.name) if found is not None else None
+    if found is None or uid_of_job is None:
+        return None
+    metadata = {"namespace": workload["metadata"]["namespace"], "name": found.name, "uid": uid_of_job}
+    return {"apiVersion": found.gvk.api_version, "kind": found.gvk.kind, "metadata": metadata}
 
 
 def owner_names(workload: Json, gvk: GVK) -> dict[str, str]:

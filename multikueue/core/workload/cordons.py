@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from multikueue.core.model import workloads
-from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
+from multikueue.core.model.labels import MAX_LABEL_VALUE, MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import CheckState
@@ -30,10 +30,17 @@ LEAVING = "the job is being moved away from it"
 
 def why_withheld(situation: Situation, worker: Worker) -> str:
     """Why a worker is not offered the Workload although it was nominated; empty: it may be."""
-    leaving = leaves(situation) == worker.name
-    if not (leaving or worker.cordon) or _has_its_job(situation, worker):
-        return ""  # its job is recorded first, and may leave it then
-    return LEAVING if leaving else worker.cordon
+    why = LEAVING if leaves(situation) == worker.name else worker.cordon or _why_not_found(situation, worker)
+    return "" if not why or _has_its_job(situation, worker) else why  # its job is recorded first, and may leave it then
+
+
+def _why_not_found(situation: Situation, worker: Worker) -> str:
+    """Why a job there would not find its Workload, and run without it; empty: it would. Groups look for none."""
+    if not worker.kueue.loses_long_names or len(situation.snapshot.key.name) <= MAX_LABEL_VALUE:
+        return ""
+    if workloads.has_members(situation.workload) or workloads.component_index(situation.workload) is not None:
+        return ""
+    return f"{worker.kueue.name} there has no room for the name of its Workload: upgrade it, or shorten the job's name"
 
 
 def _has_its_job(situation: Situation, worker: Worker) -> bool:

@@ -41,6 +41,8 @@ class Announce:
     """`Normal` or `Warning`."""
     note: str
     cluster: ClusterName = MANAGER
+    on_job: bool = False
+    """Whether it is an event on the job as well."""
 
 
 @attrs.frozen

@@ -26,7 +26,7 @@ from multikueue.core.workload.earlier_attempts import (
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
-from multikueue.core.workload.preemption_gates import gated, open_next
+from multikueue.core.workload.preemption_gates import awaits_turn, gated, open_next, takes_turns
 from multikueue.core.workload.reasons import reasons
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connected, Lost, Removing, Unserved, Worker
@@ -247,8 +247,8 @@ def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
 def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if worker.is_empty:
         made = situation.copy_for(worker)
-        alone = situation.settings.orchestrated_preemption and not situation.group_workers
-        yield CreateWorkload(worker.name, gated(made) if alone else made)
+        if not awaits_turn(situation, worker):
+            yield CreateWorkload(worker.name, gated(made) if takes_turns(situation) else made)
     elif worker.workload is None:
         yield from _clean_current(situation, worker)  # a job without its Workload cannot run
     elif (copy := situation.current(worker)) is not None and not is_terminating(copy):

@@ -187,14 +187,15 @@ def _is_acted_on(situation: Situation) -> bool:
 
 def _reject_acted_on(situation: Situation) -> Plan:
     verdict, *cleaning = _reject_and_clean(situation, why := _acting(situation))
-    return Plan((verdict, Announce("Warning", why), *cleaning))
+    return Plan((verdict, Announce("Warning", why, on_job=True), *cleaning))
 
 
 def _reject_unknown_kind(situation: Situation) -> Plan:
     kind = f' for owner kind "{situation.owner.gvk}"' if situation.owner is not None else ""
     verdict, *cleaning = _reject_and_clean(situation, f"No multikueue adapter found{kind}")
     setting = situation.snapshot.missing_setting
-    advice = [Announce("Warning", f"Jobs of this kind are not dispatched: {setting}")] if setting else []
+    text = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
+    advice = [Announce("Warning", text, on_job=True)] if setting else []
     return Plan((verdict, *advice, *cleaning))
 
 
@@ -203,7 +204,7 @@ def _reject_undelegated(situation: Situation) -> Plan:
     verdict, *cleaning = _reject_and_clean(situation, f"The owner is not managed by Kueue: {refusal}")
     # The verdict is in Kueue's words, which tools know; what a person can do about it is told beside it, once.
     advice = f"{refusal}: create the job again with that value, or enable the webhook that fills it in"
-    return Plan((verdict, Announce("Warning", advice), *cleaning))
+    return Plan((verdict, Announce("Warning", advice, on_job=True), *cleaning))
 
 
 def _reject_and_clean(situation: Situation, base: str) -> Iterator[Effect]:

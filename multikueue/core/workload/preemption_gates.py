@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from multikueue.core.model.conditions import is_true, parse_timestamp, timestamp
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
 from multikueue.core.model.copies import is_spent
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.status_apply import admission_status
 from multikueue.core.model.workloads import is_finished
-from multikueue.core.workload.effects import ApplyStatus, Plan
+from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker, WritingStatus
 
@@ -29,33 +29,72 @@ def gated(workload: Json) -> Json:
     return {**workload, "spec": {**workload["spec"], "preemptionGates": [{"name": GATE}]}}
 
 
+def takes_turns(situation: Situation) -> bool:
+    """Whether one worker at a time may preempt for the Workload. Of a group only one can be nominated."""
+    return situation.settings.orchestrated_preemption and not situation.group_workers
+
+
+def awaits_turn(situation: Situation, worker: Worker) -> bool:
+    """Whether a worker gets its copy only when its turn has come: its API drops the gate, so it preempts at once."""
+    return takes_turns(situation) and worker.kueue.drops_gates and worker.is_empty
+
+
 def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     """Open the gate of the first nominated worker that must preempt for the Workload; of the next one after a while.
 
     First means first of the config. When a gate was opened, by our clock, is noted on the copy. It is written under
     Kueue's field manager, with all fields of that one: Kueue could not remove an entry of another manager.
+
+    A worker that drops gates gets its copy instead, once those with gates have said that they have no room.
     """
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
-    copies = [(worker, situation.current(worker)) for worker in asked]
-    offered = [(worker, copy) for worker, copy in copies if copy is not None and _is_waiting(situation, copy)]
+    copies = [(worker, copy) for worker in asked if (copy := situation.current(worker)) is not None]
+    offered = [(worker, copy) for worker, copy in copies if _stays(situation, copy)]
+    closed = [(worker, copy) for worker, copy in offered if _has_gate(copy) and _opened_at(copy) is None]
     if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
-        return Plan(tuple(_open(situation, worker, copy) for worker, copy in offered if _opened_at(copy) is None))
-    blocked = [(worker, copy) for worker, copy in offered if _opened_at(copy) is None and is_true(copy, BLOCKED)]
-    if not blocked or any(isinstance(worker.in_flight, WritingStatus) for worker in asked):
-        return Plan()  # a gate that is being opened does not show yet: its answer brings us back
-    timeout = situation.settings.preemption_timeout
-    opened = [at for _, copy in offered if (at := _opened_at(copy)) is not None]
-    if opened and (left := timeout - (situation.now - max(opened))).total_seconds() > 0:
-        return Plan(look_again=left.total_seconds())
-    return Plan((_open(situation, *blocked[0]),), look_again=timeout.total_seconds())
+        return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
+    if any(isinstance(worker.in_flight, WritingStatus) for worker in asked):
+        return Plan()  # a turn that begins does not show yet: its answer brings us back
+    turns: dict[str, Effect] = {
+        worker.name: _open(situation, worker, copy) for worker, copy in closed if is_true(copy, BLOCKED)
+    }
+    gateless = [worker for worker in asked if awaits_turn(situation, worker)]
+    unheard = _unheard_for(situation, asked) if gateless else None
+    if unheard is None:
+        turns |= {one.name: CreateWorkload(one.name, situation.copy_for(one)) for one in gateless}
+    if not turns:
+        return Plan(look_again=unheard)
+    timeout, now = situation.settings.preemption_timeout, situation.now
+    began = [_opened_at(copy) if _has_gate(copy) else _created_at(copy) for _, copy in offered]
+    running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
+    if running:
+        return Plan(look_again=(timeout - (now - max(running))).total_seconds())
+    return Plan((next(turns[worker.name] for worker in asked if worker.name in turns),), timeout.total_seconds())
 
 
-def _is_waiting(situation: Situation, copy: Json) -> bool:
-    """Whether it has our gate, and is not about to be removed."""
-    if not any(gate.get("name") == GATE for gate in dig(copy, "spec", "preemptionGates") or []):
-        return False
-    stays = not is_spent(copy) and not situation.must_be_replaced(copy)
-    return stays and not is_terminating(copy) and not is_finished(copy)
+def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
+    """For how many seconds to wait for the word of those that have room, or a gate; None: for nobody any more."""
+    reserved = parse_timestamp((condition(situation.workload, "QuotaReserved") or {}).get("lastTransitionTime"))
+    left = situation.settings.preemption_timeout - (situation.now - (reserved or situation.now))
+    silent = any(
+        condition(situation.current(one) or {}, "QuotaReserved") is None for one in asked if not one.kueue.drops_gates
+    )
+    return left.total_seconds() if silent and left.total_seconds() > 0 else None
+
+
+def _stays(situation: Situation, copy: Json) -> bool:
+    """Whether it is not about to be removed."""
+    goes = is_spent(copy) or situation.must_be_replaced(copy) or is_terminating(copy) or is_finished(copy)
+    return not goes
+
+
+def _has_gate(copy: Json) -> bool:
+    return any(gate.get("name") == GATE for gate in dig(copy, "spec", "preemptionGates") or [])
+
+
+def _created_at(copy: Json) -> datetime | None:
+    """Since when a copy without a gate may preempt, by its worker's clock."""
+    return parse_timestamp(dig(copy, "metadata", "creationTimestamp"))
 
 
 def _opened_at(copy: Json) -> datetime | None:

@@ -16,6 +16,7 @@ from multikueue.core.model.copies import is_spent
 from multikueue.core.model.names import Json
 from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.earlier_attempts import left_of_loss, may_run_for
+from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
     Connected,
@@ -75,6 +76,8 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
         return "not nominated yet"
     copy = situation.current(worker)
     if copy is None:
+        if awaits_turn(situation, worker):
+            return f"{worker.kueue.name} there has no preemption gates: it is asked when its turn to preempt has come"
         return "" if worker.is_empty else "what an earlier attempt has left there is being removed"
     return _word_of(copy)
 

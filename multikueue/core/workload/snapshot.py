@@ -12,6 +12,7 @@ from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.worker_kueue import WorkerKueue
 
 
 @attrs.frozen
@@ -132,7 +133,8 @@ class Removing:
 
 @attrs.frozen
 class WritingStatus:
-    """The status of the Workload copy is being written: its gate may be open before that shows."""
+    """The status of the Workload copy is being written, or one without a gate created: it may preempt before that
+    shows."""
 
 
 InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus
@@ -212,6 +214,7 @@ class Worker:
     """Which object of this Workload there cannot be read, and why; empty: all can be. See `unreadable.hidden`."""
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
+    kueue: WorkerKueue = attrs.field(factory=WorkerKueue)
 
     @property
     def cordon(self) -> str:

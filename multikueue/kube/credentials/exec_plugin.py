@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -13,20 +12,6 @@ V1: Final = "client.authentication.k8s.io/v1"
 API_VERSIONS: Final = (V1, "client.authentication.k8s.io/v1beta1")
 EXEC_INFO: Final = "KUBERNETES_EXEC_INFO"
 """The variable that tells a plugin what is asked of it."""
-
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DANGEROUS: Final = re.compile(
-    r"LD_.*|DYLD_.*|.*_PROXY|PYTHON.*|PERL5?(LIB|OPT|DB)|RUBY(LIB|OPT)|NODE_.*|_?JAVA_.*|JDK_JAVA_.*|CLASSPATH"
-    r"|BASH.*|ENV|IFS|SHELLOPTS|(LIB)?PATH|HOME|XDG_.*|TMPDIR|GCONV_PATH|GLIBC_.*|LOCPATH|NLSPATH|HOSTALIASES|RES_OPTIONS"
-    r"|SSL.*|OPENSSL_.*|.*_CA_BUNDLE|.*_ENDPOINT(_URL.*)?|.*_AUTHORITY_HOST|.*CREDENTIALS.*|.*_COMMAND"
-    r"|DOTNET_.*|(LUA|GEM|PHP).*|CURL_HOME|PS4|GODEBUG|KUBECONFIG|KUBERNETES_.*|.*_CONFIG_FILE"
-)
-"""Variables with which somebody makes a program load other code, trust others, or send its requests elsewhere."""
-
-
-def is_dangerous(name: str) -> bool:
-    """Whether a variable is never taken from a ClusterProfile: it changes what a command loads, or whom it asks."""
-    return not _NAME.fullmatch(name) or _DANGEROUS.fullmatch(name.upper()) is not None
 
 
 def _words(args: Iterable[str]) -> tuple[str, ...]:
@@ -74,9 +59,9 @@ class ExecPlugin:
 
         Args:
             args: put behind its own.
-            env: added to its own, without those that are dangerous: see `is_dangerous`.
+            env: added to its own. Which may be asked for, the operator says: see `AccessProvider.env_names`.
             replace: whether a variable of a profile takes the place of its own with the same name.
         """
-        more = {name: value for name, value in (env or {}).items() if not is_dangerous(name)}
-        merged = {**dict(self.env), **more} if replace else {**more, **dict(self.env)}
+        own, more = dict(self.env), env or {}
+        merged = {**own, **more} if replace else {**more, **own}
         return attrs.evolve(self, args=(*self.args, *args), env=merged)

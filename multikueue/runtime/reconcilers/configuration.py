@@ -15,7 +15,13 @@ import attrs
 from multikueue.core.config.admission_check import active_condition
 from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.machinery.action import Action
-from multikueue.core.machinery.connection import active_status, credentials_status, notice, remembered_loss
+from multikueue.core.machinery.connection import (
+    active_status,
+    credentials_status,
+    kueue_status,
+    notice,
+    remembered_loss,
+)
 from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -207,12 +213,13 @@ class ClusterReconciler:
             return
         unusable = worker.usable.unusable if worker.usable is not None else {}
         wanted = active_status(cluster, worker.connection, self.clock(), unusable)
-        in_use = self._credentials(worker, cluster)
-        if wanted is None and in_use is None:
+        kueue = kueue_status(cluster, worker.usable.kueue.known, self.clock()) if worker.usable is not None else None
+        changed = [one for one in (wanted, self._credentials(worker, cluster), kueue) if one is not None]
+        if not changed:
             return
         told = conditions(cluster)
-        for one in (wanted, in_use):
-            told = replaced(told, one) if one is not None else told
+        for one in changed:
+            told = replaced(told, one)
         if not await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, told):
             return  # deleted: its event enqueues it
         happened = notice(condition(cluster, "Active"), wanted) if wanted is not None else None

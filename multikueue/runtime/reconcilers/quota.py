@@ -98,7 +98,8 @@ class QuotaReconciler:
             self._hidden_since.pop(name, None)
             return self.workers.lost_since(name)
         if worker.connection.connected:
-            return self._hidden_since.setdefault(name, self.clock())
+            times = self.workers.clusters.times
+            return self._hidden_since.setdefault(name, times.now()) + times.step()
         self._hidden_since.pop(name, None)
         # Without an error it is only being connected: what an earlier process noted may be over.
         return worker.connection.lost_since if worker.connection.error else None

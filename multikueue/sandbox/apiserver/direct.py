@@ -14,7 +14,7 @@ from typing import TypeVar
 import anyio
 import anyio.lowlevel
 
-from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import DeadlineExceeded, Unreachable
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
 from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Connection, to_error
@@ -44,6 +44,9 @@ from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.apiserver.verbs.updating import Target
 
 T = TypeVar("T")
+
+OPENAPI = "openapi"
+"""What faults call the reading of a schema."""
 
 
 class DirectClient:
@@ -79,6 +82,18 @@ class DirectClient:
         return await self._call(
             "get", resource, key, lambda row: clone(self.registry.get(row, key.namespace or None, key.name))
         )
+
+    async def schema(self, gvk: GVK) -> Json | None:
+        """The schema of a kind; see `Describer`."""
+        with self._connected(f"get openapi of {gvk}", self._deadline):
+            self._authenticate()
+            hit = self.faults.match(Call(self._user, "get", OPENAPI))
+            await anyio.lowlevel.checkpoint()
+            await self.faults.apply(hit, "request")
+            rows = self.registry.cluster.types.values()
+            found = next((one.custom for one in rows if GVK(one.group, one.version, one.kind) == gvk), None)
+            return clone(found.schema) if found is not None else None
+        raise AssertionError("unreachable: the connection raises when it does not return")
 
     async def list(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
@@ -213,9 +228,7 @@ class DirectClient:
     def _arrive(
         self, verb: str, resource: Resource, key: ObjectKey, subresource: str = ""
     ) -> tuple[ResourceType, Call]:
-        tokens = self.access.tokens
-        if tokens is not None and self._user not in tokens.values():
-            raise StatusError(401, "Unauthorized", "Unauthorized")
+        self._authenticate()
         row = self.registry.type_of(resource)
         call = Call(self._user, verb, row.qualified, key.namespace, key.name, subresource)
         self.access.count(call)
@@ -223,6 +236,11 @@ class DirectClient:
             asked = Attributes(verb, row.group, row.plural, subresource, key.namespace, key.name)
             self.access.authorize(user_named(self._user), asked)
         return row, call
+
+    def _authenticate(self) -> None:
+        tokens = self.access.tokens
+        if tokens is not None and self._user not in tokens.values():
+            raise StatusError(401, "Unauthorized", "Unauthorized")
 
     @contextmanager
     def _connected(self, what: str, silence: float) -> Iterator[Connection]:

@@ -155,10 +155,27 @@ def test_arguments_of_a_profile_are_taken_where_the_policy_says_so(content: Any)
 
 @pytest.mark.parametrize("policy", ["AppendIfNotExists", "Replace"])
 def test_variables_of_a_profile_are_taken_where_the_policy_says_so(policy: Any) -> None:
-    taken = chosen(profile(provider("aws", *ADDITIONS)), attrs.evolve(PLUGIN, env_policy=policy))
+    takes = attrs.evolve(PLUGIN, env_policy=policy, env_names=("B", "C", "D"))
+    taken = chosen(profile(provider("aws", *ADDITIONS)), takes)
 
     assert taken.more_env == (("B", "more"), ("C", "more"))
     assert taken.more_args == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("LD_PRELOAD", "PYTHONPATH", "CLOUDSDK_PYTHON", "VAULT_ADDR", "GIT_SSH", "BROWSER", "https_proxy", "PATH"),
+        *("KUBERNETES_EXEC_INFO", "KUBERNETES_SERVICE_HOST", "", "A B", "A=B", "BASH_FUNC_x%%", "region", "REGION "),
+    ],
+)
+def test_no_variable_is_taken_that_the_operator_does_not_list(name: str) -> None:
+    """Also where the profile may replace others: they may decide what the command loads, and whom it asks."""
+    asked = profile(provider("aws", extension(ENVS_EXTENSION, {name: "theirs", "REGION": "north"})))
+    takes = attrs.evolve(PLUGIN, env_policy="Replace", env_names=("REGION",))
+
+    assert chosen(asked, takes).more_env == (("REGION", "north"),)
+    assert chosen(asked, attrs.evolve(takes, env_names=())).more_env == ()
 
 
 @pytest.mark.parametrize(
@@ -310,6 +327,6 @@ STATUS = ANYTHING | st.fixed_dictionaries({"accessProviders": st.lists(PROVIDER,
 
 @given(STATUS)
 def test_whatever_a_status_holds_there_is_an_access_or_a_reason(status: Any) -> None:
-    takes = attrs.evolve(PLUGIN, args_policy="Append", env_policy="Replace")
+    takes = attrs.evolve(PLUGIN, args_policy="Append", env_policy="Replace", env_names=("A", "name"))
     with contextlib.suppress(ClusterProfileError):
         secret_name(chosen({"metadata": {"name": "c1"}, "status": status}, takes, OCM))

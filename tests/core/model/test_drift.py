@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import PatchWorkload
 from tests.core.building import (
     EARLIER,
@@ -70,3 +71,37 @@ class TestMending:
         local = workload(nominated=("w1",))
         going = copy_of(local, deleting=True, spec={"queueName": "other"})
         assert decide(snapshot(local, worker("w1", going))).effects == ()
+
+
+RECORDED: Json = {"mode": "Fast"}
+NEW_DEFAULT: Json = {
+    **RECORDED,
+    "podSets": [{"name": "main", "count": 1, "placement": "Spread"}],
+    "retries": 3,
+}
+"""What a new version of the CRD shows of the same Workload."""
+
+
+class TestRecorded:
+    @pytest.mark.parametrize("upgraded", ["manager", "worker"])
+    def test_a_new_default_of_either_crd_takes_no_running_job(self, upgraded: str) -> None:
+        """An upgrade of the manager's Kueue sent back all that ran."""
+        before, after = (workload(cluster="w1", check="Ready", spec=spec) for spec in (RECORDED, NEW_DEFAULT))
+        local, seen_there = (after, RECORDED) if upgraded == "manager" else (before, NEW_DEFAULT)
+        remote = copy_of(before, admitted=True, owned=True, spec=seen_there)
+        assert _sent_back(local, remote) == []
+
+    @pytest.mark.parametrize(
+        "spec",
+        [{"queueName": "other"}, {"podSets": [{"name": "main", "count": 2}]}, {"mode": "Slow"}],
+        ids=["queue", "count", "a field of both"],
+    )
+    def test_what_both_sides_have_and_differs_sends_it_back(self, spec: Json) -> None:
+        made_from = workload(cluster="w1", check="Ready", spec={"queueName": "queue", **RECORDED})
+        local = workload(cluster="w1", check="Ready", spec={"queueName": "queue", **RECORDED, **spec})
+        assert _sent_back(local, copy_of(made_from, admitted=True, owned=True)) != []
+
+
+def _sent_back(local: Json, remote: Json) -> list[str]:
+    seen = snapshot(local, worker("w1", remote, job_copy_of(local)))
+    return [word for word in in_words(seen, decide(seen)) if word.startswith("retry")]

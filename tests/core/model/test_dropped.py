@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.model.dropped import dropped_fields, told_dropped
+from multikueue.core.model.dropped import dropped_fields, told_dropped, topology_of
 from multikueue.core.model.names import GVK, Resource
 
 JOBSETS = Resource(GVK("jobset.x-k8s.io", "v1alpha2", "JobSet"), "jobsets")
@@ -45,3 +45,13 @@ def test_the_user_reads_what_is_missing_and_where_and_a_long_list_is_cut() -> No
         "which runs there without: its API of JobSet is older than the manager's, or a webhook there removes them"
     )
     assert told_dropped("w1", JOBSETS, sent, sent) == ""
+
+
+def test_of_a_workload_only_how_its_pods_are_placed_is_of_interest() -> None:
+    """The rest of its templates a worker has from the job."""
+    pod_set = {"name": "main", "template": {"spec": {"new": 1}}, "topologyRequest": {"required": "rack"}}
+    sent = {"metadata": {"name": "w"}, "spec": {"preemptionGates": [{"name": "g"}], "podSets": [pod_set]}}
+    stored = {"spec": {"podSets": [{"name": "main", "template": {}}]}}
+    assert dropped_fields(topology_of(sent), stored) == (".spec.podSets[0].topologyRequest",)
+    without = {**sent, "spec": {"podSets": [{"name": "main"}]}}
+    assert dropped_fields(topology_of(without), stored) == ()

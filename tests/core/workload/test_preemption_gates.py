@@ -9,10 +9,12 @@ import pytest
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.names import Json
+from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Plan
 from multikueue.core.workload.preemption_gates import GATE
 from multikueue.core.workload.snapshot import Lost, Snapshot, Worker, WritingStatus
-from tests.core.building import NOW, SETTINGS, copy_of, decide, snapshot, worker, workload
+from tests.core.building import NOW, RESERVED_AT, SETTINGS, condition, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words
 
 ON = attrs.evolve(SETTINGS, orchestrated_preemption=True)
@@ -143,3 +145,81 @@ def test_the_gate_is_no_drift() -> None:
     """A copy with a gate is still a copy of a Workload without."""
     seen = snapshot(OFFERED, closed("w1", blocked=False), closed("w2", blocked=False))
     assert with_gates(seen).effects == ()
+
+
+OLD = WorkerKueue((0, 16), frozenset({GATES}), read=True)
+AHEAD = timedelta(days=-365)
+JUST_NOW = timestamp(NOW - timedelta(seconds=10))
+
+
+def older(name: str, copy: Json | None = None) -> Worker:
+    """A worker whose API drops gates."""
+    return attrs.evolve(worker(name, copy), kueue=OLD)
+
+
+def ungated(*, ago: timedelta) -> Json:
+    made = copy_of(OFFERED, uid="uid-ungated")
+    made["metadata"]["creationTimestamp"] = timestamp(NOW - ago)
+    return made
+
+
+def full(name: str, local: Json) -> Worker:
+    """A worker that has no room, and nobody to preempt."""
+    copy = copy_of(local, gate="Closed", uid=f"uid-{name}")
+    copy["status"]["conditions"] = [condition("QuotaReserved", "Pending", status=False, at=RESERVED_AT)]
+    return worker(name, copy)
+
+
+def test_a_worker_that_drops_gates_is_asked_when_those_with_gates_have_no_room() -> None:
+    """It preempts as soon as it has a copy: nobody may be evicted there while another worker has room."""
+    local = workload(nominated=("w1", "w2"), reserved_at=JUST_NOW)
+    first = with_gates(snapshot(local, older("w1"), worker("w2")))
+    assert [one.cluster for one in first.effects if isinstance(one, CreateWorkload)] == ["w2"]
+    assert first.look_again == 290.0, "a worker whose Kueue never answers keeps it from nobody for ever"
+
+    then = with_gates(snapshot(local, older("w1"), full("w2", local)))
+    (made,) = then.effects
+    assert isinstance(made, CreateWorkload)
+    assert (made.cluster, made.object["spec"].get("preemptionGates")) == ("w1", None)
+
+
+def test_a_worker_that_drops_gates_is_asked_in_the_end_though_another_says_nothing() -> None:
+    """Its quota was reserved half an hour ago."""
+    decided = with_gates(snapshot(OFFERED, older("w1"), worker("w2", copy_of(OFFERED, gate="Closed"))))
+    assert [one.cluster for one in decided.effects if isinstance(one, CreateWorkload)] == ["w1"]
+
+
+def test_a_copy_without_a_gate_takes_the_one_place() -> None:
+    """It may preempt since it was made; for as long no gate is opened, and no other such copy made."""
+    at_work = older("w1", ungated(ago=timedelta(minutes=2)))
+    offered = workload(nominated=("w1", "w2", "w3"))
+    decided = with_gates(snapshot(offered, at_work, closed("w2"), older("w3")))
+    assert (decided.effects, decided.look_again) == ((), 180.0)
+    done = older("w1", ungated(ago=timedelta(minutes=5)))
+    seen = snapshot(offered, done, closed("w2"), older("w3"))
+    assert in_words(seen, with_gates(seen)) == ["open gate on w2"]
+
+
+def test_of_two_that_drop_gates_one_is_asked() -> None:
+    """Both would evict somebody for one job."""
+    decided = with_gates(snapshot(OFFERED, older("w1"), older("w2")))
+    assert [one.cluster for one in decided.effects if isinstance(one, CreateWorkload)] == ["w1"]
+
+
+def test_while_a_copy_without_a_gate_is_being_made_no_gate_is_opened() -> None:
+    """It does not show yet."""
+    making = attrs.evolve(older("w1"), in_flight=WritingStatus())
+    assert with_gates(snapshot(OFFERED, making, closed("w2"))).effects == ()
+
+
+@pytest.mark.parametrize("at_work", [older("w1", ungated(ago=AHEAD)), opened("w1", ago=AHEAD)], ids=["made", "opened"])
+def test_a_clock_that_is_far_ahead_keeps_nobody_from_preempting(at_work: Worker) -> None:
+    """What a worker says of time is its own."""
+    seen = snapshot(OFFERED, at_work, closed("w2"))
+    assert in_words(seen, with_gates(seen)) == ["open gate on w2"]
+
+
+def test_without_the_setting_an_older_worker_is_asked_like_any_other() -> None:
+    """Nobody waits for a turn."""
+    decided = decide(snapshot(OFFERED, older("w1"), worker("w2")))
+    assert [one.cluster for one in decided.effects if isinstance(one, CreateWorkload)] == ["w1", "w2"]

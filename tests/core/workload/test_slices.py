@@ -444,6 +444,14 @@ class TestShrinking:
         assert isinstance(forward, PatchJob)
         assert forward.patch == {"metadata": {"uid": "uid-job-copy"}, "spec": {"parallelism": 2}}
 
+    def test_the_copy_follows_in_place_beside_a_new_default(self) -> None:
+        """The manager's Kueue was upgraded since the copy was made."""
+        smaller = slice_of(OLD_NAME, 2, cluster="w1", check="Ready")
+        smaller["spec"]["podSets"][0]["placement"] = "Spread"
+        running = worker("w1", copy_of(old(), admitted=True), OLD_JOB)
+        seen = snapshot(smaller, running, job=job(elastic=True, parallelism=2, suspended=False))
+        assert "patch workload on w1" in words(seen)
+
     def test_afterwards_there_is_nothing_to_patch(self) -> None:
         """What the copy was made from is noted anew."""
         smaller = slice_of(OLD_NAME, 2, nominated=("w1",))

@@ -13,6 +13,7 @@ from multikueue.core.admission.registration import Registration
 from multikueue.core.machinery.connection import CREDENTIALS, CREDENTIALS_TOLD
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
 from multikueue.webhook.certificates import make_authority, pem
 from multikueued.config import ObjectName, Settings, WebhookSettings
@@ -75,6 +76,7 @@ def worker_facts(name: str = "worker1", **changed: Any) -> WorkerFacts:
         permissions=(ALLOWED,),
         namespaces=frozenset({"default"}),
         queues=queues(),
+        kueue=WorkerKueue((0, 19), read=True),
     )
     return attrs.evolve(made, **changed)
 

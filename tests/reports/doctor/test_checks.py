@@ -13,6 +13,7 @@ from multikueue import AVAILABLE
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, local_queue
 from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
@@ -94,8 +95,8 @@ def manager_cases() -> Iterator[Case]:
     yield "gate-on", healthy(kueue=attrs.evolve(on, arguments=("--feature-gates=A=true",))), deployment, "is on"
     wrote = {"worker1": (StatusWriter("multikueue", NOW), StatusWriter("kueue", NOW + timedelta(seconds=9)))}
     yield "gate-seems-on", healthy(kueue=KueueFacts(), status_writers=wrote), "MultiKueueCluster worker1", "wrote"
-    old = KueueFacts("localhost:5000/kueue:v0.9.1", ("--feature-gates=MultiKueue=false",), {})
-    yield "kueue-too-old", healthy(kueue=old), deployment, "v0.9.1"
+    old = KueueFacts("localhost:5000/kueue:v0.14.9", ("--feature-gates=MultiKueue=false",), {})
+    yield "kueue-too-old", healthy(kueue=old), deployment, "v0.14.9"
     yield "kind-not-served", healthy(lacking=frozenset({RAY_KIND.resource.gvk})), "the manager", "rayjobs.ray.io"
     bare = healthy(definitions={RAY_KIND.resource.gvk: definition()})
     yield "kind-without-managed-by", bare, "CustomResourceDefinition rayjobs.ray.io", "no field spec.managedBy"
@@ -224,6 +225,8 @@ def worker_cases() -> Iterator[Case]:
     yield "worker-permission-missing", with_worker(permissions=refused), "worker1", told
     lacking = with_worker(lacking=frozenset({WORKLOAD.gvk}))
     yield "worker-without-kueue", lacking, "worker1", "Workload (kueue.x-k8s.io/v1beta2)"
+    older = with_worker(kueue=WorkerKueue((0, 16), frozenset({GATES}), read=True))
+    yield "worker-kueue-older", older, "worker1", "Kueue 0.16 there lacks .spec.preemptionGates"
     lacking = with_worker(lacking=frozenset({RAY_KIND.resource.gvk}))
     yield "worker-without-kind", lacking, "worker1", "rayjobs.ray.io, which the manager serves"
     bare = with_worker(namespaces=frozenset({"kube-system"}), queues=queues(local={}))

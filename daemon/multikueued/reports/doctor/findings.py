@@ -91,6 +91,8 @@ class Measured:
     """Seconds by which its clock is ahead of this machine's at least; negative: behind; null: not measured."""
     clock_to: float | None
     """The same at most."""
+    kueue: str = ""
+    """The version of its Kueue, as its controller's image tells; empty: not known."""
     seen_at: datetime | None = None
     """When the daemon saw it, where it could not be asked from here; null: it was asked."""
 
@@ -131,4 +133,5 @@ def legible(text: str) -> str:
 
 def _measured(worker: WorkerFacts, facts: Facts) -> Measured:
     low, high = (worker.clock.low, worker.clock.high) if worker.clock is not None else (None, None)
-    return Measured(worker.name, worker.latency, low, high, facts.seen_at.get(worker.name))
+    kueue = worker.kueue.number if worker.kueue is not None else ""
+    return Measured(worker.name, worker.latency, low, high, kueue, facts.seen_at.get(worker.name))

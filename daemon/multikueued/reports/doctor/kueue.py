@@ -11,14 +11,12 @@ from multikueue.core.model import workloads
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
+from multikueue.core.model.worker_kueue import OLDEST, version_of
 from multikueued import kinds
 from multikueued.reports.doctor.facts import Facts, KueueFacts
 from multikueued.reports.doctor.findings import Spot
 from multikueued.reports.typenames import type_name
 
-OLDEST: Final = (0, 14)
-"""The first version of Kueue that serves v1beta2."""
-_VERSION: Final = re.compile(r":v?(\d+)\.(\d+)")
 _GATE: Final = re.compile(r"(?:^|,)\s*MultiKueue=(true|false)", re.IGNORECASE)
 AUTO: Final = f"({kinds.AUTO})"
 """In the source of a kind that the settings do not name."""
@@ -55,12 +53,6 @@ def kueue_writes(facts: Facts) -> Iterator[Spot]:
         if kueues is not None and (ours is None or kueues > ours):
             at = f"{kueues:%Y-%m-%dT%H:%M:%SZ}"
             yield Spot(f"MultiKueueCluster {worker}", f"Kueue's own controller wrote its status last, at {at}")
-
-
-def version_of(image: str) -> tuple[int, int] | None:
-    """The version that an image's tag tells; None: none."""
-    found = _VERSION.search(image.rpartition("/")[2])
-    return (int(found[1]), int(found[2])) if found is not None else None
 
 
 def old_kueue(facts: Facts) -> Iterator[Spot]:

@@ -34,7 +34,7 @@ MANAGER_CHECKS: Final = (
         "kueue-too-old",
         ERROR,
         "manager",
-        "Kueue is older than 0.14",
+        "Kueue is older than 0.15",
         "it does not serve v1beta2, which the daemon speaks",
         "upgrade Kueue, here and on workers",
         kueue.old_kueue,

@@ -7,6 +7,7 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.model.names import GVK
+from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueued.tokens.bound import Bound
 from multikueued.workers.fitting import Queues
 
@@ -84,6 +85,7 @@ class WorkerFacts:
     """Kinds that it does not serve."""
     namespaces: frozenset[str] | None = None
     queues: Queues | None = None
+    kueue: WorkerKueue | None = None
 
 
 @attrs.frozen

@@ -35,8 +35,17 @@ WORKER_CHECKS: Final = (
         "worker",
         "a worker does not serve Kueue's kinds in v1beta2",
         "nobody there admits anything",
-        "install Kueue 0.14 or later there",
+        "install Kueue 0.15 or later there",
         workers.without_kueue,
+    ),
+    Check(
+        "worker-kueue-older",
+        WARNING,
+        "worker",
+        "a worker's Kueue lacks what jobs may need: preemption gates, slices within slices, names over 63 characters",
+        "its API server drops such fields without a word",
+        "upgrade Kueue there; docs/versions.md says what each version lacks",
+        workers.older_kueue,
     ),
     Check(
         "worker-without-kind",

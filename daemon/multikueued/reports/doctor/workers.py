@@ -67,6 +67,13 @@ def without_kueue(facts: Facts) -> Iterator[Spot]:
             yield Spot(worker.name, f"it does not serve {', '.join(lacking)}")
 
 
+def older_kueue(facts: Facts) -> Iterator[Spot]:
+    """Workers whose Kueue lacks what copies may need."""
+    for worker in facts.workers.values():
+        if worker.kueue is not None and worker.kueue.lacks:
+            yield Spot(worker.name, f"{worker.kueue.name} there lacks {'; '.join(worker.kueue.lacks)}")
+
+
 def without_kind(facts: Facts) -> Iterator[Spot]:
     """Kinds that are enabled and served here, and not by a worker. An error if jobs of the kind wait."""
     waiting = {behind.gvk for one in _waiting(facts) if (behind := workloads.owner(one)) is not None}

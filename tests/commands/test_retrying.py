@@ -1,0 +1,60 @@
+"""`multikueue retry` of a job that a check has rejected."""
+
+from __future__ import annotations
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.adapters import AdapterRegistry
+from multikueue.core.model.kinds import EVENT, WORKLOAD
+from multikueue.core.model.names import ObjectKey
+from multikueued.commands.exits import CommandError
+from multikueued.commands.explaining import ask_again
+from tests.commands.breaking import Person, explained
+from tests.runtime.fleet import Fleet, is_active, now, until
+
+pytestmark = pytest.mark.looptime
+
+
+async def test_a_job_of_a_kind_that_was_not_enabled_runs_once_it_is_and_somebody_retries_it() -> None:
+    """Kueue has deactivated it, and correct settings alone do not revive it."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues():
+        without = attrs.evolve(fleet.build(), adapters=AdapterRegistry(()))
+        async with fleet.running(without):
+            await until(is_active(fleet))
+            await fleet.submit()
+            await anyio.sleep(20)
+        events = [one for one in (await fleet.admin.list(EVENT)).items if one["regarding"]["kind"] == "Job"]
+        (note,) = [one["note"] for one in events if one["type"] == "Warning"]
+        assert note == (
+            "Jobs of this kind are not dispatched, and this one is off until multikueue retry: "
+            'add "batch/job" to integrations.frameworks'
+        )
+        async with fleet.running():
+            await anyio.sleep(60)
+            assert await fleet.running_on() == {}
+            assert any("multikueue retry job/job" in step.text for step in (await explained(fleet)).next)
+
+            done = await ask_again(Person(fleet.manager), "job/job", "default", now(), "kueue-system")
+            assert done.told.endswith("job/job is active again")
+            await anyio.sleep(20)
+            assert list(await fleet.running_on()) == ["worker1"]
+
+
+async def test_a_job_that_somebody_has_deactivated_stays_so() -> None:
+    """Whoever did it has the last word."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues(), fleet.running():
+        await until(is_active(fleet))
+        await fleet.submit()
+        await anyio.sleep(5)
+        key = ObjectKey.of(await fleet.workload())
+        await fleet.admin.merge_patch(WORKLOAD, key, {"spec": {"active": False}})
+        await anyio.sleep(30)
+        with pytest.raises(CommandError, match="Inactive"):
+            await ask_again(Person(fleet.manager), "job/job", "default", now(), "kueue-system")
+        assert (await fleet.workload())["spec"]["active"] is False
