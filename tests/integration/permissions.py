@@ -12,6 +12,7 @@ import attrs
 import yaml
 
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.direct import OPENAPI
 from multikueue.sandbox.apiserver.faults import Call, Match
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from multikueued.config import Settings
@@ -86,7 +87,10 @@ def chart_rules() -> list[Json]:
 
 @attrs.frozen
 class NotGranted(Match):
-    """The calls of a user that these rules do not allow, for a fault that refuses them. It ignores namespaces."""
+    """The calls of a user that these rules do not allow, for a fault that refuses them. It ignores namespaces.
+
+    The published schemas may be read by every authenticated identity (`system:discovery`).
+    """
 
     granted: Granted = attrs.field(factory=dict, kw_only=True)
 
@@ -94,7 +98,8 @@ class NotGranted(Match):
         """See `Match`."""
         plural, _, group = call.resource.partition(".")
         resource = f"{plural}/{call.subresource}" if call.subresource else plural
-        return super().fits(call) and call.verb not in self.granted.get((group, resource), ())
+        allowed = call.resource == OPENAPI or call.verb in self.granted.get((group, resource), ())
+        return super().fits(call) and not allowed
 
 
 async def install_chart_permissions(manager: Cluster) -> Json:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from multikueue.sandbox.apiserver import Faults, Refuse
-from multikueued.rbac.making import merged
+from multikueued.rbac.making import merged, rule
 from multikueued.rbac.rules import kind_rules_on_worker, worker_rules
 from tests.integration.permissions import NotGranted, granted
 from tests.kinds import journeys
@@ -20,6 +20,9 @@ from tests.kinds.ground import Ground
 from tests.kinds.sandbox_ground import sandbox_ground
 
 pytestmark = pytest.mark.looptime
+
+KUEUE_VERSION = rule("apps", ["deployments"], ["get"])
+"""Asked for of every worker; where it is not granted, the version is unknown, which is no fault (docs/versions.md)."""
 
 
 def _journeys(case: Case) -> Iterator[Callable[[Ground, Case], Awaitable[None]]]:
@@ -44,7 +47,7 @@ WAYS: list[Any] = [
 @pytest.mark.parametrize(("case", "way"), WAYS)
 async def test_the_role_on_workers_is_enough(case: Case, way: Callable[[Ground, Case], Awaitable[None]]) -> None:
     faults = Faults()
-    role = granted(merged([*worker_rules(), *kind_rules_on_worker(case.adapter)]))
+    role = granted(merged([*worker_rules(), *kind_rules_on_worker(case.adapter), KUEUE_VERSION]))
     refused = faults.add(Refuse(403), on=NotGranted(user="multikueue", granted=role))
     async with sandbox_ground(case, on_the_way=faults) as ground:
         await way(ground, case)
